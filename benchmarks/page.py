@@ -27,7 +27,7 @@ import numpy as np
 
 import attnscope as at
 from attnscope.render.saving import content
-from attnscope.render.web.beside import Beside
+from attnscope.render.web.room import Beside
 from attnscope.results import Overview
 
 OTHER = {11: 748_823, 60: 22_545_245, 128: 103_583_689, 512: 1_710_264_447}

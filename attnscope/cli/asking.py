@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attnscope.cli.options.model import Request, Wanted
     from attnscope.cli.output import Output
     from attnscope.render.focus import Focus
-    from attnscope.render.web.beside import Beside
+    from attnscope.render.web.room import Beside
     from attnscope.results import (
         Ablation,
         Dimensions,
@@ -199,7 +199,7 @@ class Question:
 
 def with_heads(result: "Result", held: "Held | None") -> "tuple[Result, Beside]":
     """What a page of a result is made of that does not hold the weights it is about."""
-    from attnscope.render.web.beside import NOTHING, Beside
+    from attnscope.render.web.room import NOTHING, Beside
 
     if held is None:
         return result, NOTHING

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from attnscope.cli.lines import NumberedText
     from attnscope.cli.options.delivery import Delivery
     from attnscope.render.focus import Focus
-    from attnscope.render.web.beside import Beside
+    from attnscope.render.web.room import Beside
     from attnscope.results import Result, Verdict
 
 NARROWEST = 40
@@ -131,7 +131,7 @@ class Output:
         # of a home that it cannot write to; it then keeps its lists of fonts in a folder that goes with us
         logging.getLogger("matplotlib").setLevel(logging.ERROR)
         from attnscope.render.saving import save
-        from attnscope.render.web.beside import NOTHING
+        from attnscope.render.web.room import NOTHING
 
         beside = replace(beside or NOTHING, command=typed_command("page.html"), fragment=delivery.fragment)
         self._written += save(result, target, focus, delivery.look, self.notice, beside)

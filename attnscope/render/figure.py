@@ -1,23 +1,24 @@
 """A result as a matplotlib figure, and a figure as the same bytes every time.
 
-`figure_of` is the door for every result that has a picture, `pages` for its PDF. Figures are made without
-pyplot, on a light page that is as large as its labels need. The `plot` modules of the rooms draw the same on
-any Axes.
-"""
+`figure_of` is the door for every result that has a picture, `pages` for its PDF, `plot` for an Axes of the
+user's. Figures are made without pyplot, on a light page that is as large as its labels need. The `plot`
+modules of the rooms draw the same on any Axes."""
 
 import io
 from collections.abc import Sequence
 from typing import Literal
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.figure.shown_figure import ZoomedPages
+from attnscope.render.focus import WHOLE, Focus, focus_on
+from attnscope.render.kit.page import ZoomedPages
 from attnscope.render.kit.typesetting import drawing, missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.look import DPI, USUAL, Look, dressed
+from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.report.page import report_figure, report_pages, report_panels
 from attnscope.render.sheet.sheet import Sheet
@@ -104,3 +105,41 @@ def _check_dots(figure: Figure, dpi: int) -> None:
     if widest * dpi > _MOST_DOTS:
         most = int(_MOST_DOTS / widest)
         raise InputError(f"a PNG of {widest:.1f} inches has no room for {dpi} dots per inch: at most {most}")
+
+
+Name = str | int | None
+
+
+def plot(
+    result: Result,
+    ax: Axes | None,
+    *,
+    show: str | None = None,
+    query: Name = None,
+    key: Name = None,
+    scale: str | None = None,
+    look: Look = USUAL,
+) -> Axes | Figure:
+    """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows."""
+    focus = drawn_focus(result, show, query, key, scale)
+    if ax is None:
+        figure = figure_of(result, focus, look)
+        figure.set_dpi(look.dpi)
+        return figure
+    if look != USUAL:
+        raise InputError("title, size, dpi, caption and bare are those of a page: leave ax or these out")
+    if not isinstance(ax, Axes):
+        raise InputError(f"ax is an Axes of matplotlib, not {type(ax).__name__}")
+    sheet = sheet_of(result, focus)
+    if sheet.main is None:
+        raise InputError(f"{sheet.whole} and takes a page of its own: leave ax out")
+    with drawing():
+        draw_block(sheet.main, ax)
+    return ax
+
+
+def drawn_focus(result: Result, show: str | None, query: Name, key: Name, scale: str | None = None) -> Focus:
+    """What is to be drawn; `InputError` for what a picture of this result cannot show."""
+    if (reason := NO_PICTURE.get(type(result))) is not None:
+        raise InputError(reason)
+    return focus_on(result, show, query, key, scale)

@@ -1,22 +1,135 @@
 """What other programs read: JSON, CSV and npz, full precision, the verdict and the provenance in each; and of
-claims a program that computes them again (`attnscope.render.script`). What one kind alone has, as subtitles
-of words that are timed, is in `attnscope.render.subtitles`.
+claims a program that computes them again (`attnscope.render.script`).
 
 `FORMATS` is the table of them by suffix. JSON and npz are written, and read again, in
-`attnscope.results.stored`; CSV in `table`. A further format is a function from a result to text or bytes
-and its entry in the table.
-"""
+`attnscope.results.stored`; the rows of CSV, of data frames and of the numbers of a page are those that the
+sheet makes. A further format is a function from a result to text or bytes and its entry in the table.
 
-from collections.abc import Callable, Mapping
+`OWN` is what one kind alone has, links and word times as other tools read them:
 
+.pharaoh   0-0 1-2: source-target from 0, one line a pair (fast_align, Moses, awesome-align)
+.tsv       what `--gold` and `--learn` read again: of links every word, of times word, begin and end
+.srt .vtt  one cue a word"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+
+from attnscope.printable import printable
+from attnscope.render.kit.csv import Row, cell, exact
 from attnscope.render.script.figures import SCRIPTS
 from attnscope.render.script.written import as_script
+from attnscope.render.sheet.scale import missing
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
-from attnscope.render.subtitles import OWN
-from attnscope.render.table import as_csv
-from attnscope.results import Result
+from attnscope.results import Alignment, Result, Timing
 from attnscope.results.stored import document
-from attnscope.results.stored.document import as_npz
+from attnscope.results.stored.document import as_npz, schema
+
+
+def as_pharaoh(result: Alignment) -> str:
+    return f"{result.pharaoh}\n"
+
+
+def links_as_tsv(result: Alignment) -> str:
+    """A link a line: the numbers of both words, the words, the strength and, by gold, the chance."""
+    lines = ["source\ttarget\tsource_word\ttarget_word\tstrength\tconfidence"]
+    for link in result.links:
+        said = "" if link.confidence is None else f"{link.confidence:.6g}"
+        pair = _field(result.key_tokens.names[link.key]), _field(result.query_tokens.names[link.query])
+        lines.append("\t".join((str(link.key), str(link.query), *pair, f"{link.strength:.6g}", said)))
+    return "\n".join(lines) + "\n"
+
+
+def times_as_tsv(result: Timing) -> str:
+    """A word a line, as gold has it."""
+    return "".join(
+        f"{_field(word)}\t{each.begin:.3f}\t{each.end:.3f}\n"
+        for word, each in zip(result.query_tokens.names, result.times, strict=True)
+    )
+
+
+def as_srt(result: Timing) -> str:
+    """SubRip: numbered cues, a comma before the milliseconds."""
+    cues = enumerate(_cues(result, ","), start=1)
+    return "\n".join(f"{number}\n{times}\n{word}\n" for number, (times, word) in cues)
+
+
+def as_vtt(result: Timing) -> str:
+    """WebVTT, in which & and < are markup."""
+    return "WEBVTT\n\n" + "\n".join(
+        f"{times}\n{word.replace('&', '&amp;').replace('<', '&lt;')}\n" for times, word in _cues(result, ".")
+    )
+
+
+def _cues(result: Timing, mark: str) -> Iterator[tuple[str, str]]:
+    for word, each in zip(result.query_tokens.names, result.times, strict=True):
+        yield f"{_clock(each.begin, mark)} --> {_clock(each.end, mark)}", _field(word)
+
+
+def _clock(seconds: float, mark: str) -> str:
+    whole = round(1000 * seconds)
+    minutes, rest = divmod(whole, 60_000)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02}{mark}{rest % 1000:03}"
+
+
+def _field(word: str) -> str:
+    return " ".join(printable(word).split())
+
+
+OWN: dict[type[Result], dict[str, Callable[..., str]]] = {
+    Alignment: {".pharaoh": as_pharaoh, ".tsv": links_as_tsv},
+    Timing: {".srt": as_srt, ".vtt": as_vtt, ".tsv": times_as_tsv},
+}
+
+
+def as_csv(result: Result) -> str:
+    """Comment lines with what this is and where it comes from, one heading line, then a row per fact."""
+    sheet = sheet_of(result)
+    buffer = io.StringIO()
+    buffer.writelines(f"# {key}: {cell(str(value))}\n" for key, value in _comments(result, sheet))
+    lines = ([cell(each) if isinstance(each, str) else each for each in row] for row in _rows(sheet))
+    csv.writer(buffer, lineterminator="\n").writerows(lines)
+    return buffer.getvalue()
+
+
+def rows(result: Result) -> Iterator[Row]:
+    """The heading line and the rows below it."""
+    return _rows(sheet_of(result))
+
+
+def _rows(sheet: Sheet) -> Iterator[Row]:
+    columns = sheet.table().columns
+    yield tuple(each.name for each in columns)
+    yield from zip(*(map(_cell, each.values) for each in columns), strict=True)
+
+
+def _cell(value: object) -> object:
+    """A number as the shortest text that reads back as the same, nothing for none."""
+    return "" if missing(value) else exact(value) if isinstance(value, float) else value
+
+
+def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
+    yield "schema", schema(result)
+    yield "subject", sheet.title
+    yield "setting", sheet.setting
+    yield from sheet.record
+    if result.verdict is not None:
+        yield "verdict", result.verdict.value
+    yield "answer", sheet.answer
+    yield from (("note", told) for told in (*sheet.told, *sheet.details))
+    yield from (("proof", told) for _, told in sheet.proof)
+    for origin in sheet.origins:
+        for key, value in asdict(origin).items():
+            if isinstance(value, dict):
+                value = ", ".join(f"{name} {version}" for name, version in sorted(value.items()))
+            elif isinstance(value, list | tuple):
+                value = " ".join(map(str, value))
+            yield key, "" if value is None else value
+    yield from (("text", each) for each in sheet.texts)
+    if sheet.messages:
+        yield "messages", sheet.messages
 
 
 def said(result: Result) -> dict[str, str]:

@@ -15,7 +15,7 @@ from attnscope.process.ending import undone_by_a_signal, written_whole
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.look import USUAL, Look
 from attnscope.render.sheets import NO_PICTURE
-from attnscope.render.web.beside import NOTHING, Beside
+from attnscope.render.web.room import NOTHING, Beside
 from attnscope.results import Result
 from attnscope.results.heads import MEAN
 

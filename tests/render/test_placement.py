@@ -6,9 +6,17 @@ import numpy as np
 import pytest
 from matplotlib.transforms import Bbox
 
-from attnscope.render.kit.boxes import crossing, grown, holding, overlapping, through
 from attnscope.render.plot import placement as module
-from attnscope.render.plot.placement import Placement, Surroundings, placement
+from attnscope.render.plot.placement import (
+    Placement,
+    Surroundings,
+    crossing,
+    grown,
+    holding,
+    overlapping,
+    placement,
+    through,
+)
 
 UNIT = np.array([[0.0, 0.0, 1.0, 1.0]])
 

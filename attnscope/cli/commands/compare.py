@@ -54,7 +54,7 @@ def compare(
         check_delivery(delivery, "Difference")
         from attnscope.printable import word
         from attnscope.render.kit.words.command import Typed, as_typed
-        from attnscope.render.web.beside import Beside
+        from attnscope.render.web.room import Beside
         from attnscope.results import Difference
         from attnscope.session.questions.claims.difference import compare_any, load_both
 
@@ -87,7 +87,7 @@ def compare(
         result = compare_models(_both(sides, request), inputs, words, wanted, output, looking, page)
     else:
         result = compare_inputs(request, inputs, words, wanted, output, looking, page)
-    from attnscope.render.web.beside import NOTHING, Beside
+    from attnscope.render.web.room import NOTHING, Beside
 
     beside = NOTHING if page is None else Beside(heads=page.heads)
     with run_again(request, wanted):

@@ -18,7 +18,7 @@ _ONE_QUERY = "scores and vectors are those of single tokens"
 
 if TYPE_CHECKING:
     from attnscope.render.focus import Focus
-    from attnscope.render.web.beside import Beside
+    from attnscope.render.web.room import Beside
     from attnscope.results import HeadView, HeadWeights, Overview, Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.questions.heads import OpenedHeads
@@ -174,7 +174,7 @@ def _grid_on_a_page(reading: "Reading", chosen: "Chosen", asked: HeadOptions, lo
 
 
 def _page(reading: "Reading", chosen: "Chosen", overview: "Overview") -> "tuple[Result, Beside]":
-    from attnscope.render.web.beside import Beside
+    from attnscope.render.web.room import Beside
     from attnscope.session.questions.pages import heads_in_full, most_telling
 
     found = overview.tokens or overview

@@ -11,7 +11,7 @@ from attnscope.cli.options.shown import Looking, MapOptions, Query
 from attnscope.cli.output import Output, check_delivery
 
 if TYPE_CHECKING:
-    from attnscope.render.web.beside import Beside
+    from attnscope.render.web.room import Beside
     from attnscope.results import Report, Result
     from attnscope.session.choosing import Chosen
     from attnscope.session.reading import Reading
@@ -62,7 +62,7 @@ def report(
 
 
 def _page(reading: "Reading", chosen: "Chosen", report: "Report") -> "tuple[Result, Beside]":
-    from attnscope.render.web.beside import Beside
+    from attnscope.render.web.room import Beside
     from attnscope.session.questions.media import laid_over
 
     laid = laid_over(reading, report.head, report.query) if reading.lies_over_medium(chosen) else None

@@ -13,13 +13,12 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize, Power
 from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.cells import cell_texts
-from attnscope.render.kit.figure.page import ink_on
+from attnscope.render.kit.page import ink_on
 from attnscope.render.kit.palette import FAINT, INK, RAMPS, SIGNED, WEIGHT
 from attnscope.render.kit.scale import Scale
 from attnscope.render.kit.stage import Panel
 from attnscope.render.kit.typesetting import text_width
-from attnscope.render.plot.layout import MOST_NUMBERS, Grid, grid
-from attnscope.render.plot.sections import BAND, draw_sections
+from attnscope.render.plot.layout import BAND, MOST_NUMBERS, Grid, draw_sections, grid
 from attnscope.tokens import Section
 from attnscope.vocabulary import Scaling
 

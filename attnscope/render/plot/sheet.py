@@ -12,8 +12,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.figure.page import EDGE, Line, write_lines
-from attnscope.render.kit.figure.shown_figure import ShownFigure
+from attnscope.render.kit.page import EDGE, Line, ShownFigure, write_lines
 from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
 from attnscope.render.kit.words.certificate import source_words, verdict_words
@@ -28,7 +27,6 @@ from attnscope.render.plot import (
     row,
     statements,
     steps,
-    thumbnails,
     timeline,
 )
 from attnscope.render.plot import map as map_
@@ -87,7 +85,7 @@ def panel(block: Block, alone: bool = False) -> Panel:
         case HeadGrid():
             return grid.panel(block, alone)
         case HeadMatrices():
-            return thumbnails.panel(block)
+            return grid.panel_of_weights(block)
         case Drawing():
             return DRAWINGS[type(block)](block)
     return matrix.panel(block)

@@ -8,9 +8,9 @@ from matplotlib.collections import QuadMesh
 from matplotlib.colors import Normalize
 from matplotlib.patches import Rectangle
 
-from attnscope.render.kit.figure.page import ink_on
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import largest_magnitude, significant
+from attnscope.render.kit.page import ink_on
 from attnscope.render.kit.palette import FAINT, INK
 from attnscope.render.kit.scale import by_root
 from attnscope.render.kit.typesetting import line_height, text_width

@@ -50,10 +50,10 @@ def plot(
     scale: str | None,
     look: Mapping[str, Any],
 ) -> "Axes | Figure":
-    """See `attnscope.render.present.axes`."""
-    from attnscope.render.present import axes
+    """See `attnscope.render.figure`."""
+    from attnscope.render import figure
 
-    return axes.plot(result, ax, show=show, query=query, key=key, scale=scale, look=look_of(look))
+    return figure.plot(result, ax, show=show, query=query, key=key, scale=scale, look=look_of(look))
 
 
 def save(
@@ -71,9 +71,9 @@ def save(
     check_targets([target], type(result))
     suffix, focus = target.suffix.lower(), focus_on(result)
     if suffix in PICTURES:
-        from attnscope.render.present import axes
+        from attnscope.render import figure
 
-        focus = axes.drawn_focus(result, show, query, key, scale)
+        focus = figure.drawn_focus(result, show, query, key, scale)
     elif (show, query, key, scale) != (None, None, None, None) or dressed != USUAL:
         raise InputError(f"{suffix} holds all of the numbers: leave show, query, key, scale and the look out")
 

@@ -10,10 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
+from attnscope.render.files import rows
 from attnscope.render.focus import focus_on
 from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.stage import panel
-from attnscope.render.table import rows
 from attnscope.results import HeadScores, HeadView, HeadWeights, Overview, PictureAttention, Result
 from attnscope.tokens import Tokens
 

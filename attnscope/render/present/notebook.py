@@ -17,7 +17,7 @@ from attnscope.render.look import Look
 from attnscope.render.saving import PAGE, content, picture_suffixes
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import USUAL, written
-from attnscope.render.web.beside import Beside
+from attnscope.render.web.room import Beside
 from attnscope.results import PictureAttention, PictureHeads, Result
 
 if TYPE_CHECKING:

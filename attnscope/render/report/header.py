@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from attnscope.printable import printable
-from attnscope.render.kit.figure.page import MARGIN, TITLE, Sheet
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import likely
+from attnscope.render.kit.page import MARGIN, TITLE, Sheet
 from attnscope.render.kit.palette import FAINT, INK, INKS, OUTLINES
 from attnscope.render.kit.sentence import SetText, Sizes, set_text
 from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped

@@ -10,15 +10,24 @@ from dataclasses import dataclass, replace
 
 from matplotlib.figure import Figure
 
-from attnscope.render.kit.figure.page import MARGIN, TITLE_ROOM, Sheet, sheet
+from attnscope.render.kit.page import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.kit.sentence import Sizes
 from attnscope.render.kit.stage import Show
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import look_now
 from attnscope.render.report import header as header
 from attnscope.render.report import panels as panels
-from attnscope.render.report.panels import REMARK, UNDER, Place, facts_width, label_width
-from attnscope.render.report.plot_pair import ON_PAGE, ON_SLIDE, Cells, cells
+from attnscope.render.report.panels import (
+    ON_PAGE,
+    ON_SLIDE,
+    REMARK,
+    UNDER,
+    Cells,
+    Place,
+    cells,
+    facts_width,
+    label_width,
+)
 from attnscope.render.sheets.report import facts, shares, shares_remark
 from attnscope.results import Report
 

@@ -22,7 +22,7 @@ from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command, continued
 from attnscope.render.kit.words.header import origin_words, reading
 from attnscope.render.sheet.blocks import Beside, Block, Drawing, Matrix, Ranking, Rows, flat
-from attnscope.render.sheet.drawings import Statements
+from attnscope.render.sheet.drawings import Statement, Statements
 from attnscope.render.sheet.guard import as_stored
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Next, Sheet
@@ -35,7 +35,6 @@ from attnscope.render.terminal.grid import Mosaic, cells_of, grid, shades
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, parted, room_of_bars
 from attnscope.render.terminal.raster import Raster
-from attnscope.render.terminal.statements import statements
 from attnscope.render.terminal.steps import steps
 from attnscope.render.terminal.timeline import timeline
 from attnscope.results import Result, Verdict
@@ -309,3 +308,33 @@ def picture_of(block: object, width: int) -> Picture | Mosaic | Raster | None:
     if isinstance(block, HeadMatrices):
         return Mosaic(block, cells) if (cells := cells_of(block, width)) else None
     return Picture(block, width) if isinstance(block, Matrix) and numbers(block, width) is None else None
+
+
+_INDENT = "  "
+_MORE = "-v has the figures of each sentence, and the command that shows more"
+
+
+def statements(block: Statements, width: int) -> list[Text]:
+    """One below the other, each behind its question, or with all that belongs to it."""
+    if block.whole:
+        return [line for each in block.statements for line in _lines(each, width)]
+    told = [line for each in block.statements for line in _brief(each, width)]
+    return [*told, *folded(Text(_MORE, style=DIM), width)]
+
+
+def _brief(told: Statement, width: int) -> Iterator[Text]:
+    yield from parted(Text.assemble((told.question, "bold"), f" {told.sentence}"), width)
+    yield from () if told.command else _indented(told.figures, DIM, width)
+
+
+def _lines(told: Statement, width: int) -> Iterator[Text]:
+    yield from folded(Text(told.question, style="bold"), width)
+    yield from _indented(told.sentence, "", width)
+    yield from _indented(told.figures, DIM, width)
+    for line in continued(told.command) if told.command else ():
+        yield from (Text(line, style=DIM),) if len(line) <= width else folded(Text(line, style=DIM), width)
+
+
+def _indented(text: str, style: str | Style, width: int) -> Iterator[Text]:
+    for line in folded(Text(text), width - len(_INDENT)) if text else ():
+        yield Text(_INDENT + line.plain, style=style)

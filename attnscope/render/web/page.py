@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import Any
 
 from attnscope.errors import InputError
+from attnscope.render.files import rows as rows_of
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.numbers import percent
@@ -20,15 +21,12 @@ from attnscope.render.proof import proof
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.picture import Original
-from attnscope.render.table import rows as rows_of
 from attnscope.render.web.assets import asset, boot, icon, look, policy, script, style
-from attnscope.render.web.beside import NOTHING, Beside
 from attnscope.render.web.blocks import Blocks, as_json, escape
-from attnscope.render.web.document import Document, document
-from attnscope.render.web.document.parts import weights_view
+from attnscope.render.web.document import Document, document, weights_view
 from attnscope.render.web.media import original
 from attnscope.render.web.ranking import linked, paragraph
-from attnscope.render.web.room import HARD_BYTES, KEPT, room_for, too_large
+from attnscope.render.web.room import HARD_BYTES, KEPT, NOTHING, Beside, room_for, too_large
 from attnscope.render.web.sheet import section
 from attnscope.results import (
     Comparison,

@@ -1,13 +1,47 @@
-"""How large a page of weights becomes: estimated from tokens, layers and heads, before any model runs.
+"""What a page may hold beside its result, and how large a page of weights becomes.
 
-Beyond `DENSE_BYTES` the `KEPT` largest weights of each row are in it, and the page says what share they hold.
-A page may turn out up to a quarter larger than was foretold, and is written then; beyond that it is refused.
-"""
+The size is estimated from tokens, layers and heads, before any model runs. Beyond `DENSE_BYTES` the `KEPT`
+largest weights of each row are in it, and the page says what share they hold. A page may turn out up to a
+quarter larger than was foretold, and is written then; beyond that it is refused."""
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from attnscope.errors import InputError
+from attnscope.results import (
+    HeadAttention,
+    PictureAttention,
+    PictureHeads,
+    Result,
+    SoundAttention,
+    SoundHeads,
+)
+from attnscope.results.base.evidence import Opening
+
+Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
+
+
+@dataclass(frozen=True, eq=False)
+class Beside:
+    """`full` are heads of the same run with queries and keys; `command` is "" where nobody typed one.
+
+    `heads` are the results whose weights a ranking or a comparison is made of: of a comparison one for each
+    side, else at most one. `opening` is the link that a page of heads opens on, where it was sought already.
+    `laid` is a report's head over the picture or the sound that was read.
+    `fragment` says that it stands inside another page, without a frame of its own.
+    """
+
+    full: tuple[HeadAttention, ...] = field(default=())
+    command: str = ""
+    heads: tuple[Result, ...] = field(default=())
+    opening: Opening | None = None
+    laid: Laid | None = None
+    fragment: bool = False
+
+
+NOTHING = Beside()
+
 
 MOST_BYTES = 20_000_000  # as foretold
 HARD_BYTES = 25_000_000  # as it is

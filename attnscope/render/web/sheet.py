@@ -13,11 +13,10 @@ from attnscope.render.sheets.worked import Steps
 from attnscope.render.terminal.sheet import lines_of
 from attnscope.render.web.blocks import escape
 from attnscope.render.web.grid import grid
-from attnscope.render.web.heap import heap
 from attnscope.render.web.matrix import matrix
 from attnscope.render.web.media import original
 from attnscope.render.web.passage import linked, passage
-from attnscope.render.web.ranking import paragraph, ranking
+from attnscope.render.web.ranking import heap, paragraph, ranking
 from attnscope.render.web.steps import steps
 
 

@@ -12,11 +12,11 @@ from golden_text import IN_FULL, printed
 
 from attnscope.analysis.claims.comparison.difference import difference as difference_of
 from attnscope.render.figure import figure_of
+from attnscope.render.files import as_csv
 from attnscope.render.kit.numbers import number, significant, weight
 from attnscope.render.sheet.blocks import Matrix, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.difference import sheet as difference
-from attnscope.render.table import as_csv
 from attnscope.render.terminal import sheet as terminal
 from attnscope.results import Difference, Verdict
 

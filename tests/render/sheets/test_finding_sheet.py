@@ -13,13 +13,13 @@ import pytest
 from cases_find import EXAMPLES, ONE, SEVERAL, raised, with_heads
 from golden_text import IN_FULL
 
+from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import finding_rows, sheet_of
 from attnscope.render.sheets.finding import sheet as finding
-from attnscope.render.table import as_csv
 from attnscope.results import Contents, Finding, Pattern, Verdict
 from attnscope.results.claims.finding import Case
 from attnscope.results.claims.ranking import DependsOn, Group

@@ -17,7 +17,7 @@ from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, numbers
 from attnscope.render.focus import Focus
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.plot.thumbnails import draw
+from attnscope.render.plot.grid import draw_weights as draw
 from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheets.thumbnails import common_scale
 from attnscope.render.sheets.thumbnails import sheet as thumbnails

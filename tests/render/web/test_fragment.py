@@ -12,7 +12,7 @@ import pytest
 from attnscope.render.saving import content
 from attnscope.render.sheet.said import named
 from attnscope.render.sheets import sheet_of
-from attnscope.render.web.beside import Beside
+from attnscope.render.web.room import Beside
 
 HOST = (
     "body{font:30px serif;color:rgb(1,2,3)} p{color:rgb(9,9,9)} #page,svg,h1{display:none!important}"

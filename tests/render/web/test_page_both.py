@@ -11,8 +11,8 @@ import pytest
 
 from attnscope.analysis.claims.comparison.difference import difference, matrices_in
 from attnscope.render.kit import numbers
-from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
+from attnscope.render.web.room import Beside
 from attnscope.results import Difference, Overview
 
 ROW = "side => [...document.querySelectorAll(`#view text[data-side='${side}']`)].map((e) => e.textContent)"

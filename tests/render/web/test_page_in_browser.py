@@ -20,8 +20,8 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.kit.palette import RAMPS, WEIGHT, between
 from attnscope.render.saving import content
-from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
+from attnscope.render.web.room import Beside
 from attnscope.results import HeadAttention, Overview, Special, Verdict
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Unit

@@ -2,8 +2,8 @@
 
 from attnscope import load
 from attnscope.render.focus import Focus
-from attnscope.render.web.beside import NOTHING
 from attnscope.render.web.document import document
+from attnscope.render.web.room import NOTHING
 from attnscope.session.looking import aim_at
 from attnscope.session.wanted import Looking
 

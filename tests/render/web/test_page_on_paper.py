@@ -9,7 +9,7 @@ import made_results as made
 import pytest
 
 from attnscope.render.saving import content
-from attnscope.render.web.beside import Beside
+from attnscope.render.web.room import Beside
 
 A4, LETTER = 703, 725  # pixels between the margins
 

@@ -16,8 +16,8 @@ from attnscope.render.kit import numbers
 from attnscope.render.saving import content
 from attnscope.render.sheet.said import named
 from attnscope.render.sheets.finding import sheet as finding
-from attnscope.render.web.beside import Beside
 from attnscope.render.web.page import as_page
+from attnscope.render.web.room import Beside
 from attnscope.results import Overview
 from attnscope.results.base.evidence import Opening
 

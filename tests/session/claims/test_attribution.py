@@ -7,7 +7,7 @@ import pytest
 
 import attnscope as at
 from attnscope.errors import InputError
-from attnscope.render.table import as_csv
+from attnscope.render.files import as_csv
 from attnscope.results import Overview, load
 
 TEXT = "the door was closed because it was"

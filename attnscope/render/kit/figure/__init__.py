@@ -1,1 +1,0 @@
-"""From an Axes to a file: sheets, stages, pages."""

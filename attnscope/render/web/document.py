@@ -1,0 +1,391 @@
+"""What a page shows of each kind of result: which heads, numbers, map, prediction; what opens first."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from attnscope.render.focus import Focus
+from attnscope.render.kit.labels import settled
+from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.words.header import model_words, where_words
+from attnscope.render.kit.words.weights import spans, weights_words
+from attnscope.render.sheet.said import attention, grid_size
+from attnscope.render.sheets import comparison as words
+from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.map import (
+    DISCLAIMER,
+    correlation_words,
+    points_words,
+    settings_words,
+    trust_words,
+)
+from attnscope.render.sheets.thumbnails import pooled_words
+from attnscope.render.web import media
+from attnscope.render.web import readings as sides
+from attnscope.render.web.blocks import Blocks, short
+from attnscope.render.web.opening import Told
+from attnscope.render.web.opening import told as told_first
+from attnscope.render.web.room import Beside, Laid
+from attnscope.render.web.tokens import first_token
+from attnscope.results import (
+    Comparison,
+    Difference,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    Projection,
+    Report,
+    Result,
+    SoundAttention,
+    SoundHeads,
+    Special,
+    Thumbnails,
+)
+from attnscope.results.base.evidence import Opening
+from attnscope.vocabulary import Unit
+
+BESIDE = 260  # tokens up to which a view stands under the text, and not in its place
+
+
+@dataclass
+class Document:
+    """The parts that a result has; `opening` is what is looked at first, `says` what stands beside numbers.
+
+    `opener` is the command that opens one of its heads, with `{layer}` and `{head}` in it. `both` says of two
+    readings which heads of the one and the other belong together, and whether their tokens do. `told` is what
+    the page says first, where that is not the answer of its sheet, and `first` whether the text or the sheet
+    stands above. `below` are views that stand one after the other under the one that is chosen.
+    """
+
+    blocks: Blocks
+    heading: str = ""
+    opener: str = ""
+    readings: list[sides.Reading] = field(default_factory=list)
+    opening: dict[str, Any] = field(default_factory=dict)
+    map: dict[str, Any] | None = None
+    picture: dict[str, Any] | None = None
+    sound: dict[str, Any] | None = None
+    both: dict[str, Any] | None = None
+    says: list[str] = field(default_factory=list)
+    told: Told | None = None
+    below: tuple[str, ...] = ()
+    first: str = "text"
+
+    def tokens(self, side: str) -> dict[str, Any] | None:
+        """The tokens of one side of what is read, where there are any."""
+        return None if not self.readings else self.readings[0][side] or self.readings[0]["queries"]
+
+
+def told(*parts: str) -> str:
+    """What there is of `parts`, in one line."""
+    return " · ".join(part for part in parts if part)
+
+
+def opens(made: Document, layer: int, head: int, view: str = "", **more: Any) -> None:
+    """What is looked at first, where nothing else was asked for: of a long text the text, else a matrix."""
+    made.opening = {"layer": layer, "head": head, "view": view or weights_view(made), **made.opening, **more}
+
+
+def opened(made: Document, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What a sheet opens on, its query and its key by tokens and not by what they are looked at as."""
+    words, special = asked.get("words", False), asked.get("special", Special.SHOW)
+    places = {
+        name: first_token(asked[name], made.tokens(side), words, Special(special))
+        for side, name in (("queries", "query"), ("keys", "key"))
+        if name in asked
+    }
+    return {**asked, **places}
+
+
+def weights_view(made: Document) -> str:
+    """The text alone where it is long, else a matrix below it."""
+    both = (made.tokens(side) for side in ("queries", "keys"))
+    return "text" if max((len(side["names"]) for side in both if side), default=0) > BESIDE else "matrix"
+
+
+def all_heads(made: Document, beside: Beside, by: Unit = Unit.WORD) -> None:
+    """The weights that a result does not hold itself: of all heads, or of some in full.
+
+    `by` is what its tokens can be taken together to.
+    """
+    (overview,) = beside.heads or (None,)
+    if isinstance(overview, Overview):
+        made.readings.append(sides.of_overview(overview, made.blocks, beside.full, by=by))
+    elif beside.full:
+        made.readings.append(sides.of_heads(beside.full, made.blocks, by=by))
+
+
+STAGES = {"scores": "parts", "scaled": "parts", "q": "product", "k": "product"}
+
+
+def document(result: Result, focus: Focus, beside: Beside) -> Document:
+    """The parts of a page of any result."""
+    made = Document(Blocks())
+    next((_PARTS[kind] for kind in type(result).__mro__ if kind in _PARTS), of_sheet)(made, result, beside)
+    _focused(made, _on_tokens(result, focus))
+    return made
+
+
+def _on_tokens(result: Result, focus: Focus) -> Focus:
+    """On the first token of a span that was named, where a page has its tokens one by one."""
+    if not isinstance(result, HeadView) or not spans(result) or result.special is not Special.SHOW:
+        return focus
+    key = None if focus.key is None else result.key_groups[focus.key][0]
+    return replace(focus, queries=tuple(result.query_groups[row][0] for row in focus.queries), key=key)
+
+
+def _focused(made: Document, focus: Focus) -> None:
+    asked = {"query": focus.query, "key": focus.key}
+    if any(value is not None for value in asked.values()):
+        made.opening |= asked
+    if focus.stage != "weights":
+        made.opening["view"] = STAGES.get(focus.stage, "matrix")
+    if focus.scale != "sqrt":
+        made.opening["scale"] = focus.scale.value
+
+
+def of_sheet(made: Document, found: Any, beside: Beside) -> None:
+    """Beside its sheet the weights that it is about, and the head that these open on."""
+    sheet = sheet_of(found)
+    made.first = "sheet"
+    all_heads(made, beside, getattr(found, "by", Unit.WORD))
+    made.heading = told(sheet.title, sheet.setting)
+    if sheet.opens:
+        made.opener = sides.opener(found)
+        opens(made, **opened(made, sheet.opens))
+
+
+def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
+    made.first = "sheet"
+    made.readings = of_sides(found, beside.heads, made.blocks)
+    a = found.a
+    made.both = {
+        "pairs": pairs_of(found, beside.heads),
+        "aligned": found.divergence is not None,
+    }
+    say = words.said(found)
+    made.heading = told(say("subject"), words.heads(found), words.models(found))
+    made.says += [say("subject"), *say.lines("view_notes")]
+    looked: dict[str, Any] = {"words": found.by.joins, "special": found.special.value}
+    opens(made, a.head.layer, a.head.head, "both", query=a.position, **looked)
+
+
+def of_difference(made: Document, found: Difference, beside: Beside) -> None:
+    sheet = sheet_of(found)
+    made.first = "sheet"
+    made.heading = sheet.title
+    made.both = {"pairs": found.pairs, "aligned": True}
+    made.readings, looked = of_runs(found, beside.heads, made.blocks)
+    opens(made, view="both", **sheet.opens, **looked)
+
+
+def of_runs(
+    found: Difference, held: Sequence[Result], blocks: Blocks
+) -> tuple[list[sides.Reading], dict[str, Any]]:
+    """The readings of both sides, and how they are looked at; the pair that is shown is there exactly.
+
+    `held` are the results that were compared, or nothing.
+    """
+    names = [f"{letter}: {run.name}" for letter, run in zip("ab", (found.a, found.b), strict=True)]
+    looked = [_looked(result) for result in held]
+    pairs = zip(held, names, strict=True) if held else ()
+    whole = [sides.of_result(result, blocks, name) for result, name in pairs]
+    known = [each for each in whole if each is not None]
+    if len(known) < 2 or looked[0] != looked[1]:
+        return _alone(found, names, blocks), {}
+    if looked[0] == _looked(None):
+        for each, exact in zip(known, _alone(found, names, blocks), strict=True):
+            each["full"] = exact["full"] | each["full"]
+    return known, looked[0]
+
+
+def of_sides(found: Comparison, held: Sequence[Result], blocks: Blocks) -> list[sides.Reading]:
+    """Both sides of a word: the heads of the layer that is shown where they are `held`, that one exactly."""
+    made = []
+    for i, (letter, side) in enumerate(zip("ab", found.sides, strict=True)):
+        name = f"{letter}: {words.side_words(found, side) or words.sentence(side)}"
+        overview = held[i] if held else None
+        if isinstance(overview, Overview):
+            made.append(sides.of_overview(overview, blocks, [side.head], name, found.by))
+            made[-1]["opens"] = {"layer": side.head.layer, "head": side.head.head}
+        else:
+            made.append(sides.of_heads([side.head], blocks, name, found.by))
+        made[-1]["opens"]["query"] = side.position
+    return made
+
+
+def pairs_of(found: Comparison, held: Sequence[Result]) -> list[list[int]]:
+    """Heads of one number belong together."""
+    a, b = (side.head for side in found.sides)
+    heads = found.heads if held else (a.head,)
+    return [[a.layer, head, b.layer, head] for head in heads]
+
+
+def _alone(found: Difference, names: Sequence[str], blocks: Blocks) -> list[sides.Reading]:
+    layer, head, other, second = found.pairs[found.shown]
+    return [
+        sides.of_matrix(found.a, names[0], (layer, head), found.before, blocks),
+        sides.of_matrix(found.b, names[1], (other, second), found.after, blocks),
+    ]
+
+
+def _looked(result: Result | None) -> dict[str, Any]:
+    """By words, or without special tokens, or as it is."""
+    special = getattr(result, "special", Special.SHOW)
+    by = getattr(result, "by", Unit.TOKEN)
+    return {"words": by.joins, "special": special.value}
+
+
+def of_head(made: Document, head: HeadWeights, beside: Beside, by: Unit = Unit.WORD) -> None:
+    made.heading = told(head.name, where_words(head), model_words(head.provenance))
+    made.readings.append(sides.of_heads([head], made.blocks, by=by))
+    made.says += weights_words(head)
+    opens(made, head.layer, head.head, **opened(made, sheet_of(head).opens))
+
+
+def of_view(made: Document, view: HeadView, beside: Beside) -> None:
+    of_head(made, view.head, beside, view.by)
+    made.opening |= opened(made, sheet_of(view).opens)
+
+
+def of_terms(made: Document, terms: HeadTerms, beside: Beside) -> None:
+    of_head(made, terms.head, beside)
+    made.opening["view"] = "parts"
+
+
+def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
+    heads = f"{counted(len(overview.layers), 'layer')} x {counted(len(overview.heads), 'head')}"
+    made.heading = told(heads, where_words(overview), model_words(overview.provenance))
+    made.readings.append(sides.of_overview(overview, made.blocks, beside.full))
+    looked: dict[str, Any] = {"words": overview.by.joins, "special": overview.special.value}
+    found = overview.tokens or overview
+    if overview.aim is not None:
+        query, key = overview.aim
+        i, j = _strongest(overview)
+        if overview.aim_spans:  # a page has no spans: it opens on the first token of each
+            query, *keys = (span[0] for span in overview.aim_spans)
+            key = keys[0] if keys else None
+    else:
+        opening = beside.opening or Opening(overview.most_telling())
+        link = opening.link
+        if found.query_tokens.texts and found.key_tokens.texts:
+            made.told = told_first(overview, opening)
+        i, j = _strongest(overview) if link is None else (link.layer, link.head)
+        query, key = (int(at) for at in found.strongest[i, j]) if link is None else (link.query, link.key)
+    there = {"query": query, "key": key}
+    looked |= {name: at for name, at in there.items() if at is not None and at >= 0}
+    opens(made, overview.layers[i], overview.heads[j], **looked)
+
+
+def _strongest(overview: Overview) -> tuple[int, int]:
+    values = overview.strongest_weight if overview.aim is None else overview.main.values
+    i, j = divmod(int(np.nan_to_num(values).argmax()), len(overview.heads))
+    return i, j
+
+
+def of_thumbnails(made: Document, small: Thumbnails, beside: Beside) -> None:
+    size, where = grid_size(small.layers, small.heads), attention(small.kind, small.tower)
+    made.heading = told(size, where, model_words(small.provenance))
+    all_heads(made, beside, small.by)
+    first = beside.full[0] if beside.full else None
+    opened = (small.layers[0], small.heads[0]) if first is None else (first.layer, first.head)
+    if made.readings:  # the weights that the thumbnails were made of
+        opens(made, *opened, "heads", words=small.by.joins, special=small.special.value)
+        return
+    made.readings.append(sides.of_thumbnails(small, made.blocks))
+    if cell := pooled_words(small):
+        made.says.append(f"a cell is {cell}")
+    opens(made, *opened, "heads")
+
+
+def of_map(made: Document, found: Projection, beside: Beside) -> None:
+    of_head(made, found.head, beside, Unit.WORD if found.view is None else found.view.by)
+    made.map = known_map(found)
+    made.opening["view"] = "map"
+    if found.view is not None:
+        made.opening |= {"words": found.view.by.joins, "special": found.view.special.value}
+
+
+def of_report(made: Document, report: Report, beside: Beside) -> None:
+    """One page from the answer to the proof, over a picture or a sound too."""
+    made.first = "sheet"
+    of_map(made, report.projection, beside)
+    made.below = ("map", "proof")
+    if beside.laid is not None:
+        _medium(made, beside.laid)
+    if report.prediction is not None:
+        predicted = sheet_of(report.prediction)
+        made.says += (predicted.answer, *predicted.notes)
+    made.opening |= {"view": "matrix", "query": report.query, "key": None}
+    if report.view is not None:
+        made.opening |= {"words": report.view.by.joins, "special": report.view.special.value}
+
+
+def of_medium(made: Document, found: Laid, beside: Beside) -> None:
+    """Opens on the patch or frame that its answer names, of the head that it names."""
+    weights = _by_place(found)
+    *place, at = np.unravel_index(int(np.nan_to_num(weights).argmax()), weights.shape)
+    if isinstance(found, PictureAttention | SoundAttention):
+        of_head(made, found.head, beside)
+    else:
+        of_overview(made, found.overview, beside)
+        made.told = None
+        layers, heads = found.overview.layers, found.overview.heads
+        made.opening |= {"layer": layers[place[0]], "head": heads[place[1]]}
+    query = found.gaze.query
+    made.opening |= {"query": query, "key": None if query is None else int(found.gaze.keys.ravel()[at])}
+    _medium(made, found)
+
+
+def _medium(made: Document, found: Laid) -> None:
+    if isinstance(found, PictureAttention | PictureHeads):
+        made.picture = media.of_picture(found)
+    else:
+        made.sound = media.of_sound(found, made.blocks)
+
+
+def _by_place(found: Laid) -> np.ndarray:
+    laid = found.gaze.keys.ndim
+    return np.asarray(found.weights.reshape(*found.weights.shape[:-laid], -1))
+
+
+def known_map(found: Projection) -> dict[str, Any]:
+    """Points with their names and weights; a point of a view stands for the tokens in its group."""
+    view = found.view
+    rows = [[i] for i in range(len(found.query_tokens))] if view is None else view.query_groups
+    says = [trust_words(found), correlation_words(found), ", ".join(settings_words(found))]
+    return {
+        "queries": short(found.queries),
+        "keys": short(found.keys),
+        "queryNames": [settled(name) for name in found.query_tokens.names],
+        "keyNames": [settled(name) for name in found.key_tokens.names],
+        "rows": rows,
+        "weights": [
+            [weight if allowed else None for weight, allowed in zip(*row, strict=True)]
+            for row in zip(short(found.weights), found.allowed.tolist(), strict=True)
+        ],
+        "says": [each for each in (*says, *points_words(found), DISCLAIMER) if each],
+    }
+
+
+# the kinds whose page is more than their sheet
+_PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
+    HeadWeights: of_head,
+    HeadView: of_view,
+    HeadTerms: of_terms,
+    Overview: of_overview,
+    Thumbnails: of_thumbnails,
+    Projection: of_map,
+    Report: of_report,
+    PictureAttention: of_medium,
+    PictureHeads: of_medium,
+    SoundAttention: of_medium,
+    SoundHeads: of_medium,
+    Comparison: of_comparison,
+    Difference: of_difference,
+}
