@@ -6,7 +6,8 @@ the program, sheets, the letters of a figure, the escape of a page, the cells of
 A word of a command that a person pastes into a shell is quoted as the shells of this system read it: what
 could steer stands as the escape that bash, zsh and ksh read within `$'...'`. On Windows these are cmd and
 PowerShell, which know double quotes only; what they put in the place of `%NAME%` or `$NAME` inside them
-cannot be kept from them by any quotes that both understand."""
+cannot be kept from them by any quotes that both understand.
+"""
 
 import re
 import shlex

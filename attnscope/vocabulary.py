@@ -74,7 +74,7 @@ class Unit(StrEnum):
     """What rows and columns of weights are: tokens, or what is taken together of them.
 
     Weights are summed over the keys of a unit and averaged over the queries of one. How a text is cut into
-    sentences and passages stands in `attnscope.results.base.sentences`.
+    sentences and passages stands in `attnscope.results.base.groups`.
     """
 
     TOKEN = "token"

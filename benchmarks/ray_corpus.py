@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from attnscope.analysis.corpus.names import measurable
 from attnscope.measures import parse_measures
-from attnscope.session.corpus.ahead import fetched
+from attnscope.measures.registry import measurable
 from attnscope.session.corpus.engine.interface import Engine, Finished, Span, Split
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
 from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.pool import on_ray
-from attnscope.session.corpus.recipe import CorpusRecipe
+from attnscope.session.corpus.run import CorpusRecipe
 from attnscope.session.corpus.source import Form, Source
+from attnscope.session.corpus.texts import fetched
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted

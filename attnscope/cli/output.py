@@ -1,6 +1,7 @@
 """Where things go: results to standard output, the rest to standard error, files whole or not at all.
 
-Here is remembered what was typed too, for files that say how they were made."""
+Here is remembered what was typed too, for files that say how they were made.
+"""
 
 import logging
 import os

@@ -188,7 +188,7 @@ class Source:
             return find(kept.reading, kept.chosen, wish)
 
     def _without(self, question: ask.OfWithout) -> Any:
-        from attnscope.session.questions.claims.without import answer_without
+        from attnscope.session.questions.claims.ablation import answer_without
 
         with self._running:
             return answer_without(self._whole(question), self._of(question).chosen, question.heads)

@@ -2,7 +2,8 @@
 
 `figure_of` is the door for every result that has a picture, `pages` for its PDF, `plot` for an Axes of the
 user's. Figures are made without pyplot, on a light page that is as large as its labels need. The `plot`
-modules of the rooms draw the same on any Axes."""
+modules of the rooms draw the same on any Axes.
+"""
 
 import io
 from collections.abc import Sequence

@@ -9,7 +9,8 @@ sheet makes. A further format is a function from a result to text or bytes and i
 
 .pharaoh   0-0 1-2: source-target from 0, one line a pair (fast_align, Moses, awesome-align)
 .tsv       what `--gold` and `--learn` read again: of links every word, of times word, begin and end
-.srt .vtt  one cue a word"""
+.srt .vtt  one cue a word
+"""
 
 import csv
 import io

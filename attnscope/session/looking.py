@@ -2,7 +2,8 @@
 
 Whether the tokens that are named are there, tokenizer and configuration tell before weights are read. What is
 not known yet is left to the question itself: pictures and sounds, what a decoder beside an encoder reads,
-text that the model writes on."""
+text that the model writes on.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

@@ -5,7 +5,8 @@ Where the parts of the model are to go is `auto`, or a place for each part:
     {"embeddings": "cuda:0", "encoder.layer.0": 1, "encoder.layer.1": "cpu", "pooler": "disk"}
 
 Here it is only read, and written in one way, so that the same map is the same request. Whether there are such
-parts and such devices is seen when the model is loaded (`attnscope.model.loading.placing`)."""
+parts and such devices is seen when the model is loaded (`attnscope.model.loading.placing`).
+"""
 
 import json
 import os

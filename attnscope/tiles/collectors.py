@@ -5,7 +5,8 @@ so that two threads that meet at the end of each cost a third more than two that
 of Python while it computes. What is kept here of a head's tiles are its strongest links and keys, its heatmap
 in blocks, and its measures: a number for each row, put together over keys and then over rows. Every measure
 that makes its number from rows has this form as it is written; the classes of `pattern` need the sums of
-whole columns, which are kept."""
+whole columns, which are kept.
+"""
 
 import threading
 from abc import ABC, abstractmethod

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from attnscope.analysis.heads.report import statistics
 from attnscope.cli.app import app
 from attnscope.measures import MEASURES, Measure, Tile, parse_measures
-from attnscope.measures.formulas import FORMULAS, formula
+from attnscope.measures.registry import FORMULAS, formula
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.kit.numbers import number
@@ -30,7 +30,7 @@ from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts
 from attnscope.render.terminal.measures import BEGIN, measure_explained, measures_begun, measures_table
 from attnscope.results import Kind, MeasureDescription, Overview, Verdict, json_schema
-from attnscope.results.stored.listings import MeasureListed, MeasuresListing, measures_document
+from attnscope.results.stored.document import MeasureListed, MeasuresListing, measures_document
 
 FAILED = {(1, 2): Verdict.FAILED}
 EVERY = ("entropy", "confidence", "distance", "self", "previous", "next", "first")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnscope.results.base.sentences import number_at, starts_of
+from attnscope.results.base.groups import number_at, starts_of
 from attnscope.vocabulary import Unit
 
 CUT = [

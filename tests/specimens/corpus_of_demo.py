@@ -10,7 +10,7 @@ from attnscope.results import Corpus
 from attnscope.session.corpus.engine.interface import Finished, Split
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.question import CorpusQuestion, corpus_of
-from attnscope.session.corpus.recipe import CorpusRecipe
+from attnscope.session.corpus.run import CorpusRecipe
 from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.request import ModelRequest

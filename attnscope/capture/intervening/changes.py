@@ -9,8 +9,21 @@
 
 Each is made from the attention as it passes by (`Attended`), for one head and one entry of the batch.
 What that does is read off the rows of the model's answer (`AnswerRows`).
+
+A change is let along one path only (`Via`), from what is changed into what some later heads read and on from
+there, where every variant runs as two entries of a batch, one behind the other:
+
+    the sender's   holds the change. What later heads answer in it is what they answer in the main one: so
+                   norms and MLPs make something of the change on its way, and no other head does
+    the main one   holds nothing but that the receivers answer to queries, keys and values of the sender's.
+                   Whatever comes after them is computed anew
+
+which is path patching (Wang et al. 2022, arXiv 2211.00593; Goldowsky-Dill et al. 2023, arXiv 2304.05969), in
+one pass. Where the answer is read off the sender's entry, what reaches it `direct`, past all later heads, is
+let in as well: with every later head as a receiver that is all that the change does.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,13 +35,16 @@ from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.errors import InputError
+from attnscope.results.claims.effect import Receiver
 from attnscope.results.claims.intervention import Part
 from attnscope.verify import apart
 
-Logits = Float[Tensor, "entry row choice"]
-Read = Callable[[Any], Float[Tensor, "entry position choice"]]  # what a model returns -> its scores
+_STRAY = 0.25  # roots of the machine epsilon, of the largest score: what rounding moves no score by
+
 
 INPUTS = "qkv"  # what an attention reads: queries, keys, values
+Logits = Float[Tensor, "entry row choice"]
+Read = Callable[[Any], Float[Tensor, "entry position choice"]]  # what a model returns -> its scores
 Place = tuple[int, int]  # a layer, and which of the attentions that it makes for one input
 Answers = Mapping[Place, Float[Tensor, "part head query value_dim"]]
 
@@ -278,3 +294,49 @@ def with_changes(seen: Attended, variants: Sequence[Variant]) -> Tensor:
             else:
                 new[parts, change.head, list(change.at)] = made[:, list(change.at)]
     return new
+
+
+@dataclass(frozen=True)
+class Via:
+    """The heads that a change comes to, and whether it comes to the answer itself as well."""
+
+    receivers: tuple[Receiver, ...]
+    direct: bool = False
+
+    def entries(self, variant: Variant, layers: Sequence[int]) -> tuple[Variant, Variant]:
+        """The sender's and the main one, of a model with attention in these layers."""
+        first = min(change.layer for change in variant)
+        mine = [each for each in self.receivers if each.layer > first]
+        held = [Held(layer) for layer in layers if layer >= first]
+        same = [Change(each.layer, each.head, Lent(1, _others(each.inputs))) for each in mine]
+        lent = [Change(each.layer, each.head, Lent(-1, each.inputs)) for each in mine]
+        return (*held, *same, *variant), tuple(lent)
+
+
+def holding(layer: int, variants: Sequence[Variant]) -> list[Variant]:
+    """At an attention that is no receiver's: in every sender's entry the answers of the main one."""
+    held = (Held(layer),)
+    return [held if any(isinstance(one, Held) for one in variant) else () for variant in variants]
+
+
+def _others(inputs: str) -> str:
+    return "".join(each for each in INPUTS if each not in inputs)
+
+
+def strays(control: Tensor, untouched: Tensor, allowed: float | None = None) -> bool:
+    """Whether an entry that nothing was done to is off the untouched run by more than rounding."""
+    if control.shape != untouched.shape:
+        return True
+    same = (control == untouched) | (control.isnan() & untouched.isnan())  # infinite in both, or no number
+    near = (control - untouched).abs() <= (carried(untouched) if allowed is None else allowed)
+    return not bool((same | near).all())
+
+
+def carried(untouched: Tensor) -> float:
+    """How far rounding on the way through a model may move its scores, in a batch or with gradients kept.
+
+    The same work on other shapes is added in another order, and every layer carries that on, some of them
+    enlarged: it cannot be counted as the rounding of one sum can.
+    """
+    largest = float(untouched[untouched.isfinite()].abs().max())
+    return _STRAY * math.sqrt(epsilon_of(untouched)) * (1 + largest)

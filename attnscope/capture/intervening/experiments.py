@@ -9,20 +9,25 @@ that layers which were not run again, and scores that were not made, change noth
 there is one at either end, since some models treat the entries of a batch unlike. Where one strays from the
 untouched run by more than rounding, the batch is run once more without these savings, and at last every
 variant alone.
+
+They are made on the first route on which all wanted layers are seen (`experiments_on`). Of other inputs
+(`Others`) what is asked for is read back, but nothing is held against a run of one entry: that was done with
+the first. An input grows on its way: what comes before the first layer that is touched is computed once, for
+it is the same in all entries. The first time it is computed for each entry too, and where the answers are not
+the same all inputs are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from attnscope.capture.evaluation_mode import evaluating, without_cache
-from attnscope.capture.intervening.along import Via, holding
 from attnscope.capture.intervening.changes import (
     AnswerRows,
     Attended,
@@ -30,15 +35,19 @@ from attnscope.capture.intervening.changes import (
     Place,
     Tap,
     Variant,
+    Via,
     Write,
+    carried,
+    holding,
     rows_only,
+    strays,
     with_changes,
 )
 from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
-from attnscope.capture.intervening.rounding import carried, strays
 from attnscope.capture.intervening.writing import Writing
+from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site, find_sites
 
@@ -119,7 +128,7 @@ class Experiments:
         self.faithful, self.passes = torch.equal(watched, self.untouched), back.found
 
     def along(self, via: Via) -> "Experiments":
-        """The experiments, all that is changed let along these paths only (`capture.intervening.along`)."""
+        """The experiments, all that is changed let along these paths only (`Via`)."""
         made = copy(self)
         made.via = via
         return made
@@ -274,3 +283,90 @@ def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
         else value
         for name, value in inputs.items()
     }
+
+
+@dataclass(frozen=True, eq=False)
+class Heard:
+    """What a model answers as it is, and its heads, by place, in the same run."""
+
+    untouched: Logits
+    answers: Mapping[Place, Tensor]
+
+    @classmethod
+    def of(
+        cls, model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], asked: AnswerRows
+    ) -> "Heard":
+        answers: dict[Place, Tensor] = {}
+
+        def look(seen: Attended) -> None:
+            answers[seen.place] = seen.output.detach().clone()
+
+        with evaluating(model), passing(sites, look, changing=False) as passage:
+            scores = asked.of(model(**without_cache(model, inputs))).clone()
+        return cls(scores, {place: each for place, each in answers.items() if place not in passage.none})
+
+
+_Made = TypeVar("_Made", Experiments, Heard)
+
+
+def experiments_on(
+    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows
+) -> Experiments:
+    """Experiments with the selected attention; `InputError` where there is none, or none can be reached."""
+    return _by_first_rung(Experiments, model, inputs, selection, asked)
+
+
+def heard(model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows) -> Heard:
+    """What experiments put in from elsewhere, in one run; `InputError` as for these."""
+    return _by_first_rung(Heard.of, model, inputs, selection, asked)
+
+
+def _by_first_rung(
+    make: Callable[..., _Made],
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    selection: Selection,
+    asked: AnswerRows,
+) -> _Made:
+    for rung in rungs(model, selection):
+        wanted = wanted_layers(rung.tower, selection.layers)
+        made = make(model, inputs, rung.watched, asked)
+        if not (missing := wanted - {layer for layer, _ in made.answers}):
+            return made
+    raise nothing_seen(model, rung.tower, sorted(missing))
+
+
+class Others:
+    """Other inputs than that of `first`, whose experiments were run, each with these `variants`."""
+
+    def __init__(self, first: Experiments, variants: Sequence[Variant]) -> None:
+        self.first, self.entries = first, [(), *variants]
+        self.layer = min((change.layer for variant in variants for change in variant), default=None)
+        self.grows = None if first.plainness == 0 and self.layer is not None else False  # not known yet
+
+    def scores(self, inputs: Mapping[str, Any], asked: AnswerRows) -> Logits | None:
+        """The answers as the model is, then in each variant; None where there may be no such batch."""
+        first = self.first
+        size = len(self.entries) * max((each.shape[2] for each in first.answers.values()), default=1)
+        if not first.alike or size > TOKENS_AT_ONCE:
+            return None
+        made = copy(first)
+        made.inputs, made.asked = without_cache(first.model, inputs), asked
+        found = self._grown(made)
+        scores, back = found or made.batch(None, self.entries, saving=False)
+        first.count(back)
+        return scores
+
+    def _grown(self, made: Experiments) -> tuple[Logits, ReadBack] | None:
+        if self.grows is False:
+            return None
+        try:
+            found = made.batch(self.layer, self.entries, saving=False, growing=True)
+        except Exception:  # whatever a model makes of it: then it does not grow
+            self.grows = False
+            return None
+        if self.grows is None:
+            whole, _ = made.batch(None, self.entries, saving=False)
+            lost = found[1].counts(made.passes)[1]
+            self.grows = not lost and not strays(found[0], whole, carried(whole))
+        return found if self.grows else None

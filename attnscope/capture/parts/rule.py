@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from attnscope.capture.parts import functions as of
+from attnscope.capture.parts.functions import SPELLED
 from attnscope.capture.parts.leaves import Change, Cut, Key, Leaf, Site, Softmax, detached
-from attnscope.capture.parts.spelled import SPELLED
 from attnscope.capture.trace.operations import FRESH, operation, overwrites, tensors_in
 
 

@@ -22,9 +22,9 @@ def measures(name: Name = None, every: Every = False, json: Json = False, *, out
     Without NAME five to begin with; --all and --json list all of them, with unit and paper.
     """
     from attnscope.measures import MEASURES, parse_measures
-    from attnscope.measures.formulas import NORM, formula
+    from attnscope.measures.registry import NORM, formula
     from attnscope.render.terminal import measures as shown
-    from attnscope.results.stored.listings import MeasureListed, MeasuresListing, measures_document
+    from attnscope.results.stored.document import MeasureListed, MeasuresListing, measures_document
 
     names = tuple(MEASURES) if name is None else parse_measures(name)
     listed = [

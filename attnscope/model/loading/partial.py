@@ -3,7 +3,8 @@
 What is not needed is left out, and what is not there is never run on. Attention that is computed without some
 of its trained weights is not that of the trained model, and nothing in the recomputation could tell. So what
 the library passes over in silence is sorted here: weights inside attention, trained ones elsewhere, and what
-nobody misses (heads, layers left out on purpose, stored masks)."""
+nobody misses (heads, layers left out on purpose, stored masks).
+"""
 
 import re
 import zipfile

@@ -1,5 +1,6 @@
 """What pictures have in common: inks, the room that axes need, an empty page on which things are placed to
-the inch from its upper left corner; a figure that is written as large as it was asked to be."""
+the inch from its upper left corner; a figure that is written as large as it was asked to be.
+"""
 
 import io
 import re

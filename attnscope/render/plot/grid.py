@@ -1,5 +1,6 @@
 """Every head on Axes, layers down and heads across: a number each with the scale below, or a small picture of
-its weights, all on one scale."""
+its weights, all on one scale.
+"""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -2,7 +2,8 @@
 
 Up to 64 tokens all are named. Of more, every tenth or so, with its position, beside a mark; cells are then
 whole dots of a picture, so that none is wider than another, and of very many several share a block. Messages
-of a chat are stretches beside the axes: a line along each, with whose it is."""
+of a chat are stretches beside the axes: a line along each, with whose it is.
+"""
 
 import math
 from collections.abc import Sequence

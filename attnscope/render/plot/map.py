@@ -2,7 +2,8 @@
 
 The axes have no unit and therefore no ticks. Of labels it is said which points share one, how large they are,
 where they stand, and which lines lead to them. Lengths are inches from the lower left corner of the Axes
-unless they are said to be points."""
+unless they are said to be points.
+"""
 
 from dataclasses import dataclass
 from functools import partial

@@ -4,7 +4,8 @@ Only what rich itself sends moves the cursor or sets a colour. A sheet is harmle
 that its widths are right; here it is made sure of for all that is printed.
 
 The colours of `palette` are its styles, for every depth of colour and both backgrounds. Which one it is the
-user or the environment says; where nobody knows it is the ramp for dark ones, legible on white too."""
+user or the environment says; where nobody knows it is the ramp for dark ones, legible on white too.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal

@@ -11,7 +11,7 @@ from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left
 from attnscope.render.kit.words.command import Command, continued
 from attnscope.results import MeasureDescription
-from attnscope.results.stored.listings import MeasureListed
+from attnscope.results.stored.document import MeasureListed
 from attnscope.vocabulary import MASKED_SENTENCE
 
 BEGIN = {  # what one needs first, in one line each

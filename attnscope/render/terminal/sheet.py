@@ -1,7 +1,8 @@
 """What a console shows of a result, for any width, in colour or not; and as plain text.
 
 That are the words of its sheet in their order around its blocks, whose lines are never wider than it. Nothing
-is printed here. Text of the model or the user never passes through markup."""
+is printed here. Text of the model or the user never passes through markup.
+"""
 
 import io
 import shutil

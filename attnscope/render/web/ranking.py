@@ -1,7 +1,8 @@
 """A ranking or a curve in a page: a row each with its marks, and every exact number; a heap of dots.
 
 Above the rows of a curve stand its lines, and what each of them is. Nothing of it needs a script; the number
-of everything is under the pointer. All text is escaped."""
+of everything is under the pointer. All text is escaped.
+"""
 
 import math
 import re

@@ -2,7 +2,8 @@
 
 The size is estimated from tokens, layers and heads, before any model runs. Beyond `DENSE_BYTES` the `KEPT`
 largest weights of each row are in it, and the page says what share they hold. A page may turn out up to a
-quarter larger than was foretold, and is written then; beyond that it is refused."""
+quarter larger than was foretold, and is written then; beyond that it is refused.
+"""
 
 import math
 from collections.abc import Sequence

@@ -19,7 +19,7 @@ from attnscope.results.base.parts import Value
 from attnscope.results.heads import HeadAttention, HeadWeights
 from attnscope.results.result import KINDS
 from attnscope.results.stored.arrays import Hint
-from attnscope.results.stored.listings import LISTINGS
+from attnscope.results.stored.document import LISTINGS
 from attnscope.results.stored.slots import Slot, form, options, several, slots
 from attnscope.results.stored.strict import LAYOUT, VERSION
 from attnscope.tokens import Token, Tokens

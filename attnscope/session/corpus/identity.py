@@ -22,7 +22,6 @@ from attnscope.version import __version__
 if TYPE_CHECKING:
     from attnscope.model.source.checkpoint import Checkpoint
 
-
 LONGEST = 1024  # tokens of a text: the weights of a layer are quadratic in them
 BATCH = 32
 

@@ -17,9 +17,9 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import CertificateError, InputError
+from attnscope.measures.registry import needs_norms
 from attnscope.process.machine import peak_memory
 from attnscope.results.base.origin import Verdict
 from attnscope.results.claims.lengths import CorpusText

@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING, Any
 from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.measures import parse_measures
+from attnscope.measures.registry import check_measurable, measurable
 from attnscope.printable import printable
 from attnscope.process.ending import said_when_interrupted, temporary_folder
 from attnscope.results.claims.corpus import Corpus
-from attnscope.session.corpus.ahead import ahead, fetched
 from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Recipe, Split
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
 from attnscope.session.corpus.named import files_of, is_piped
-from attnscope.session.corpus.recipe import CorpusRecipe
-from attnscope.session.corpus.signed import Signed
-from attnscope.session.corpus.source import FIELD, Source, source_of
+from attnscope.session.corpus.source import FIELD, Signed, Source, source_of
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts, share
 from attnscope.session.corpus.store import Place
+from attnscope.session.corpus.texts import ahead, fetched
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.request import AUTO, ModelRequest
@@ -132,18 +131,16 @@ def corpus_of(
 
     `engine` measures in place of the one that is asked for; `done` is told how far it is.
     """
-    from attnscope.analysis.corpus.names import check_measurable, measurable
-
     request = _resolved(request, asked, listener)
     engine = engine or engine_of(asked, request)
     names = parse_measures(asked.measures)
     names = measurable(names) if asked.measures == "all" else names
     check_measurable(names)
     how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, asked.linked
+    from attnscope.session.corpus.run import CorpusRecipe, Run
+
     recipe = CorpusRecipe(request, wanted, names, *how)
     with _with_sizes(asked.sources()) as sources:
-        from attnscope.session.corpus.run import Run
-
         signed = Signed(sources)
         plan, few, checkpoint = _planned(request, asked, sources, listener)
         with listener.working("looking at the texts"):

@@ -17,12 +17,12 @@ from attnscope.analysis.claims.relations.answers import pieces_of, together
 from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.links import links
 from attnscope.analysis.corpus.measuring import leaking, measured
-from attnscope.analysis.corpus.names import needs_norms
 from attnscope.attention import AttentionCall
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.weights import OneText, Passed, Passing
 from attnscope.errors import InputError
+from attnscope.measures.registry import needs_norms
 from attnscope.results import Provenance
 from attnscope.results.claims.corpus import LINKS
 from attnscope.session.corpus.batches import Ready, batches, filled_up, joined

@@ -7,12 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from time import monotonic
 from typing import IO
 
 from attnscope.errors import CertificateError, InputError
+from attnscope.process.startup import lean_loading
 from attnscope.results.claims.corpus import GAIN, Corpus
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.interface import (
@@ -21,8 +22,11 @@ from attnscope.session.corpus.engine.interface import (
     Done,
     Engine,
     Finished,
+    Forecast,
+    Measurer,
     Progress,
     Split,
+    seconds_of,
 )
 from attnscope.session.corpus.folder import (
     ASIDE,
@@ -32,18 +36,33 @@ from attnscope.session.corpus.folder import (
     Named,
     NotWrittenError,
 )
+from attnscope.session.corpus.identity import Instructions
 from attnscope.session.corpus.part import Part
-from attnscope.session.corpus.recipe import CorpusRecipe
 from attnscope.session.corpus.rows import AllRows
-from attnscope.session.corpus.signed import Signed
-from attnscope.session.corpus.source import Source
+from attnscope.session.corpus.source import Signed, Source
 from attnscope.session.corpus.splits import Plan, placed
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.tree import Tree, size_of_parts
-from attnscope.session.forecast import Forecast, seconds_of
 from attnscope.session.listener import Listener
 
 _ROUNDS = 3  # of measuring a file again that is damaged, before the disk is to blame
+
+
+@dataclass(frozen=True)
+class CorpusRecipe(Instructions):
+    """What a worker is told, which it opens to a model that measures."""
+
+    def on(self, device: str) -> "CorpusRecipe":
+        """The recipe for a worker that has this device; a model that is spread has several."""
+        if self.request.device_map is not None:
+            return self
+        return replace(self, request=replace(self.request, device=device))
+
+    def open(self) -> Measurer:
+        """The model in memory."""
+        with lean_loading():
+            from attnscope.session.corpus.measurer import CorpusMeasurer
+        return CorpusMeasurer.of(self)
 
 
 @dataclass

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.heads.dimensions import head_dimensions
 from attnscope.analysis.heads.head import head_terms, recompute_head
 from attnscope.analysis.heads.mean import mean_head
@@ -20,6 +19,7 @@ from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
+from attnscope.measures.registry import needs_norms
 from attnscope.results import (
     Dimensions,
     HeadAttention,

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.heads.long import WORTH, Cost, gigabytes, read_long_head
 from attnscope.analysis.heads.long_overview import measure_long
 from attnscope.attention import Capture
@@ -13,6 +12,7 @@ from attnscope.capture.long.run import record_long
 from attnscope.capture.routes import Selection
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.measures import MEASURES
+from attnscope.measures.registry import needs_norms
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.loading import memory
 from attnscope.results import LongHead, Overview

@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from attnscope.analysis.claims.finding.rows import Layer, rows_of
-from attnscope.analysis.corpus.names import needs_norms
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.returned import returned_overview
@@ -22,6 +21,7 @@ from attnscope.attention import Capture
 from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
+from attnscope.measures.registry import needs_norms
 from attnscope.results import Ablation, Comparison, Finding, HeadAttention, Overview, Thumbnails
 from attnscope.results.base.evidence import Link, Opening, Weights
 from attnscope.session.choosing import Chosen

@@ -27,9 +27,8 @@ from attnscope.analysis.claims.ablation.question import (
 )
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Put, Zero
-from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.passing import answers_to
-from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import CertificateError, InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.ablation import ranked

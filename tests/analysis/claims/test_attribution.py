@@ -17,9 +17,8 @@ from attnscope.analysis.claims.ablation.estimates import measured_estimates
 from attnscope.analysis.claims.ablation.question import log_probabilities, other_answers, runner_up
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import AnswerRows
-from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.passing import Observed
-from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError
 from attnscope.results import HeadScores
 from attnscope.vocabulary import Kind

@@ -15,8 +15,7 @@ from attnscope.analysis.claims.ablation import places, replacing
 from attnscope.analysis.claims.ablation.question import Question, word_at
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Tap, Write
-from attnscope.capture.intervening.experiments import Experiments
-from attnscope.capture.intervening.reached import experiments_on
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.taps import find_taps
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Asks, PlaceEffect

@@ -9,10 +9,10 @@ from torch import Tensor
 
 from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.measuring import leaking, measured
-from attnscope.analysis.corpus.names import check_measurable, measurable
 from attnscope.capture.weights import Passed
 from attnscope.errors import CertificateError, InputError
 from attnscope.measures import MEASURES, parse_measures, whole
+from attnscope.measures.registry import check_measurable, measurable
 from attnscope.measures.rows import moved_norms
 
 LENGTHS, HEADS, DIM, HIDDEN = (2, 7, 5, 1), 4, 3, 11

@@ -12,11 +12,9 @@ from families import CONFIGS, DIM, HEADS, HIDDEN, LAYERS
 from torch import Tensor, nn
 
 from attnscope.capture import Selection
-from attnscope.capture.intervening.along import Via
-from attnscope.capture.intervening.changes import AnswerRows, Change, Put, Tap, Variant, Write, Zero
-from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.changes import AnswerRows, Change, Put, Tap, Variant, Via, Write, Zero
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.passing import answers_to
-from attnscope.capture.intervening.reached import experiments_on
 from attnscope.capture.intervening.taps import find_taps
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Receiver

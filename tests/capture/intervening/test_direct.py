@@ -15,9 +15,8 @@ from attnscope.capture import Selection
 from attnscope.capture.intervening import gradients as asked_of_it
 from attnscope.capture.intervening.changes import AnswerRows
 from attnscope.capture.intervening.direct_rules import RULES
-from attnscope.capture.intervening.experiments import Experiments, carried
+from attnscope.capture.intervening.experiments import Experiments, carried, experiments_on
 from attnscope.capture.intervening.gradients import Direct, direct_gradients
-from attnscope.capture.intervening.reached import experiments_on
 from attnscope.vocabulary import Kind
 
 WORD, OTHER = 5, 9

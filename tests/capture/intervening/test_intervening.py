@@ -13,13 +13,10 @@ from torch import Tensor, nn
 
 from attnscope.capture import Selection
 from attnscope.capture.intervening import changes
-from attnscope.capture.intervening.changes import AnswerRows, Change, Cut, Put, Variant, Zero
-from attnscope.capture.intervening.experiments import Experiments
+from attnscope.capture.intervening.changes import AnswerRows, Change, Cut, Put, Variant, Zero, strays
+from attnscope.capture.intervening.experiments import Experiments, Others, experiments_on
 from attnscope.capture.intervening.kept import Kept
-from attnscope.capture.intervening.others import Others
 from attnscope.capture.intervening.passing import answers_to, gradients
-from attnscope.capture.intervening.reached import experiments_on
-from attnscope.capture.intervening.rounding import strays
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 

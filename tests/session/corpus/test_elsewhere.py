@@ -22,12 +22,11 @@ from wire import Wire
 from attnscope.errors import InputError
 from attnscope.results import Corpus
 from attnscope.session.corpus import splits
-from attnscope.session.corpus.ahead import ahead
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.question import CorpusQuestion
 from attnscope.session.corpus.splits import Plan, everything
 from attnscope.session.corpus.store import Place, faults, streams
-from attnscope.session.corpus.texts import Reading
+from attnscope.session.corpus.texts import Reading, ahead
 
 TEXTS = [
     f"The {noun} saw the {other} {i} ."

@@ -11,8 +11,7 @@ import pytest
 import attnscope as at
 from attnscope.results.stored.document import as_npz
 from attnscope.session.corpus import splits as planning
-from attnscope.session.corpus.engine.interface import Progress
-from attnscope.session.forecast import Forecast
+from attnscope.session.corpus.engine.interface import Forecast, Progress
 from attnscope.session.library import progress
 
 

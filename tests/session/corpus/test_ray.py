@@ -22,15 +22,14 @@ from checkpoints import tiny_bert
 
 from attnscope.errors import InputError
 from attnscope.process.standard_error import hushed
-from attnscope.session.corpus import ahead
+from attnscope.session.corpus import texts
 from attnscope.session.corpus.engine import machine
 from attnscope.session.corpus.engine.interface import Finished, Span, Split
 from attnscope.session.corpus.engine.ray import nodes
-from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants
+from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants, environment, own_signals
 from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.nodes import CheckedRecipe, check_same_texts
 from attnscope.session.corpus.engine.ray.pool import Actor, packed, unpacked, windows
-from attnscope.session.corpus.engine.ray.quiet import environment, own_signals
 from attnscope.session.corpus.question import CorpusQuestion, device_for, engine_of
 from attnscope.session.corpus.source import Form, Source
 from attnscope.session.corpus.store import Place
@@ -211,14 +210,14 @@ def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pyt
     beside = f"{Path(letters.__file__).parent}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     monkeypatch.setenv("PYTHONPATH", beside)
     monkeypatch.chdir("/")
-    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into=".")), str(tmp_path), ahead.fetched)
+    actor = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into=".")), str(tmp_path), texts.fetched)
     assert Path.cwd() == tmp_path  # names are looked for from where the command was given
     split = next(letters.splits(("one", "three")))
     finished = unpacked(actor(packed(split, {})))
     assert [(each.number, each.texts, each.name) for each in finished] == [(0, 2, "0: f:0.1 3, f:0.2 5")]
     with pytest.raises(InputError, match=r"f:0\.1: refused"):
         unpacked(actor(packed(next(letters.splits((letters.REFUSED,))), {})))
-    late = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into="elsewhere")), str(tmp_path), ahead.fetched)
+    late = Actor(CheckedRecipe.of(letters.Letters(tmp_path, into="elsewhere")), str(tmp_path), texts.fetched)
     with pytest.raises(
         InputError, match=r" does not see the run's folder '.*/elsewhere': texts and --run must"
     ):
@@ -235,7 +234,7 @@ def test_what_an_actor_measures_next_is_read_while_it_measures_and_it_measures_o
     read, busy = threading.Semaphore(0), threading.Lock()
 
     def reading(split: Split) -> Split:
-        got = ahead.fetched(split)
+        got = texts.fetched(split)
         read.release()
         return got
 

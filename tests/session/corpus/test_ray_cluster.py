@@ -22,7 +22,6 @@ from wire import KEYS, Wire
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus.ahead import fetched
 from attnscope.session.corpus.engine.interface import Engine
 from attnscope.session.corpus.engine.local import WorkerBugError, local
 from attnscope.session.corpus.engine.ray import cluster as clusters
@@ -30,6 +29,7 @@ from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.pool import on_ray
 from attnscope.session.corpus.splits import LEAST
 from attnscope.session.corpus.store import Place, streams
+from attnscope.session.corpus.texts import fetched
 from attnscope.session.listener import Quiet
 
 pytestmark = pytest.mark.skipif(

@@ -22,8 +22,7 @@ from attnscope.analysis.claims.ablation.experiment import (
 )
 from attnscope.analysis.claims.ablation.question import Tell
 from attnscope.analysis.claims.ablation.replacing import Replacement
-from attnscope.capture.intervening.along import Via
-from attnscope.capture.intervening.changes import Change, Cut, Rounded, Tap, Variant, What, Write
+from attnscope.capture.intervening.changes import Change, Cut, Rounded, Tap, Variant, Via, What, Write
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.results.claims.effect import Beside, Effect, Floor, Group, Path, PlaceEffect, Receiver
 from attnscope.results.claims.intervention import Part

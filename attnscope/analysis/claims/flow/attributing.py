@@ -22,8 +22,8 @@ from attnscope.analysis.claims.flow.measured import Chance, Measured
 from attnscope.capture import Selection
 from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
 from attnscope.capture.faults import Refused, running_again
+from attnscope.capture.intervening.experiments import experiments_on
 from attnscope.capture.intervening.passing import slopes
-from attnscope.capture.intervening.reached import experiments_on
 from attnscope.errors import InputError, one_line
 from attnscope.reference import exact
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED, Attributed, ByGradients

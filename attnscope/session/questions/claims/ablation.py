@@ -1,6 +1,6 @@
 """What a model's answer becomes without some of its heads, or with what they answer to another text."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from attnscope.analysis.claims.ablation import replacing
@@ -12,21 +12,21 @@ from attnscope.analysis.claims.ablation.experiment import (
     taken_away,
 )
 from attnscope.analysis.claims.ablation.places import along, beside_all_ways, beside_other_receivers
-from attnscope.analysis.claims.ablation.question import Question
+from attnscope.analysis.claims.ablation.question import LogChances, Question, log_chances
 from attnscope.analysis.claims.ablation.replacing import Replacement
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change, Variant
-from attnscope.capture.intervening.experiments import Experiments
-from attnscope.capture.intervening.reached import experiments_on
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
 from attnscope.results import Ablation
-from attnscope.results.claims.effect import HeadEffect, Path, Predicted
+from attnscope.results.claims.effect import Choice, HeadEffect, Path, Place, Predicted, Without
 from attnscope.results.claims.intervention import Measured
-from attnscope.session.choosing import Chosen
+from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.effects import PATCHING, TOP, Ablating
 from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
+from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.claims.places import (
     ablated_places,
     asked_of,
@@ -37,10 +37,11 @@ from attnscope.session.questions.claims.places import (
 )
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.questions.claims.spoken import GIVEN, read_behind, with_answer
-from attnscope.session.questions.claims.via import path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.vocabulary import Kind, Route
+
+_LISTED = 5  # likeliest of each run
 
 
 def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
@@ -181,3 +182,37 @@ def read_other(reading: Reading, text: str) -> Reading:
         lengths = f"the texts have {mine} and {its} tokens"
         raise InputError(f"{lengths}: an output can only stand in the place of one at the same position")
     return replace(encoded, target=reading.target)
+
+
+def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> Without:
+    """Run the model as it is and without those heads; `InputError` where it answers nothing.
+
+    `reading` has what the decoder reads in full.
+    """
+    if chosen.route is Route.RETURNED:
+        raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
+    question = question_of(reading, None)
+    module, inputs = reading.model.module, reading.inputs
+    selection = Selection(
+        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
+    )
+    with reading.listener.working("running without heads"), if_it_runs(module, inputs, reading.model.name):
+        experiments = experiments_on(module, inputs, selection, question.asked)
+        check_heads(heads, head_counts(experiments))
+        answer = question.answered(experiments.untouched)
+        zeros = replacing.zeros().what
+        (outcome,) = experiments.run([tuple(Change(layer, head, zeros) for layer, head in heads)])
+    before, after = log_chances(experiments.untouched[0]), log_chances(outcome.scores[0])
+    places = tuple(
+        _place(before[row], after[row], number, question.name) for row, number in enumerate(answer.ids)
+    )
+    return Without(tuple(heads), answer.asks, answer.position, places)
+
+
+def _place(before: LogChances, after: LogChances, meant: int, name: Callable[[int], str]) -> Place:
+    likeliest = [chances.topk(min(_LISTED, len(chances))).indices.tolist() for chances in (before, after)]
+    numbers = sorted({meant, *likeliest[0], *likeliest[1]}, key=lambda number: -float(before[number]))
+    choices = tuple(
+        Choice(name(number), float(before[number].exp()), float(after[number].exp())) for number in numbers
+    )
+    return Place(choices, numbers.index(meant))

@@ -25,8 +25,7 @@ from attnscope.analysis.prediction import last_of, likeliest_spans, masks_of, sp
 from attnscope.capture import Selection
 from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.faults import if_it_runs
-from attnscope.capture.intervening.experiments import Experiments
-from attnscope.capture.intervening.reached import experiments_on
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError, nearest
 from attnscope.measures import MEASURES
 from attnscope.model.inputs.numbered import Numbered

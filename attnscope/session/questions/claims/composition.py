@@ -8,8 +8,7 @@ layers; what was read is in no score.
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from attnscope.analysis.claims.composition.compose import Composing, Head, facts
-from attnscope.analysis.claims.composition.parts import Parts
+from attnscope.analysis.claims.composition.compose import Composing, Head, Parts, facts
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.circuits.paths import Circuits, read_circuits

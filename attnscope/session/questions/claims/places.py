@@ -27,9 +27,8 @@ from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Method
 from attnscope.results.claims.effect import Answer, Asks, Effect, Path, PlaceEffect
 from attnscope.results.claims.intervention import Part
-from attnscope.session.choosing import Chosen
+from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.effects import CONTROLS, EACH, Ablating
-from attnscope.session.questions.claims.via import path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.tokens import Tokens

@@ -12,7 +12,7 @@ from attnscope.analysis.prediction import masks_of, tagged_places
 from attnscope.capture import Selection
 from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant
-from attnscope.capture.intervening.reached import experiments_on, heard
+from attnscope.capture.intervening.experiments import experiments_on, heard
 from attnscope.errors import InputError
 from attnscope.results.claims.drift import PutBack
 from attnscope.results.claims.effect import Asks

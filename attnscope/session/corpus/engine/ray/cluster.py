@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -24,8 +24,48 @@ from typing import Any
 from attnscope.errors import InputError, one_line
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.process.standard_error import hushed
-from attnscope.session.corpus.engine.ray.quiet import environment, own_signals, replaced
 from attnscope.session.listener import Listener
+
+_STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
+
+
+@contextmanager
+def replaced(module: Any, name: str, other: Any) -> Iterator[None]:
+    """`module` has `other` under that name, where it had anything."""
+    usual = getattr(module, name, None)
+    if usual is not None:
+        setattr(module, name, other)
+    try:
+        yield
+    finally:
+        if usual is not None:
+            setattr(module, name, usual)
+
+
+@contextmanager
+def own_signals() -> Iterator[None]:
+    """Whatever answers signals now answers them afterwards."""
+    numbers = [getattr(signal, name) for name in _STOPPING if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, answer in before.items():
+            with suppress(ValueError, TypeError):  # another thread than the first; an answer written in C
+                signal.signal(number, answer)
+
+
+@contextmanager
+def environment(wanted: Mapping[str, str]) -> Iterator[None]:
+    """These variables, but for those that the user has set; afterwards they are gone again."""
+    new = [name for name in wanted if name not in os.environ]
+    os.environ.update({name: wanted[name] for name in new})
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
+
 
 ADDRESS = "RAY_ADDRESS"  # the environment variable that Ray itself, and its jobs, tell the address by
 _TOKEN = "RAY_AUTH_MODE"  # of Ray: an address that is named is not asked whether it wants one
