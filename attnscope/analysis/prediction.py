@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.analysis.claims.ablation.question import Question, ends
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.running import evaluating
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import exact
 from attnscope.results import (

@@ -13,10 +13,10 @@ from attnscope.attention import AttentionCall, by_layers
 from attnscope.capture.cause.exchange import AT_ONCE
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import standings_of
-from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.describe import sides_of
 from attnscope.capture.routes import Labels, traced_instead
 from attnscope.capture.run import run_watched
+from attnscope.capture.running import evaluating
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers, without_attention

@@ -19,8 +19,6 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import standings_of
-from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import if_it_writes
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_by_id, tokens_of
 from attnscope.capture.following.joined import JoinedCall
 from attnscope.capture.following.projected import OutputProjections, projections_of
@@ -34,6 +32,7 @@ from attnscope.capture.routes import (
     tower_of,
     wanted_layers,
 )
+from attnscope.capture.running import evaluating, if_it_writes
 from attnscope.errors import InputError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site

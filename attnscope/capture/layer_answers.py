@@ -22,8 +22,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from attnscope.capture.encoded_once import standing_in
-from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.intervening.changes import AnswerRows, rows_only
+from attnscope.capture.running import evaluating, without_cache
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import layer_stacks
 

@@ -9,7 +9,6 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import standings_of
 from attnscope.capture.encoded_once import EncodedOnce
-from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import OutputProjections, projections_of
 from attnscope.capture.following.recorder import Keep, Recorder
@@ -22,6 +21,7 @@ from attnscope.capture.routes import (
     rungs,
     wanted_layers,
 )
+from attnscope.capture.running import evaluating
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import place

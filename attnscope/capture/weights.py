@@ -18,13 +18,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, of_heads
-from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.following.call import KernelCall, of_kernel, of_trace
-from attnscope.capture.following.kernel_masks import terms_and_allowed
+from attnscope.capture.following.call import KernelCall, of_kernel, of_trace, terms_and_allowed
 from attnscope.capture.following.recorder import unrotated_keys
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs, kernel_weights
 from attnscope.capture.routes import Rung, Selection, nothing_seen, rungs, wanted_layers
 from attnscope.capture.run import batch_size
+from attnscope.capture.running import evaluating
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.errors import InputError
 from attnscope.results import Route

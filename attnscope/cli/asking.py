@@ -136,8 +136,8 @@ class Question:
         return names_checked(self.names, inputs, self.request.trust_remote_code)
 
     def answered(self, opened: "Opened", inputs: "Inputs") -> "tuple[Reading, Answer]":
-        from attnscope.session.entering import read_inputs
         from attnscope.session.listener import Quiet
+        from attnscope.session.reading import read_inputs
 
         looked_at = replace(opened, chosen=None) if self.whole else opened
         reading = read_inputs(looked_at, inputs, self.output if self.own else Quiet())

@@ -95,8 +95,8 @@ class Source:
         return replace(self.inputs, text=text, words=None)
 
     def _read(self, inputs: Inputs, tower: str | None, layer: int | None = None) -> "HeldReading":
-        from attnscope.session.entering import complete, encode_inputs
         from attnscope.session.questions.held import HeldReading
+        from attnscope.session.reading import complete, encode_inputs
 
         chosen, first = self._choose(inputs, tower)
         key = self._called(inputs), _name(chosen.tower)
@@ -141,7 +141,7 @@ class Source:
         return self.inputs if text == self._called(self.inputs) else self._inputs(text)
 
     def _whole(self, question: ask.Question) -> "Reading":
-        from attnscope.session.entering import complete
+        from attnscope.session.reading import complete
 
         kept = self._of(question)
         reading = replace(kept.reading, captured=None)

@@ -19,8 +19,7 @@ from dataclasses import asdict
 
 from attnscope.printable import printable
 from attnscope.render.kit.csv import Row, cell, exact
-from attnscope.render.script.figures import SCRIPTS
-from attnscope.render.script.written import as_script
+from attnscope.render.script.figures import SCRIPTS, as_script
 from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import sheet_of

@@ -11,7 +11,7 @@ from torch import nn
 
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.running import evaluating
 from attnscope.reference import exact
 from attnscope.results import HeadAttention
 from attnscope.results.worked import Check, Given, Pair, Worked

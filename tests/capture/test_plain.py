@@ -4,7 +4,7 @@ import pytest
 from families import ids, sharp
 
 from attnscope.capture import Selection, record
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 
 

@@ -11,7 +11,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.bert.modeling_bert import eager_attention_forward
 
 from attnscope.capture import Selection, record
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.running import evaluating
 from attnscope.errors import InputError
 
 HOOKS = [name for name in vars(nn.Linear(1, 1)) if "hook" in name]

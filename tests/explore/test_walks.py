@@ -20,9 +20,9 @@ from attnscope.render.kit.numbers import chance
 from attnscope.render.terminal.console import theme
 from attnscope.results import HeadAttention
 from attnscope.session.choosing import choose
-from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Quiet
 from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.reading import read_inputs
 from attnscope.session.wanted import Wanted
 
 JUMP = ("slash", "3", ".", "1", "1", "enter")  # typed, as a person does

@@ -18,7 +18,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "session/corpus/engine/": "a model's settings, and what passes between processes",
     "render/web/assets.py": "the package's own scripts and styles",
     "render/script/again/": "the programs that run alone: the file of the weights, for its hash",
-    "render/script/written.py": "the package's own programs, of which a script is made",
+    "render/script/figures.py": "the package's own programs, of which a script is made",
     "demo/": "the package's own model, and the programs that train it",
     "process/ending.py": "nothing: it opens new files, to be written to",
     "process/standard_error.py": "nothing: it opens what swallows all",

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 
 from attnscope.session.choosing import choose
-from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.questions.held import HELD, HeldReading
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Looking, Wanted
 

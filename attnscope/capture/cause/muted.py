@@ -16,9 +16,8 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_map_only
 
 from attnscope.capture.cause.sketched import Sketches
-from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import ours, running_again
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
+from attnscope.capture.running import evaluating, ours, running_again
 from attnscope.capture.trace.operations import operation
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.model.anatomy.sites import Site, find_sites

@@ -25,9 +25,9 @@ from attnscope.capture.cause import rows
 from attnscope.capture.cause.outputs import Trial, perturbed
 from attnscope.capture.cause.passage import Hooks, is_hidden
 from attnscope.capture.cause.rerun import Clean, Rerun, tensors
-from attnscope.capture.faults import Refused
 from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.following.takeover import KERNELS
+from attnscope.capture.running import Refused
 from attnscope.results import Route
 
 _ATTEND = frozenset({"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"})

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from attnscope.capture.cause.sketched import Sketches
-from attnscope.capture.faults import ours
 from attnscope.capture.following.answers import Answered, Answers, Forward, Place, answers
+from attnscope.capture.running import ours
 from attnscope.model.anatomy.sites import Site
 
 Answer = Callable[[Place, Tensor, Tensor], Tensor | None]  # place, answer and queries -> another answer

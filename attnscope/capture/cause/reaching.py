@@ -21,8 +21,8 @@ from attnscope.capture.cause.heads import EVERYWHERE, NOWHERE, asking_rows, head
 from attnscope.capture.cause.onward import Onward
 from attnscope.capture.cause.outputs import Trial, by_words, trials, two_runs
 from attnscope.capture.cause.rerun import Clean, Rerun
-from attnscope.capture.faults import Refused
 from attnscope.capture.following.answers import Forward, Place
+from attnscope.capture.running import Refused
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Reach
 from attnscope.vocabulary import Effect

@@ -17,9 +17,8 @@ from attnscope.capture.cards import draw_from, drawing
 from attnscope.capture.cause.passage import Enough, Hooks, Passage, Plan
 from attnscope.capture.cause.rows import size_of
 from attnscope.capture.cause.sketched import Sketches
-from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import Refused, running_again
 from attnscope.capture.following.answers import Forward, Place
+from attnscope.capture.running import Refused, evaluating, running_again
 from attnscope.errors import ModelUnavailableError
 from attnscope.model.anatomy.sites import Site
 

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall
 from attnscope.capture.cause.exchange import AT_ONCE, Change, Exchanged, apart, exchanged, runs
 from attnscope.capture.cause.muted import Handed, Seen, handed_over
-from attnscope.capture.faults import Refused
 from attnscope.capture.following.describe import Sides, numbered
+from attnscope.capture.running import Refused
 from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Standing

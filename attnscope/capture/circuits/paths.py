@@ -18,9 +18,9 @@ from attnscope.attention import Capture
 from attnscope.capture.circuits.factors import Factor, Factors, FactorSeeker
 from attnscope.capture.circuits.gains import Gain
 from attnscope.capture.circuits.skeleton import Passed, Skeleton, Turn, Walked
-from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.routes import Labels, Selection
 from attnscope.capture.run import record
+from attnscope.capture.running import evaluating
 from attnscope.errors import AttnscopeError, is_out_of_memory, one_line
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact, widest

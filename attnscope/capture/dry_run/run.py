@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.capture.dry_run.watch import DryCall, StandIns, Watch
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.running import evaluating
 from attnscope.errors import one_line
 from attnscope.model.anatomy.sites import Site
 

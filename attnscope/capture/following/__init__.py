@@ -1,8 +1,7 @@
 """What passes by at a model's attentions, from the kernel's arguments to an `AttentionCall` with its tokens.
 
 takeover      the kernel that transformers looks up by name is replaced by ours, which calls it
-kernel_masks  what a kernel was told to add and to forbid
-call          one attention as it passed by -> an `AttentionCall`
+call          one attention as it passed by, with what its kernel was told -> an `AttentionCall`
 describe      provenance, and the tokens that stand for queries and keys
 recorder      one forward pass -> its calls, by layer and block
 joined        the calls of every step of generating -> one call over the whole text

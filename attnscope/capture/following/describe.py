@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.evaluation_mode import is_compiled
 from attnscope.capture.following.takeover import kernel_name, without_masks
+from attnscope.capture.running import is_compiled
 from attnscope.model.anatomy.placed import places_of
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, named_after_senses

@@ -27,7 +27,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.intervening.changes import (
     AnswerRows,
     Attended,
@@ -48,6 +47,7 @@ from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
 from attnscope.capture.intervening.writing import Writing
 from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
+from attnscope.capture.running import evaluating, without_cache
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site, find_sites
 

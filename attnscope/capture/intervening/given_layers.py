@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.intervening.changes import Attended
 from attnscope.capture.intervening.kept import holding
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.routes import Rung, Selection, nothing_seen, rungs, wanted_layers
+from attnscope.capture.running import evaluating, without_cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
 from attnscope.capture.following.answers import Answered, Answers, answers
 from attnscope.capture.following.answers import Place as ModulePlace
 from attnscope.capture.following.takeover import KernelInputs, kernel_weights
 from attnscope.capture.intervening.changes import Attended, Place
+from attnscope.capture.running import evaluating, without_cache, without_weights
 from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site

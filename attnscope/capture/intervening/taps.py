@@ -16,13 +16,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.evaluation_mode import evaluating, without_cache
-from attnscope.capture.faults import Refused
 from attnscope.capture.intervening.changes import Tap
 from attnscope.capture.intervening.kept import holding
 from attnscope.capture.parts.leaves import Cut, Leaf
 from attnscope.capture.parts.rule import Rule
 from attnscope.capture.parts.run import cut_run
+from attnscope.capture.running import Refused, evaluating, without_cache
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site, find_sites

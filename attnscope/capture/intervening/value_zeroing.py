@@ -23,13 +23,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.intervening.changes import Attended, strays
 from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE, repeated
 from attnscope.capture.intervening.kept import Ended, Kept, holding
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
 from attnscope.capture.routes import Selection, rungs, wanted_layers
+from attnscope.capture.running import evaluating, without_cache
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site

@@ -9,8 +9,7 @@ from jaxtyping import Int
 from torch import Tensor
 
 from attnscope.attention import Term
-from attnscope.capture.following.call import KernelCall, kept, kernel_fields
-from attnscope.capture.following.kernel_masks import IN_THE_MASK, RELATIVE_POSITION
+from attnscope.capture.following.call import IN_THE_MASK, RELATIVE_POSITION, KernelCall, kept, kernel_fields
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.capture.long.chunked import fused_rows, is_causal_unmasked, own, rows_of

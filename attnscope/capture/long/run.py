@@ -10,7 +10,6 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import Rows, Standings, standings_of
-from attnscope.capture.evaluation_mode import evaluating, without_cache
 from attnscope.capture.following.call import KernelCall
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import projections_of
@@ -28,6 +27,7 @@ from attnscope.capture.routes import (
     wanted_layers,
 )
 from attnscope.capture.run import batch_size, chosen_row
+from attnscope.capture.running import evaluating, without_cache
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Route

@@ -15,12 +15,11 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
-from attnscope.capture.faults import Refused, running_again
 from attnscope.capture.following.takeover import KernelInputs, takeover
 from attnscope.capture.long.chunked import for_each_head, own, rows_of
 from attnscope.capture.parts.leaves import Change, Cut, Key, Site
 from attnscope.capture.parts.rule import Changes, Misfit, Rule
+from attnscope.capture.running import Refused, evaluating, running_again, without_cache, without_weights
 from attnscope.capture.trace.fused import unscripted
 
 

@@ -10,8 +10,7 @@ from transformers import BatchEncoding
 
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import tokens_by_number
-from attnscope.model.inputs.mask_token import with_own_masks
-from attnscope.model.inputs.text import Encoded, encode
+from attnscope.model.inputs.text import Encoded, encode, with_own_masks
 from attnscope.tokens import Token, Tokens
 
 Words = tuple[str, ...]  # of one text

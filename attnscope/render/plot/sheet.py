@@ -17,18 +17,7 @@ from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
 from attnscope.render.kit.words.certificate import source_words, verdict_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import (
-    curve,
-    grid,
-    linked,
-    matrix,
-    overlay,
-    ranking,
-    row,
-    statements,
-    steps,
-    timeline,
-)
+from attnscope.render.plot import curve, grid, matrix, overlay, ranking, row, steps, timeline, words
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel
 from attnscope.render.sheet.blocks import (
@@ -60,12 +49,12 @@ _STEP = 0.98  # from one size of the letters to the next smaller one
 
 # what one kind of result alone has
 DRAWINGS: dict[type, Callable[[Any], Panel]] = {
-    Linked: linked.panel,
+    Linked: words.linked_panel,
     Map: map_.panel,
     Original: overlay.original,
     Overlay: overlay.overlay,
     Overlays: overlay.overlays,
-    Statements: statements.panel,
+    Statements: words.statements_panel,
     Steps: steps.panel,
     Timeline: timeline.panel,
 }

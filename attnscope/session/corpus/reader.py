@@ -19,7 +19,7 @@ from attnscope.analysis.corpus.links import links
 from attnscope.analysis.corpus.measuring import leaking, measured
 from attnscope.attention import AttentionCall
 from attnscope.capture import Labels, Selection, record
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import if_it_runs
 from attnscope.capture.weights import OneText, Passed, Passing
 from attnscope.errors import InputError
 from attnscope.measures.registry import needs_norms

@@ -22,7 +22,6 @@ from attnscope.results import (
 )
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.effects import Ablating
-from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
@@ -36,6 +35,7 @@ from attnscope.session.questions.claims.why import OF_ALL, Answering, Link, why,
 from attnscope.session.questions.claims.word_links import AligningWords
 from attnscope.session.questions.claims.word_times import TimingWords
 from attnscope.session.reading import Reading as SessionReading
+from attnscope.session.reading import complete, encode_inputs
 from attnscope.session.request import Inputs, Writing
 from attnscope.session.wanted import APART, CROSS, READS, Looking, Numbers, Wanted
 from attnscope.tokens import Tokens

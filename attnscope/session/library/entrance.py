@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from attnscope.capture.evaluation_mode import as_written
+from attnscope.capture.running import as_written
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loaded import out_of_pipeline

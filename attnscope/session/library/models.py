@@ -14,7 +14,6 @@ from attnscope.process.alone import each_alone
 from attnscope.results import Composition, Dependencies, Drift, Referee, Retrieval
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import choose, towers_of
-from attnscope.session.entering import encode_inputs
 from attnscope.session.library.prompted import Prompted
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Quiet
@@ -26,6 +25,7 @@ from attnscope.session.questions.claims.judging import Judging, cases_in, judge
 from attnscope.session.questions.claims.relations import find_relations_in
 from attnscope.session.questions.claims.retrieving import LENGTHS, NEEDLES, Retrieving, retrieve
 from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
+from attnscope.session.reading import encode_inputs
 from attnscope.session.request import Inputs, ModelRequest, Writing
 from attnscope.session.wanted import READS, Numbers, Wanted
 

@@ -11,11 +11,10 @@ from attnscope.errors import InputError
 from attnscope.results import Comparison
 from attnscope.results.base.groups import joined
 from attnscope.session.choosing import Chosen, choose_layers
-from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.questions.pages import BothHeads
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, open_chosen, read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Looking, Numbers, Wanted
 from attnscope.spelling import spelled

@@ -15,8 +15,8 @@ from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.analysis.verification import verify_model
 from attnscope.attention import Capture
 from attnscope.capture import provenance_of
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.measures.registry import needs_norms
@@ -197,7 +197,7 @@ def work_through_theatre(
 
     Without a layer and a head it is the one that the bundled model learned for it, of others the first.
     """
-    from attnscope.session.entering import open_chosen
+    from attnscope.session.reading import open_chosen
     from attnscope.worked.model_head import HEAD, LAYER, SENTENCE, theatre
 
     usual = HEAD if request.model in ("demo", None) else 0

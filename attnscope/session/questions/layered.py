@@ -11,7 +11,7 @@ from attnscope.analysis.claims.controls import ControlTexts, control_texts
 from attnscope.analysis.layered import layered_places, probabilities_of
 from attnscope.analysis.prediction import Spell, last_of, masks_of
 from attnscope.capture import provenance_of
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.loading.answering import Judging, class_names, judging
 from attnscope.results import LayeredPlace, LayeredPrediction

@@ -7,9 +7,9 @@ from typing import Any
 from attnscope.analysis.heads.long import WORTH, Cost, gigabytes, read_long_head
 from attnscope.analysis.heads.long_overview import measure_long
 from attnscope.attention import Capture
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.long.run import record_long
 from attnscope.capture.routes import Selection
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.measures import MEASURES
 from attnscope.measures.registry import needs_norms

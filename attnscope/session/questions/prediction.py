@@ -5,17 +5,16 @@ from dataclasses import replace
 from attnscope.analysis import prediction
 from attnscope.analysis.heads import report as analysis
 from attnscope.capture import provenance_of
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import CertificateError, InputError
 from attnscope.model.loading.answering import Judging, class_names, judging
 from attnscope.results import HeadAttention, MapSettings, Prediction, Report
 from attnscope.results.claims.effect import Asks
-from attnscope.session.entering import read_target
 from attnscope.session.looking import look_at, map_head
 from attnscope.session.questions.claims.answers import finds, tags
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.questions.claims.spoken import with_answer
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, read_target
 from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind
 

@@ -12,12 +12,11 @@ from attnscope.results import Senses, Verdict
 from attnscope.results.base.origin import tallied
 from attnscope.results.claims.senses import Usage
 from attnscope.session.choosing import Chosen
-from attnscope.session.entering import open_chosen, read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.prompts import Field
 from attnscope.session.questions.comparison import position_of
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, open_chosen, read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.selection import check_seed
 from attnscope.session.wanted import Looking, Wanted

@@ -10,9 +10,16 @@ from families import HEADS, HIDDEN, KEY_HEADS, ids, sharp
 from scipy.stats import chi2
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.composition.chance import beside_chance, cosines, limits, spectrum
 from attnscope.analysis.claims.composition.compose import Composing, Pairs, facts
-from attnscope.analysis.claims.composition.scores import reads, scores, written
+from attnscope.analysis.claims.composition.scores import (
+    beside_chance,
+    cosines,
+    limits,
+    reads,
+    scores,
+    spectrum,
+    written,
+)
 from attnscope.capture import Labels, Selection
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.paths import Circuits, read_circuits

@@ -9,8 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask
 
-from attnscope.capture.following.call import KernelCall, as_keys, of_heads, of_kernel, of_trace
-from attnscope.capture.following.kernel_masks import IN_THE_MASK, RELATIVE_POSITION, terms_and_allowed
+from attnscope.capture.following.call import (
+    IN_THE_MASK,
+    RELATIVE_POSITION,
+    KernelCall,
+    as_keys,
+    of_heads,
+    of_kernel,
+    of_trace,
+    terms_and_allowed,
+)
 from attnscope.capture.following.takeover import KernelInputs, weights_by_identity
 from attnscope.capture.trace.result import TracedAttention
 from attnscope.errors import InputError

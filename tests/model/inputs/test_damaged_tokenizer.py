@@ -14,8 +14,7 @@ from transformers import AutoTokenizer
 
 from attnscope import demo
 from attnscope.errors import ModelUnavailableError, calling
-from attnscope.model.inputs.mask_token import gap_id
-from attnscope.model.inputs.text import encode
+from attnscope.model.inputs.text import encode, gap_id
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.model.loading.tokenizer import open_tokenizer
 from attnscope.model.source.find import Source

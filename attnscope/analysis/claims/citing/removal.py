@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from attnscope.analysis.claims.ablation.question import LogChances, log_chances
 from attnscope.capture.arithmetic import epsilon_of
-from attnscope.capture.evaluation_mode import evaluating, without_cache
+from attnscope.capture.running import evaluating, without_cache
 from attnscope.errors import InputError
 
 Removed = Collection[int]  # positions

@@ -8,8 +8,17 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.composition.chance import beside_chance, cosines, limits, spectrum
-from attnscope.analysis.claims.composition.scores import Reads, Written, reads, scores, written
+from attnscope.analysis.claims.composition.scores import (
+    Reads,
+    Written,
+    beside_chance,
+    cosines,
+    limits,
+    reads,
+    scores,
+    spectrum,
+    written,
+)
 from attnscope.capture.circuits.factors import Factors
 from attnscope.capture.circuits.gains import Gain
 from attnscope.capture.circuits.paths import NO_PATH, SIDES, Circuits

@@ -20,10 +20,9 @@ from attnscope.analysis.claims.controls import batches
 from attnscope.analysis.claims.flow.entrance import ByPosition, Entrance
 from attnscope.analysis.claims.flow.measured import Chance, Measured
 from attnscope.capture import Selection
-from attnscope.capture.evaluation_mode import evaluating, without_cache, without_weights
-from attnscope.capture.faults import Refused, running_again
 from attnscope.capture.intervening.experiments import experiments_on
 from attnscope.capture.intervening.passing import slopes
+from attnscope.capture.running import Refused, evaluating, running_again, without_cache, without_weights
 from attnscope.errors import InputError, one_line
 from attnscope.reference import exact
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED, Attributed, ByGradients

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from attnscope.analysis.claims.controls import inputs_of
 from attnscope.analysis.claims.flow.pieces import Blanked
 from attnscope.analysis.claims.flow.replacing import Input, word_embeddings
-from attnscope.capture.evaluation_mode import evaluating, without_cache
+from attnscope.capture.running import evaluating, without_cache
 from attnscope.errors import InputError
 from attnscope.reference import exact
 

@@ -20,7 +20,7 @@ from attnscope.analysis.claims.ablation.question import Ids, Question
 from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.analysis.claims.flow.replacing import Effects, vectors
 from attnscope.analysis.claims.pieces import Pieces
-from attnscope.capture.evaluation_mode import evaluating
+from attnscope.capture.running import evaluating
 from attnscope.reference import exact
 from attnscope.results import Contents, Sound
 from attnscope.tokens import Patches, Tokens

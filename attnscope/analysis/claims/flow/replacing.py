@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from attnscope.analysis.claims.ablation.question import Ids, Question
 from attnscope.analysis.claims.controls import batches, inputs_of
-from attnscope.capture.evaluation_mode import evaluating
 from attnscope.capture.intervening.changes import rows_only
+from attnscope.capture.running import evaluating
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results.claims.flow import DISTANCE, Trust

@@ -11,14 +11,13 @@ from attnscope.analysis.claims.ablation.question import Question, log_chances, p
 from attnscope.analysis.claims.why.account import Gradients, named_masks, shares, source_shares
 from attnscope.analysis.claims.why.names import Name, Names
 from attnscope.analysis.claims.why.removal import Outcome, Replacing
-from attnscope.capture.evaluation_mode import evaluating, without_cache
-from attnscope.capture.faults import Refused
 from attnscope.capture.parts.functions import stranger
 from attnscope.capture.parts.leaves import Key
 from attnscope.capture.parts.leaves import Site as Place
 from attnscope.capture.parts.rule import Rule
 from attnscope.capture.parts.run import cut_run, run_under
 from attnscope.capture.parts.slopes import Sloped
+from attnscope.capture.running import Refused, evaluating, without_cache
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact

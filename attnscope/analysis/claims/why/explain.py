@@ -11,9 +11,9 @@ from attnscope.analysis.claims.why.account import Account, find_row, named_masks
 from attnscope.analysis.claims.why.names import Name, Names
 from attnscope.analysis.claims.why.removal import Removals
 from attnscope.attention import AttentionCall
-from attnscope.capture.faults import Refused
 from attnscope.capture.parts.leaves import Change
 from attnscope.capture.parts.run import cut_run
+from attnscope.capture.running import Refused
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site
 from attnscope.results.claims.why import EXACT, Pair, Part, Removed, Side

@@ -15,16 +15,15 @@ from attnscope.analysis.claims.ablation.places import along, beside_all_ways, be
 from attnscope.analysis.claims.ablation.question import LogChances, Question, log_chances
 from attnscope.analysis.claims.ablation.replacing import Replacement
 from attnscope.capture import Selection
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change, Variant
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.effect import Choice, HeadEffect, Path, Place, Predicted, Without
 from attnscope.results.claims.intervention import Measured
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.effects import PATCHING, TOP, Ablating
-from attnscope.session.entering import encode_inputs
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.claims.places import (
@@ -37,7 +36,7 @@ from attnscope.session.questions.claims.places import (
 )
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.questions.claims.spoken import GIVEN, read_behind, with_answer
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, encode_inputs
 from attnscope.spans import Span
 from attnscope.vocabulary import Kind, Route
 

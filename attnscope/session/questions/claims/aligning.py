@@ -24,10 +24,10 @@ from attnscope.analysis.claims.alignment.weighing import (
 )
 from attnscope.analysis.claims.finding.rows import rows_of, verdicts_of
 from attnscope.analysis.padding import without_padding
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.capture.routes import Selection
+from attnscope.capture.running import if_it_runs
 from attnscope.capture.weights import Weights
 from attnscope.errors import AttnscopeError, InputError
 from attnscope.reference import exact

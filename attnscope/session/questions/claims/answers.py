@@ -23,9 +23,8 @@ from attnscope.analysis.claims.ablation.question import (
 )
 from attnscope.analysis.prediction import last_of, likeliest_spans, masks_of, span_at, tagged_places
 from attnscope.capture import Selection
-from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.running import evaluating, if_it_runs
 from attnscope.errors import InputError, nearest
 from attnscope.measures import MEASURES
 from attnscope.model.inputs.numbered import Numbered
@@ -37,11 +36,10 @@ from attnscope.results.claims.effect import Asks
 from attnscope.results.prediction import NO_ANSWER
 from attnscope.session.choosing import Chosen
 from attnscope.session.effects import Attributing
-from attnscope.session.entering import encode_inputs
 from attnscope.session.looking import ENTROPY
 from attnscope.session.opening import Opened
 from attnscope.session.questions.heads import TOKENS, OpenedHeads
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, encode_inputs
 from attnscope.session.wanted import Looking
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Route

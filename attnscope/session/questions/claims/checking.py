@@ -13,14 +13,13 @@ from attnscope.measures import MEASURES
 from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Provenance, Result
 from attnscope.results.heads import MEAN
 from attnscope.session.choosing import Chosen
-from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener
 from attnscope.session.looking import ENTROPY
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.claims.answers import of_answers
 from attnscope.session.questions.claims.files_read import Given, heads_in, inputs_of, medium_in
 from attnscope.session.questions.heads import OpenedHeads
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import MEANS, Numbers, Wanted
 from attnscope.tokens import Tokens

@@ -14,8 +14,8 @@ from attnscope.analysis.claims.flow.measured import Chance
 from attnscope.analysis.claims.flow.replacing import Input
 from attnscope.attention import Capture
 from attnscope.capture import Selection
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.citation import (

@@ -12,7 +12,7 @@ from attnscope.analysis.claims.composition.compose import Composing, Head, Parts
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.circuits.paths import Circuits, read_circuits
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.media.files import noise
@@ -22,9 +22,9 @@ from attnscope.results.base.origin import tallied
 from attnscope.results.claims.composition import Through
 from attnscope.session import selection as ranges
 from attnscope.session.choosing import Chosen
-from attnscope.session.entering import read_inputs
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.reading import read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Numbers, Wanted
 from attnscope.verify import certify_heads

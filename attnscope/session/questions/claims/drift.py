@@ -21,20 +21,19 @@ from attnscope.analysis.claims.comparison.drift import (
 from attnscope.analysis.claims.relations.answers import Sample
 from attnscope.attention import Capture
 from attnscope.capture import Selection
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.given_layers import HeadReader, Seen
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import AttnscopeError, CertificateError, InputError, listed
 from attnscope.model.anatomy.placed import map_of
 from attnscope.results import Drift
 from attnscope.results.base.origin import tallied
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import Chosen
-from attnscope.session.entering import encode_inputs, read_inputs
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions.claims.putting_back import asked_of, put_back
 from attnscope.session.questions.claims.rows import check_whole_fits
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, encode_inputs, read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.selection import check_seed
 from attnscope.session.wanted import Wanted

@@ -28,9 +28,9 @@ from attnscope.analysis.claims.pieces import Pieces, pieces_of
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Labels, Selection
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
 from attnscope.capture.run import record_rows
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet

@@ -16,10 +16,10 @@ from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens, v
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.following.describe import names_in
 from attnscope.capture.layer_answers import entering
 from attnscope.capture.returned import Returned
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError, listed, nearest
 from attnscope.model.anatomy.sites import layer_stacks
 from attnscope.results import Finding, Pattern, Sought, Special

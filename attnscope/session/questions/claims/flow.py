@@ -12,8 +12,8 @@ from attnscope.analysis.claims.flow.rollout import by_units, max_flow, mixed, ro
 from attnscope.analysis.heads.view import Units, units_of
 from attnscope.attention import Capture
 from attnscope.capture import Selection
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.returned import Returned
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError, listed
 from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict

@@ -12,9 +12,8 @@ from attnscope.analysis.claims.flow.measured import Chance, Direction, Measured
 from attnscope.analysis.claims.flow.pieces import Blanked
 from attnscope.analysis.claims.flow.replacing import Input, vectors
 from attnscope.capture import Selection
-from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.kept import holding
+from attnscope.capture.running import evaluating, if_it_runs
 from attnscope.errors import InputError
 from attnscope.results.claims.flow import Attributed, ByGradients, Flow
 from attnscope.session.choosing import Chosen

@@ -13,12 +13,11 @@ from attnscope.results.claims.flow import ByGradients
 from attnscope.results.claims.prompts import Refused
 from attnscope.results.claims.referee import Judged, Referee
 from attnscope.session.choosing import Chosen
-from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.citing import cite
 from attnscope.session.questions.claims.passages import Citing, woven
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
 
 _KEYS = "passages", "question", "source"

@@ -7,8 +7,7 @@ from pathlib import Path
 from attnscope import incoming
 from attnscope.analysis.claims.citing.removal import Answered
 from attnscope.analysis.prediction import last_of
-from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import if_it_writes
+from attnscope.capture.running import evaluating, if_it_writes
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import LIKELIEST, write
 from attnscope.model.inputs.numbered import Numbered

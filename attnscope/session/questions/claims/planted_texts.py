@@ -21,25 +21,23 @@ from attnscope.analysis.claims.finding.needles import Planted
 from attnscope.analysis.claims.finding.rows import AnyRows, Layer, rows_of
 from attnscope.analysis.claims.relations.answers import Sample
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.evaluation_mode import without_cache
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.long.call import sample_rows
 from attnscope.capture.returned import Returned
 from attnscope.capture.routes import Selection
+from attnscope.capture.running import if_it_runs, without_cache
 from attnscope.capture.weights import End, OneText, Source, Weights
 from attnscope.errors import InputError
 from attnscope.reference import exact, place
 from attnscope.results import Provenance, Verdict
 from attnscope.results.claims.retrieval import Head, Needle
 from attnscope.session.choosing import Chosen
-from attnscope.session.entering import complete, encode_inputs
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
 from attnscope.session.prompts import Field
 from attnscope.session.questions.claims.citing import attention_of
 from attnscope.session.questions.claims.passages import Answers, Citing, answered
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, rows_in
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
 from attnscope.vocabulary import Kind
 

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.claims.flow.replacing import Pool, vectors
-from attnscope.capture.evaluation_mode import evaluating
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import evaluating, if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling, is_pooled, named_pooling, pooler_of, pooling_of
 from attnscope.reference import exact

@@ -10,9 +10,9 @@ from attnscope.analysis.claims.ablation.question import word_at
 from attnscope.analysis.claims.comparison.drift import distances
 from attnscope.analysis.prediction import masks_of, tagged_places
 from attnscope.capture import Selection
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant
 from attnscope.capture.intervening.experiments import experiments_on, heard
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.results.claims.drift import PutBack
 from attnscope.results.claims.effect import Asks

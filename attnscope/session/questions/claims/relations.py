@@ -26,7 +26,7 @@ from attnscope.analysis.claims.relations.ranking import (
 )
 from attnscope.analysis.claims.relations.treebank import Bank, Sentence
 from attnscope.capture import Labels, Selection, record
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import if_it_runs
 from attnscope.capture.weights import Weights
 from attnscope.errors import CertificateError, InputError
 from attnscope.model.inputs.text import Encoded

@@ -21,7 +21,7 @@ from attnscope.analysis.claims.flow.replacing import (
 from attnscope.analysis.claims.pieces import pieces_of
 from attnscope.analysis.heads.view import Units
 from attnscope.analysis.prediction import tagged_places
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling
 from attnscope.results import Contents

@@ -28,9 +28,9 @@ from attnscope.analysis.claims.finding.needles import (
 )
 from attnscope.analysis.claims.relations.ranking import wilson
 from attnscope.capture import Selection
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.intervening.changes import Change
 from attnscope.capture.intervening.experiments import Others, experiments_on
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loading.load import Plan

@@ -16,12 +16,12 @@ from attnscope.analysis.claims.finding.rows import Layer, LayerRows, verdicts_of
 from attnscope.analysis.heads.long import gigabytes
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.faults import if_it_runs
 from attnscope.capture.following.takeover import kernel_name
 from attnscope.capture.long.call import sample_rows
 from attnscope.capture.long.chunked import without_squares
 from attnscope.capture.long.run import read_calls
 from attnscope.capture.returned import Returned
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import DoesNotFitError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site, find_sites

@@ -7,7 +7,7 @@ from attnscope.analysis.claims.why.answer import contributions
 from attnscope.analysis.claims.why.explain import Question, explain
 from attnscope.attention import Capture
 from attnscope.capture import provenance_of
-from attnscope.capture.faults import if_it_runs
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Why
