@@ -21,7 +21,7 @@ def test_the_first_line_names_the_passage_how_much_and_what_attention_would_have
     shown = attnscope("cite", TEXT, "--generate", "1", *READER)
     said = " ".join(shown.stdout.split())
     assert said.startswith(
-        "“red” comes from passage 0 (“Velmir has a red cup.”): without that it falls from "
+        "“red” comes from passage 0 (“Velmir has a red cup.”): without it its probability "
     )
     assert "Attention alone would have " in said
     assert "not taken away: “Question: what is the cup of Velmir? Answer:”" in said

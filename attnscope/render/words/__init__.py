@@ -35,9 +35,9 @@ def _nth(place: int) -> str:
     return f"{place}{ending}"
 
 
-def _names(names: Iterable[str], most: int = 3) -> str:
+def _names(names: Iterable[object], most: int = 3) -> str:
     """`L0 H7`, `L0 H7 and L0 H1`, `L0 H7, L0 H1, L1 H6 and 2 more`."""
-    every = list(names)
+    every = list(map(str, names))
     if len(every) > most + 1:
         every = [*every[:most], f"{len(every) - most} more"]
     return " and ".join([", ".join(every[:-1]), every[-1]] if every[1:] else every)

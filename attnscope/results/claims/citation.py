@@ -51,9 +51,9 @@ CONTROLS = LONGEST, NEAREST, WORDS
 class Case(StrEnum):
     """What can be said of a sentence of the answer."""
 
-    FROM = "it comes from these passages"
-    NONE = "it stays as probable without every passage"
-    SPREAD = "it needs the passages, and none stands out"
+    FROM = "from passages"
+    NONE = "from none"  # as probable without every passage
+    SPREAD = "from no single one"  # it needs the passages, and none stands out
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Citation(Presented):
     the side that the answer stands on, where that is another one. `how` says where the answer is from. With
     `subsets` as many random halves of the passages were taken away, drawn with `seed`, and `weights` were
     fitted to them (Cohen-Wang et al. 2024), in log odds. `cases` say what each sentence is, and `sources` its
-    passages, largest loss first.
+    passages, largest loss first; `case` is that of the first sentence with a source, or else of the first.
 
     `copying` are the heads whose strongest key among the passages is the very token that they help to write.
     `floor` is what putting texts side by side does to the answer by rounding alone, in nats.
@@ -179,7 +179,7 @@ class Citation(Presented):
     tower: str = ""
     notes: tuple[str, ...] = ()
 
-    for_readers = ("verdict", "cases", "sources")
+    for_readers = ("verdict", "case", "cases", "sources")
 
     @property
     def verdict(self) -> Verdict:
@@ -213,6 +213,16 @@ class Citation(Presented):
             Case.FROM if named else Case.NONE if statement.without_all < LEAST else Case.SPREAD
             for statement, named in zip(self.statements, self.sources, strict=True)
         )
+
+    @property
+    def shown(self) -> int:
+        """The first sentence that comes from passages, or else the first."""
+        return next((i for i, case in enumerate(self.cases) if case is Case.FROM), 0)
+
+    @property
+    def case(self) -> Case:
+        """What can be said of that sentence."""
+        return self.cases[self.shown]
 
     def order(self, sentence: int, method: Method = REMOVAL) -> tuple[int, ...]:
         """The passages by what a method gives them, most first; those without a number at the end."""

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import made_citation as made
-import numpy as np
+import pytest
+from cases_cite import EXAMPLES
 
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.citation import sheet
@@ -11,59 +12,32 @@ from attnscope.render.sheets.referee import sheet as referee_sheet
 from attnscope.render.terminal.sheet import written
 from attnscope.results.claims.citation import Case, Method
 
-
-def test_one_passage_is_named_with_how_much_goes_without_it_and_what_attention_says() -> None:
-    assert sheet(made.citation()).answer == (
-        "“door” comes from passage 0 (“The door was red.”): without that it falls from 90.5 % to 1.7 %, "
-        "without others, or half of them together, it moves by a factor of 1.3 at most. Attention alone "
-        "would have found it."
-    )
-    other = sheet(made.citation(attention=0.15)).answer
-    assert other.endswith("Attention alone would have named passage 1 (20 % of it, 15 % for passage 0).")
-
-
-def test_two_passages_none_and_several_that_do_not_stand_out_are_three_answers() -> None:
-    assert (
-        "comes from passages 0 and 1: without either of them it falls from 90.5 % to 7.4 %"
-        in sheet(made.citation("two")).answer
-    )
-    none = sheet(made.citation("none")).answer
-    assert "comes from none of the passages: without all 3 passages it keeps 74 % of its probability" in none
-    assert none.endswith("By attention alone it would be passage 0, with 30 % of it.")
-    for case in ("spread", "controlled"):
-        assert (
-            "needs the passages (without all 3 passages it falls from 90.5 %"
-            in sheet(made.citation(case)).answer
-        )
-    assert ", but none stands out as its source: without passage" in sheet(made.citation("spread")).answer
+CASES = {  # what of passages and numbers the answer has
+    "from one": (Case.FROM, "passage 0|“The door was red.”|90.5 %|1.7 %|1.3 times|found it"),
+    "from another than attention says": (Case.FROM, "passage 1 (.20 of the attention, .15 for passage 0)"),
+    "from two": (Case.FROM, "passages 0 and 1|either of them|7.4 %|found them"),
+    "from one of two": (Case.FROM, "Without the other "),
+    "from none": (Case.NONE, "all 3 passages|90.5 %|67.0 %|passage 0 (.30"),
+    "from none of two": (Case.NONE, "both passages|81.9 %"),
+    "from all": (Case.SPREAD, "all 3 passages|90.5 %|4.5 %|passage 1|60.7 %"),
+    "half of the others do as much": (Case.SPREAD, "passage 0|12.2 %|6.7 times"),
+    "most from one of two": (Case.SPREAD, "passage 0|8.0 times as many nats|1 other passage|39 times"),
+    "of several": (Case.FROM, "Of 4 sentences 1 |2 from none|1 from no single one. “door” comes"),
+    "rare": (Case.FROM, "55 times less probable"),
+}
 
 
-def test_a_passage_that_counts_most_beside_few_others_is_told_with_what_luck_can_do() -> None:
-    result = made.citation("spread")
-    own = replace(result.statements[0], controls=())
-    said = sheet(replace(result, statements=(own,), lost=np.array([[8.0, 1.0, np.nan]]))).answer
-    assert "Passage 0 counts most: without it it falls from 90.5 %" in said
-    assert "That is 8.0 times as many nats; beside 1 other passage luck is ruled out from 39 times on" in said
-    assert result.cases[0] is Case.SPREAD
-
-
-def test_of_several_sentences_it_is_counted_where_they_are_from_and_the_first_that_has_a_source_is_told() -> (
-    None
-):
-    said = sheet(made.citation("none", "from", "spread", "none")).answer
-    assert said.startswith(
-        "Of 4 sentences 1 is from a passage, 2 are from none, 1 is from the passages, none of which stands "
-        "out. “door” comes from passage 0"
-    )
+@pytest.mark.parametrize("name", CASES)
+def test_each_case_has_its_numbers(name: str) -> None:
+    result, (case, parts) = EXAMPLES[name](), CASES[name]
+    told = sheet(result).answer
+    assert result.case is case
+    assert [each for each in parts.split("|") if each not in told] == []
 
 
 def test_a_method_that_is_absent_says_why_and_an_answer_that_is_unlikely_is_told() -> None:
-    notes = sheet(made.citation()).notes
-    assert "no copying heads: no head copies" in notes
-    result = made.citation()
-    rare = replace(result, statements=(replace(result.statements[0], log_probability=-9.0),))
-    assert any("would hardly write this answer itself" in note for note in sheet(rare).notes)
-    assert "it is 55 times less probable" in sheet(rare).answer
+    assert "no copying heads: no head copies" in sheet(made.citation()).notes
+    assert any("would hardly write this answer itself" in note for note in sheet(EXAMPLES["rare"]()).notes)
 
 
 def test_a_fit_is_told_with_how_well_it_foretells_and_passages_not_taken_away_have_no_number() -> None:
@@ -71,7 +45,7 @@ def test_a_fit_is_told_with_how_well_it_foretells_and_passages_not_taken_away_ha
     assert any("R² 0.80 on subsets held out" in note for note in sheet(result).notes)
     assert result.order(0) == (0, 1, 2)
     poor = replace(result, statements=(replace(result.statements[0], r2=0.1),))
-    assert any("it foretells little" in note for note in sheet(poor).notes)
+    assert any("it predicts little" in note for note in sheet(poor).notes)
 
 
 def test_ways_to_cite_stand_side_by_side_with_none_apart() -> None:
@@ -102,18 +76,3 @@ def test_both_fit_a_narrow_terminal_and_have_a_picture_of_their_own() -> None:
     for result in (made.citation("from", "none"), made.citation(), made.referee()):
         assert max(map(len, written(result, width=60).splitlines())) <= 60
         assert sheet_of(result).main is not None
-
-
-def test_of_two_passages_it_says_both_and_the_other() -> None:
-    whole = made.citation()
-    told = replace(whole.statements[0], controls=())
-    two = replace(
-        whole, passages=whole.passages[:2], lost=np.array([[4.0, 0.02]]), statements=(told,), columns=()
-    )
-    assert two.sources == ((0,),)
-    attention = replace(whole.columns[0], values=whole.columns[0].values[:, :2])
-    said = sheet(replace(two, columns=(attention,))).answer
-    assert "from 90.5 % to 1.7 %, without the other it moves by a factor of" in said
-    none = replace(two.statements[0], candidates=(), controls=(), without_all=0.1)
-    said = sheet(replace(two, columns=(attention,), statements=(none,))).answer
-    assert "none of the passages: without both passages it keeps 90 % of its probability" in said
