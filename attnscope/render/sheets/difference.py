@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import counted, number, signed, signed_cell, significant, weight
+from attnscope.render.kit.numbers import counted, number, signed, signed_cell, significant
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Matrix, Ranking
@@ -18,36 +18,38 @@ from attnscope.render.sheet.said import attention, in_sentence
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.words import Said
 from attnscope.results import Difference, Provenance, Verdict
 from attnscope.results.claims.difference import Run
 from attnscope.tokens import Tokens
 
 _nats = partial(number, decimals=3)
+_NAMED = 4  # pairs of other tokens
 _SHOWN = 10  # heads, and queries of the one that is shown
 _NUMBERS = {"divergence": "divergences", "largest difference": "largest", "rounding": "rounding"}
 _FACTS = "fact layer head layer_b head_b query query_token key key_token a b value"
 
 
 def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
-    a, b = result.a.name, result.b.name
-    matrix, alike = _matrix(result), result.largest[result.shown] == 0
-    shown = (_heads(result), *([] if alike else [matrix]), *_rows(result), *_grids(result))
+    a, b, say = result.a.name, result.b.name, said(result)
+    matrix, alike = _matrix(result, say), result.largest[result.shown] == 0
+    shown = (_heads(result, say), *([] if alike else [matrix]), *_rows(result, say), *_grids(result, say))
     nothing = result.is_same and not focus.verbose  # zeros are no evidence
     layer, head = result.pairs[result.shown][:2]
     return Sheet(
-        title=f"{result.name(result.shown)}: {b} minus {a}",
+        title=say("title"),
         setting="",
         origins=(result.a.provenance, result.b.provenance),
-        answer=_answer(result),
+        answer=say(result.case.value.replace(" ", "_")),
         blocks=() if nothing else shown,
-        table=lambda: Table.of(_FACTS, _facts(result)),
+        table=lambda: Table.of(_FACTS, _records(result)),
         texts=(f"A {a}: {_run(result.a, result.b)}", f"B {b}: {_run(result.b, result.a)}"),
-        control=_control(result),
-        notes=tuple(each for each in (_other_tokens(result), _rounding(result)) if each),
-        proof=tuple(_proof(result)),
+        control=say("control"),
+        notes=tuple(say.lines("notes")),
+        proof=tuple(_proof(result, say)),
         main=matrix,
         summary=(counted(len(result.pairs), "head"),),
-        more=(*(shown if nothing else ()), *_shaded(result)),
+        more=(*(shown if nothing else ()), *_shaded(result, say)),
         opens={"layer": layer, "head": head},
     )
 
@@ -72,109 +74,81 @@ def _own(own: Provenance, other: Provenance) -> list[str]:
     return told
 
 
-def _other_tokens(result: Difference) -> str:
-    if not result.other_tokens:
-        return ""
-    pairs = zip(result.a.query_tokens.names, result.b.query_tokens.names, strict=True)
-    named = [f"{i} {a} / {b}" for i, (a, b) in enumerate(pairs) if a != b]
-    more = f", and {len(named) - 4} more" if len(named) > 4 else ""
-    listed = f": {', '.join(named[:4])}{more}" if named else ""
-    return f"other tokens at {counted(result.other_tokens, 'position')}{listed}"
+def said(result: Difference) -> Said:
+    """The words of `compare` about two runs."""
+    return Said("difference", _facts(result))
 
 
-def _rounding(result: Difference) -> str:
-    if np.isfinite(result.rounding).any():
-        if len(result.pairs) == 1 or result.is_same:
-            return ""  # the answer tells
-        within = f"{result.within_rounding:,}" if result.within_rounding else "none"
-        return f"{within} of {counted(len(result.pairs), 'head')} may differ by rounding alone"
-    return "no head has a tolerance: it cannot be told what rounding does"
-
-
-def _answer(result: Difference) -> str:
-    i, named, many = result.shown, result.name(result.shown), len(result.pairs)
-    if math.isnan(result.divergences[i]):
-        return f"{named} has no query with a key."
-    if result.is_same:
-        of = named if many == 1 else f"each of {counted(many, 'head')}"
-        return f"A and B attend the same: {of}, to the last bit."
-    if result.within_rounding == many:
-        return f"A and B attend the same: 0 of {counted(many, 'head')} differ by more than rounding."
-    change = np.abs(np.nan_to_num(result.signed))
+def _facts(result: Difference) -> dict[str, object]:
+    change, many, tokens = np.abs(np.nan_to_num(result.signed)), len(result.pairs), result.a.query_tokens
     query, key = (int(each) for each in np.unravel_index(int(change.argmax()), change.shape))
-    link = f"{in_sentence(result.a.query_tokens, query)} → {in_sentence(result.a.key_tokens, key)}"
-    values = " → ".join(
-        weight(float(np.nan_to_num(each[query, key]))) for each in (result.before, result.after)
-    )
-    most = " most" if many > 1 else ""
-    layer, head, *other = result.pairs[i]
-    changes = "changes" if [layer, head] == other else "differ"  # of one head, or of two
-    told = f"{_other_tokens_first(result)}{named} {changes}{most}, at {link}: {values}."
-    if not np.isfinite(result.rounding).any():
-        return told
-    beyond = f"{many - result.within_rounding} of {counted(many, 'head')}"
-    return f"{told} {beyond} differ by more than rounding." if many > 1 else f"{told} That is no rounding."
+    pairs = enumerate(zip(tokens.names, result.b.query_tokens.names, strict=True))
+    named = [f"{i} {a} / {b}" for i, (a, b) in pairs if a != b] if result.other_tokens else []
+    layer, head, *other = result.pairs[result.shown]
+    return {
+        "run_a": result.a.name,
+        "run_b": result.b.name,
+        "name": result.name(result.shown),
+        "one_head": [layer, head] == other,
+        "many": many,
+        "same": result.is_same,
+        "query": in_sentence(tokens, query),
+        "key": in_sentence(result.a.key_tokens, key),
+        "before": float(np.nan_to_num(result.before[query, key])),
+        "after": float(np.nan_to_num(result.after[query, key])),
+        "rounding_known": bool(np.isfinite(result.rounding).any()),
+        "within": result.within_rounding,
+        "beyond": many - result.within_rounding,
+        "unlike": result.unlike if math.isfinite(result.unlike) else None,
+        "positions": result.other_tokens,
+        "pairs": named[:_NAMED],
+        "more": max(0, len(named) - _NAMED),
+    }
 
 
-def _other_tokens_first(result: Difference) -> str:
-    count = result.other_tokens
-    return f"A and B differ in {counted(count, 'token')}. " if count else ""
-
-
-def _control(result: Difference) -> str:
-    if math.isfinite(result.unlike):
-        return f"two neighbouring heads of a layer of one run differ by {_nats(result.unlike)} nats"
-    return "none: how far other heads move is not in these files"
-
-
-def _heads(result: Difference) -> Ranking:
+def _heads(result: Difference, say: Said) -> Ranking:
     order = result.ranking[:_SHOWN]
     apart, shades = [float(result.divergences[i]) for i in order], Scale(0.0, math.log(2))
     unlike = [result.unlike] if math.isfinite(result.unlike) else []
     return Ranking(
-        title="heads that differ most",
+        title=say("heads_title"),
         of="head",
         names=tuple(map(result.name, order)),
         table=Table(
-            Column("divergence", apart, "divergence", _nats, "Jensen-Shannon, in nats", shades),
+            Column("divergence", apart, "divergence", _nats, say("jensen_shannon"), shades),
             Column(
-                "largest", [float(result.largest[i]) for i in order], "largest", significant, "of a weight"
+                "largest", [float(result.largest[i]) for i in order], "largest", significant, say("largest")
             ),
-            Column("rounding", [_against(result, i) for i in order], "against rounding", spared=1),
+            Column("rounding", [_against(result, say, i) for i in order], say("against_rounding"), spared=1),
         ),
         measured="divergence in nats",
         marks=(
-            Mark("bar", "own", "divergence of both runs", apart),
-            Mark("line", "limit", "two neighbouring heads of a layer" if unlike else "", unlike),
+            Mark("bar", "own", say("bar"), apart),
+            Mark("line", "limit", say("neighbours") if unlike else "", unlike),
         ),
         hidden=len(result.ranking) - len(order),
     )
 
 
-def _against(result: Difference, i: int) -> str:
+def _against(result: Difference, say: Said, i: int) -> str:
     largest, rounding = float(result.largest[i]), float(result.rounding[i])
-    if largest == 0:
-        return "the same to the bit"
-    if math.isnan(rounding):
+    if math.isnan(rounding) and largest:
         return ""
-    if largest <= rounding:
-        return "within rounding"
-    times = largest / rounding
-    return f"{number(times, 0)} x rounding" if times < 1e6 else "over 1,000,000 x rounding"
+    return say("beside_rounding", largest / rounding if largest and rounding else math.inf if largest else 0)
 
 
-def _matrix(result: Difference) -> Matrix:
+def _matrix(result: Difference, say: Said) -> Matrix:
     values = np.where((result.before > 0) | (result.after > 0), result.signed, np.nan)
     return Matrix(
-        title=f"{result.name(result.shown)}: B minus A",
+        title=say("matrix_title"),
         words=("query", "key"),
         rows=_both(result.a.query_tokens, result.b.query_tokens),
         columns=_both(result.a.key_tokens, result.b.key_tokens),
         values=values,
         scale=Scale.around(values),
         form=signed_cell,
-        says="above 0, blue: B gives more; below, red: less; blank: neither gives anything",
-        measured="weight in B minus weight in A",
+        says=say("matrix_says"),
+        measured=say("matrix_measured"),
     )
 
 
@@ -186,7 +160,7 @@ def _both(a: Tokens, b: Tokens) -> Tokens:
     return replace(a, items=items)
 
 
-def _rows(result: Difference) -> Iterator[Block]:
+def _rows(result: Difference, say: Said) -> Iterator[Block]:
     own = result.rows[result.shown]
     order = [i for i in np.argsort(-np.nan_to_num(own, nan=-1.0), kind="stable").tolist() if own[i] > 0]
     if not order:
@@ -195,7 +169,7 @@ def _rows(result: Difference) -> Iterator[Block]:
     ends = [(int(change[i].argmax()), int(change[i].argmin())) for i in shown]
     apart = [float(own[i]) for i in shown]
     yield Ranking(
-        title="its queries that differ most",
+        title=say("queries_title"),
         of="query",
         names=tuple(result.a.query_tokens.named(i) for i in shown),
         table=Table(
@@ -215,7 +189,7 @@ def _told(result: Difference, change: np.ndarray, rows: Sequence[int], keys: Seq
     return [f"{name} {value}" for name, value in zip(names, values, strict=True)]
 
 
-def _grids(result: Difference) -> Iterator[HeadGrid]:
+def _grids(result: Difference, say: Said) -> Iterator[HeadGrid]:
     if len(result.pairs) < 2 or any(pair[:2] != pair[2:] for pair in result.pairs):
         return
     layers, heads = (tuple(sorted({pair[axis] for pair in result.pairs})) for axis in (0, 1))
@@ -224,13 +198,11 @@ def _grids(result: Difference) -> Iterator[HeadGrid]:
         by_head(layers, heads, dict(zip(places, numbers, strict=True)))
         for numbers in (result.divergences, result.largest, result.rounding)
     )
-    unlike = Companion.numbers(
-        "two neighbouring heads of a layer", np.full(apart.shape, result.unlike), _nats
-    )
-    may = Companion.numbers("rounding may make", rounding, significant)
+    unlike = Companion.numbers(say("neighbours"), np.full(apart.shape, result.unlike), _nats)
+    may = Companion.numbers(say("may_make"), rounding, significant)
     for title, values, unit, beside in (
-        ("divergence of every head", apart, "nats", unlike),
-        ("largest difference of a weight", largest, "", may),
+        (say("every_divergence"), apart, "nats", unlike),
+        (say("every_largest"), largest, "", may),
     ):
         scale = Scale(0.0, float(np.nanmax(values, initial=0.0)) or 1.0)
         yield HeadGrid(title, layers, heads, values, scale, _cell, unit, companion=beside)
@@ -240,7 +212,7 @@ def _cell(value: float) -> str:
     return "0" if value < 5e-4 else number(value, 3 if value < 0.1 else 2)
 
 
-def _facts(result: Difference) -> Iterator[tuple[object, ...]]:
+def _records(result: Difference) -> Iterator[tuple[object, ...]]:
     a, none = result.a, ("",) * 6
     for i in result.ranking:
         for fact, field in _NUMBERS.items():
@@ -254,20 +226,21 @@ def _facts(result: Difference) -> Iterator[tuple[object, ...]]:
         yield "weight", *result.pairs[result.shown], *at, *both, float(value)
 
 
-def _proof(result: Difference) -> Iterator[tuple[Verdict, str]]:
+def _proof(result: Difference, say: Said) -> Iterator[tuple[Verdict, str]]:
     if result.a.verdict is result.b.verdict:
-        yield result.a.verdict, f"{verdict_words(result.a.verdict)}: both runs"
+        both = say("both_runs")
+        yield result.a.verdict, f"{verdict_words(result.a.verdict)}: {both}"
         return
     for run in (result.a, result.b):
         yield run.verdict, f"{verdict_words(run.verdict)}: {run.name}"
 
 
-def _shaded(result: Difference) -> Iterator[Passage]:
+def _shaded(result: Difference, say: Said) -> Iterator[Passage]:
     """How far each query of the head that is shown differs, in the text of B where both are texts."""
     tokens, apart = result.b.query_tokens, result.rows[result.shown]
     if tokens.texts and len(tokens) == len(apart):
         yield Passage(
-            f"{result.name(result.shown)}: how far each query looks elsewhere in B, in nats",
+            say("passage"),
             tokens,
             apart,
             Scale(0.0, float(np.nanmax(apart, initial=0.0)) or 1.0),

@@ -1,6 +1,7 @@
 """Two runs held against each other head by head: what one gives more, beside what rounding does."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float
@@ -10,6 +11,15 @@ from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import head_name
 from attnscope.tokens import Tokens
+
+
+class Case(StrEnum):
+    """What can be said of two runs."""
+
+    NO_QUERY = "no query"
+    SAME_TO_THE_BIT = "same to the bit"
+    SAME_BUT_ROUNDING = "same but rounding"
+    CHANGED = "changed"
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,8 @@ class Difference(Presented):
     before: Float[np.ndarray, "query key"]
     after: Float[np.ndarray, "query key"]
 
+    for_readers = ("verdict", "case")
+
     @property
     def verdict(self) -> Verdict:
         """The worse of both runs' verdicts."""
@@ -67,6 +79,15 @@ class Difference(Presented):
     def is_same(self) -> bool:
         """Whether every weight of both runs is the same number."""
         return bool((self.largest == 0).all())
+
+    @property
+    def case(self) -> Case:
+        """What can be said."""
+        if np.isnan(self.divergences[self.shown]):
+            return Case.NO_QUERY
+        if self.is_same:
+            return Case.SAME_TO_THE_BIT
+        return Case.SAME_BUT_ROUNDING if self.within_rounding == len(self.pairs) else Case.CHANGED
 
     @property
     def signed(self) -> Float[np.ndarray, "query key"]:

@@ -19,6 +19,7 @@ from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.difference import sheet as difference
 from attnscope.render.terminal import sheet as terminal
 from attnscope.results import Difference, Verdict
+from attnscope.results.claims.difference import Case
 
 
 @pytest.fixture(scope="module")
@@ -38,27 +39,19 @@ def shown(found: Difference, width: int = 80) -> str:
 def test_the_answer_tells_the_head_that_changes_most_and_whether_it_is_rounding(
     found: Difference, same: Difference
 ) -> None:
-    told = difference(found).answer
-    query, key = np.unravel_index(int(np.abs(found.signed).argmax()), found.signed.shape)
-    link = f"“{found.a.query_tokens.names[query]}” → “{found.a.key_tokens.names[key]}”"
-    before, after = (weight(float(each[query, key])) for each in (found.before, found.after))
-    assert told == (
-        f"{found.name(found.ranking[0])} changes most, at {link}: {before} → {after}. "
-        "12 of 12 heads differ by more than rounding."
+    told, query, key = (
+        difference(found).answer,
+        *np.unravel_index(int(np.abs(found.signed).argmax()), found.signed.shape),
     )
+    before, after = (weight(float(each[query, key])) for each in (found.before, found.after))
+    names = found.a.query_tokens.names[query], found.a.key_tokens.names[key]
+    for part in (found.name(found.ranking[0]), *map("“{}”".format, names), before, after, "12 of 12 heads"):
+        assert part in told
     control = difference(found).control
     assert control == f"two neighbouring heads of a layer of one run differ by {number(found.unlike, 3)} nats"
-    assert difference(same).answer == "A and B attend the same: each of 12 heads, to the last bit."
+    assert (found.case, same.case) == (Case.CHANGED, Case.SAME_TO_THE_BIT)
     unknown = replace(same, largest=np.where(np.arange(12) == 3, math.nan, same.largest))
-    assert "to the last bit" not in difference(unknown).answer
-    rounded = replace(found, rounding=np.ones_like(found.rounding))
-    assert (
-        difference(rounded).answer == "A and B attend the same: 0 of 12 heads differ by more than rounding."
-    )
-    unsure = replace(found, rounding=np.full_like(found.rounding, math.nan))
-    assert difference(unsure).answer.endswith(f"{before} → {after}.")
-    nothing = replace(found, divergences=np.full_like(found.divergences, math.nan))
-    assert "has no query with a key" in difference(nothing).answer
+    assert unknown.case is Case.CHANGED
     alone = difference(replace(found, unlike=math.nan))
     assert alone.control.startswith("none: ")
     (heads, *_) = alone.every
@@ -68,8 +61,8 @@ def test_the_answer_tells_the_head_that_changes_most_and_whether_it_is_rounding(
 
 def test_two_heads_differ_where_one_changes_and_one_pair_needs_no_count() -> None:
     two, one = (made.between(made.Picked((1,), (2,), *other)) for other in ((2, 3), (None, None)))
-    assert difference(two).answer.startswith("L1 H2 and L2 H3 differ, at ")
-    assert difference(one).answer.startswith("L1 H2 changes, at ")
+    assert difference(two).answer.startswith("L1 H2 and L2 H3 differ: ")
+    assert difference(one).answer.startswith("L1 H2 changes: ")
     for each in (two, one):
         assert "rounding" in difference(each).answer
         assert not [note for note in difference(each).notes if "rounding" in note]
@@ -82,7 +75,7 @@ def test_heads_are_ranked_beside_rounding(found: Difference) -> None:
     assert heads.names == tuple(found.name(i) for i in order)
     assert heads.table["divergence"].values == [found.divergences[i] for i in order]
     times = found.largest[order[0]] / found.rounding[order[0]]
-    assert heads.table["rounding"].values[0] == f"{times:,.0f} x rounding"
+    assert heads.table["rounding"].values[0] == f"{times:,.0f} times rounding"
     assert heads.hidden == len(found.pairs) - 10
     within = replace(found, rounding=np.ones_like(found.rounding))
     assert set(difference(within).every[0].table["rounding"].values) == {"within rounding"}  # type: ignore[union-attr]
