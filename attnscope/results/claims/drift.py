@@ -20,9 +20,9 @@ SAME = 1e-9  # of what a head writes: less is rounding of its measurement
 class Case(StrEnum):
     """What can be said, by one test after the other."""
 
-    SAME = "no head changed at all"
-    WITHIN = "no head beyond the floor"
-    MOVED = "heads beyond the floor"
+    SAME = "same"
+    WITHIN = "within rounding"
+    MOVED = "moved"
 
 
 @dataclass(frozen=True, eq=False)

@@ -110,7 +110,7 @@ def test_a_head_that_writes_otherwise_and_looks_alike_is_named(model, tokenizer)
     assert drift.touched == ((LAYER, HEAD),)
     assert drift.written_mean[LAYER, HEAD] > 0.2
     told = " ".join(str(drift).split())
-    assert f"Only L{LAYER} H{HEAD} has weights of its own that changed (it looks at the same tokens" in told
+    assert f"L{LAYER} H{HEAD} looks at the same tokens and writes something else" in told
 
 
 def test_the_floor_is_the_old_model_in_another_precision(drift, model, tokenizer) -> None:
@@ -132,16 +132,14 @@ def test_the_old_model_in_that_precision_is_within_the_floor(model, tokenizer) -
     drift = at.wrap(model, tokenizer).compare(at.wrap(rounded, tokenizer), TEXTS)
     assert drift.case is Case.WITHIN
     assert not drift.beyond
-    assert "No head moved further than rounding moves one" in " ".join(str(drift).split())
+    assert "No head changed by more than rounding" in " ".join(str(drift).split())
 
 
 def test_nothing_changed_is_said_so(model, tokenizer) -> None:
     drift = at.wrap(model, tokenizer).compare(at.wrap(model, tokenizer), TEXTS, fail_above=0.0)
     assert (drift.case, drift.exceeding, drift.put_back) == (Case.SAME, (), None)
     assert (drift.answers.tolist(), drift.answers_differ) == ([0.0] * 3, False)
-    assert "Nothing changed: each of 20 heads attends the same in A and B, to the last bit, and" in " ".join(
-        str(drift).split()
-    )
+    assert str(drift).startswith("Nothing changed: each of 20 heads")
 
 
 @pytest.mark.parametrize("part", ["cls.predictions.transform.dense", "bert.encoder.layer.4.output.dense"])
@@ -157,8 +155,8 @@ def test_answers_that_differ_are_said_first_where_no_head_changed(model, tokeniz
     assert drift.answers[2] == pytest.approx(float((old.exp() * (old - new)).sum(-1).mean()), rel=1e-4)
     assert drift.answers_differ
     told = " ".join(str(drift).split())
-    assert told.startswith("A and B answer differently: ")
-    assert "No head changed: each of 20 heads" in told
+    assert told.startswith("A and B answer differently")
+    assert "each of 20 heads looks the same" in told
     assert "Nothing changed" not in told
 
 
@@ -211,7 +209,7 @@ def test_models_that_choose_among_other_answers_say_so(model, tokenizer) -> None
     drift = at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS[:1])
     assert (drift.answers_differ, drift.answers_by) == (None, "")
     told = " ".join(str(drift).split())
-    assert "The answers are not compared: the models choose their answers among" in told
+    assert "the answers are not compared: the models choose their answers among" in told
     assert "Nothing changed" not in told
 
 
