@@ -1,45 +1,43 @@
-"""What a model's answer becomes without some of its heads."""
+"""What a model's answer becomes without heads, or parts of layers, layer by layer or token by token."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple
 
-from attnscope.printable import word
+from attnscope.printable import printable, word
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import (
-    alike,
-    counted,
-    give_or_take,
-    largest_magnitude,
-    number,
-    signed_cell,
-)
+from attnscope.render.kit.numbers import give_or_take, number, signed_cell
 from attnscope.render.kit.words.command import asking, finding, opening_head
-from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.heads import HeadGrid, by_head
+from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
+from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
-from attnscope.render.sheets import ablation_labels as labels
-from attnscope.render.sheets import ablation_measured as measured
-from attnscope.render.sheets.ablation_places import of_places
-from attnscope.render.sheets.ablation_words import answer
+from attnscope.render.sheets import ablation_words as words
+from attnscope.render.sheets.ablation_grids import grids, matrices
 from attnscope.render.sheets.heaps import of_ablation
+from attnscope.render.words import Said
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Case, Method
-from attnscope.results.claims.effect import Asks, Effect, Group, HeadEffect
-from attnscope.results.claims.intervention import Measured
+from attnscope.results.claims.effect import Effect, Group, HeadEffect, PlaceEffect
+from attnscope.results.claims.intervention import LITTLE, Part
 from attnscope.spelling import spelled
 
-# what numbers of a grid are told in where the largest of them is below so much
-_PARTS = {"millionths": 1e-4, "thousandths": 0.1}
-_SHOWN = 12  # heads that are shown
-_FORETOLD = {
-    "patching": "attribution patching",
-    "importance": "importance with its sign, Michel et al. 2019",
-    "attention-gradient": "weight x gradient that is gone",
-    "logit": "what is gone straight from the answer's logit, in logits",
+_SHOWN, _PLACES_SHOWN = 12, 16  # heads, and places, that are shown
+_OF_HEADS, _OF_PLACES = {"predicted", "drawn"}, {"position", "token", "enough", "share_enough"}  # columns
+_HEADED = {
+    "after",
+    "change",
+    "kl",
+    "typical",
+    "below",
+    "predicted",
+    "whole",
+    "share",
+    "share_enough",
+    "instead",
 }
 
 
@@ -48,72 +46,71 @@ class Row(NamedTuple):
 
     name: str
     kind: Literal["", "group", "random", "foretold"]
-    head: tuple[int, int] | tuple[None, None] = (None, None)
+    layer: int | None = None
+    head: int | None = None
     effect: Effect | None = None
-    beside: HeadEffect | Group | None = None
+    beside: HeadEffect | PlaceEffect | Group | None = None
     predicted: float | None = None
-
-
-def _answers(result: Ablation) -> dict[str, int]:
-    position = result.answer.position
-    own = result.kind is not Kind.CROSS and position is not None
-    return {"query": position} if own and position is not None else {}
+    positions: tuple[int, ...] = ()
+    enough: float | None = None
 
 
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
-    if result.places:
-        return of_places(result, focus)
-    ranking = _ranking(result, focus.verbose)
-    best = labels.most(result) if result.heads else None
+    say = words.said(result)
+    best = result.moves_most if result.places else result.heads[0] if result.heads else None
+    blocks = tuple(_blocks(result, say, focus.verbose))
+    opens = {} if best is None or result.places else {"layer": best.layer, "head": best.head}
+    position = result.answer.position
+    if opens and result.kind is not Kind.CROSS and position is not None:
+        opens["query"] = position
+    part = (("part", result.part.value),) if result.places else ()
+    path = () if result.path is None else (("via", words.via(result)),)
     return Sheet(
-        title=f"{labels.done_words(result)} · answer {measured.answer_words(result)}",
+        title=say("title"),
         setting=setting(result),
         origins=(result.provenance,),
-        answer=answer(result),
-        blocks=(ranking, *_grids(result)),
-        table=lambda: _table(result, list(_every(result)), True),
-        texts=tuple(labels.texts(result)),
-        control=labels.control(result),
-        notes=result.notes,
-        legend=tuple(labels.legend(result)),
-        details=(labels.read_back(result),),
+        answer=words.answer(result, say),
+        blocks=blocks,
+        table=lambda: _table(result, say, list(_every(result, say)), True),
+        texts=tuple(words.texts(result)),
+        control=say("control"),
+        notes=(*say.lines("notes"), *result.notes),
+        legend=tuple(say.lines("legend")),
+        details=tuple(say.lines("details")),
         departs=(f"seed {result.floor.seed}",) if result.floor.seed else (),
-        proof=((result.verdict, labels.proof_words(result)),),
-        main=ranking,
-        summary=(f"most {name(*best)}",) if best else (),
+        proof=((result.verdict, say("proof")),),
+        main=next((each for each in blocks if not isinstance(each, Beside)), None),
+        whole=say("both_directions"),
+        summary=(say("summary", words.short(result, say, best)),) if best is not None else (),
         record=(
             ("kind", result.kind.value),
             ("tower", result.tower),
             ("method", result.method.value),
-            *labels.path_record(result),
+            *part,
+            *path,
         ),
-        next=_next(result),
-        more=tuple(of_ablation(result)),
-        opens={"layer": best[0], "head": best[1]} | _answers(result) if best else {},
+        next=_next_of_places(result, say) if result.places else _next(result, say),
+        more=tuple(of_ablation(result, say)),
+        opens=opens,
     )
 
 
-def _next(result: Ablation) -> Next | None:
+def _next(result: Ablation, say: Said) -> Next | None:
     if not result.heads:
         return None
-    named = labels.asked_again(result)
+    asked, first = words.asked_again(result), result.heads[0]
     if result.case in (Case.NO_GAP, Case.LITTLE, Case.ROUNDING):
-        ran = asking(result, "ablate", *named)
         if result.case is Case.NO_GAP or len(result.heads) < 2:
-            needs = "the text's vector" if result.answer.asks is Asks.VECTOR else "the answer"
-            return Next(f"which heads does {needs} need?", ran)
+            return Next(say("which_heads"), asking(result, "ablate", *asked))
     elif result.link is not None:
-        return Next("do heads look there because of the words?", _finding(result, *result.link))
+        return Next(say("because_of_words"), _finding(result, *result.link))
     elif result.case in (Case.EACH, Case.FLAT):
         two = ",".join(f"L{each.layer}H{each.head}" for each in result.heads[:2])
         means = ("--with", "mean") if result.method is Method.MEAN else ()
-        return Next(
-            "what does the answer become without both of the first two?",
-            asking(result, "ablate", "--heads", two, *means, *named),
-        )
-    first = "that head" if len(result.heads) == 1 else name(*labels.most(result))
+        return Next(say("without_both"), asking(result, "ablate", "--heads", two, *means, *asked))
     query = result.answer.position if result.kind is not Kind.CROSS else None
-    return Next(f"what does {first} look at?", opening_head(result, *labels.most(result), query))
+    opened = opening_head(result, first.layer, first.head, query)
+    return Next(say("looks_at", name(first.layer, first.head)), opened)
 
 
 def _finding(result: Ablation, query: int, key: int) -> str:
@@ -124,138 +121,161 @@ def _finding(result: Ablation, query: int, key: int) -> str:
     return asking(result, "find", "--from", asked, "--to", given)
 
 
-def _head(one: HeadEffect, kind: Literal["", "random"] = "") -> Row:
-    named = f"{name(one.layer, one.head)}{' random' if kind else ''}"
-    return Row(named, kind, (one.layer, one.head), one, one, one.predicted)
+def _next_of_places(result: Ablation, say: Said) -> Next | None:
+    best = result.moves_most
+    if best.layer < 0 or result.link is not None or not isinstance(best, PlaceEffect):
+        return None
+    asked = words.asked_again(result)
+    if result.method is Method.MEAN:
+        asked = (*asked, "--with", "mean")
+    if result.other is not None and result.other.texts:
+        asked = (*asked, "--patch-from", word(result.other.texts[0]))
+    if not best.positions:
+        ran = asking(result, "ablate", "--part", result.part.value, "--at", "pos:each", *asked)
+        return Next(say("which_token"), ran)
+    if result.part in (Part.ATTENTION, Part.RESIDUAL):
+        ran = asking(result, "ablate", "--layer", str(best.layer), *asked)
+        return Next(say("heads_of_layer", best.layer), ran)
+    if best.head is not None:
+        query = best.positions[0] if len(best.positions) == 1 else None
+        opened = opening_head(result, best.layer, best.head, query)
+        return Next(say("looks_at", name(best.layer, best.head)), opened)
+    return None
 
 
-def _group_row(result: Ablation) -> list[Row]:
+def _head(say: Said, one: HeadEffect, kind: Literal["", "random"] = "") -> Row:
+    named = name(one.layer, one.head)
+    named = say("drawn", named) if kind else named
+    return Row(named, kind, one.layer, one.head, one, one if one.controls else None, one.predicted)
+
+
+def _group_row(result: Ablation, say: Said) -> list[Row]:
     group = result.group
-    return [] if group is None else [Row(labels.at_once(group), "group", effect=group.effect, beside=group)]
+    if group is None:
+        return []
+    return [Row(say("at_once"), "group", effect=group.effect, beside=group if group.controls else None)]
 
 
-def _every(result: Ablation) -> Iterator[Row]:
-    yield from map(_head, result.heads)
-    yield from (_head(one, "random") for one in result.floor.random)
-    yield from _group_row(result)
+def _place(result: Ablation, say: Said, one: PlaceEffect) -> Row:
+    layer, named = None if one.layer < 0 else one.layer, words.short(result, say, one)
+    return Row(named, "", layer, one.head, one, one, positions=one.positions, enough=one.enough)
+
+
+def _every(result: Ablation, say: Said) -> Iterator[Row]:
+    yield from (_place(result, say, one) for one in result.places)
+    yield from (_head(say, one) for one in result.heads)
+    yield from (_head(say, one, "random") for one in result.floor.random)
+    yield from _group_row(result, say)
     ran = {(one.layer, one.head) for one in result.heads}
     for each in result.predicted:
-        if (head := (each.layer, each.head)) not in ran:
-            yield Row(name(*head), "foretold", head, predicted=each.change)
+        if (each.layer, each.head) not in ran:
+            named = name(each.layer, each.head)
+            yield Row(named, "foretold", each.layer, each.head, predicted=each.change)
 
 
-def _ranking(result: Ablation, whole: bool) -> Ranking:
-    shown = result.heads if whole else result.heads[:_SHOWN]
-    drawn = sorted(result.floor.random, key=lambda one: -abs(one.change)) if whole else []
-    rows = [*_group_row(result), *map(_head, shown), *(_head(one, "random") for one in drawn)]
-    table = _table(result, rows, whole)
+def _blocks(result: Ablation, say: Said, whole: bool) -> Iterator[Ranking | HeadGrid | Matrix | Beside]:
+    if not result.places:
+        shown = result.heads if whole else result.heads[:_SHOWN]
+        drawn = sorted(result.floor.random, key=lambda one: -abs(one.change)) if whole else []
+        rows = [*_group_row(result, say), *(_head(say, one) for one in shown)]
+        rows += [_head(say, one, "random") for one in drawn]
+        ordered = len(shown) > 1 and any(each.controls for each in shown)
+        yield _ranking(result, say, rows, len(result.heads) - len(shown), ordered, whole)
+        yield from grids(result, say)
+    elif result.of_several_tokens and result.part is not Part.POSITION:
+        yield from matrices(result, say)
+    else:
+        places = result.places
+        if not whole and len(places) > _PLACES_SHOWN:
+            places = tuple(sorted(places, key=lambda each: -abs(each.change))[:_PLACES_SHOWN])
+        rows, hidden = [_place(result, say, one) for one in places], len(result.places) - len(places)
+        yield _ranking(result, say, rows, hidden, hidden > 0, whole)
+
+
+def _ranking(
+    result: Ablation, say: Said, rows: Sequence[Row], hidden: int, ordered: bool, whole: bool
+) -> Ranking:
+    table = _table(result, say, rows, whole)
     values, others = table["change"].values, table["typical"].values
     asked, rounding = [row.kind != "random" for row in rows], result.floor.rounding
+    random = only(values, (not own for own in asked))
+    predicted = Mark("diamond", "control", say("predicted_mark"), [row.predicted for row in rows])
     marks = (
-        Mark("band", "floor", "typical head of its layer", others, [each and -each for each in others]),
-        *both_ways(only(values, asked), "the answer loses", "the answer gains"),
-        Mark("bar", "faint", "random heads of these layers", only(values, (not own for own in asked))),
-        Mark("diamond", "control", "predicted", table["predicted"].values),
-        Mark("line", "noise", f"rounding: {give_or_take(rounding, None)}", [-rounding, rounding]),
+        Mark("band", "floor", say("typical"), others, [each and -each for each in others]),
+        *both_ways(only(values, asked), say("loses"), say("gains")),
+        Mark("bar", "faint", say("random_mark"), random),
+        predicted,
+        Mark("line", "noise", say("rounding_mark", give_or_take(rounding, None)), [-rounding, rounding]),
     )
-    hidden = len(result.heads) - len(shown)
-    ranked = len(shown) > 1 and any(each.controls for each in shown)
     return Ranking(
-        title="ordered by how far a change goes beyond the typical head of its layer" if ranked else "",
-        of=labels.removed(result),
+        title=say("ordered") if ordered else "",
+        of=say("rows"),
         names=tuple(row.name for row in rows),
         table=table,
-        measured=measured.changes(result),
+        measured=say("measured_words"),
         marks=tuple(each for each in marks if not all(map(missing, each.at))),
         written="change",
         faint=frozenset(i for i, own in enumerate(asked) if not own),
         hidden=hidden,
-        unshown=f"{counted(hidden, 'more head')} (-v)" if hidden else "",
+        unshown=say("hidden", hidden) if hidden else "",
     )
 
 
-def _table(result: Ablation, rows: Sequence[Row], whole: bool) -> Table:
-    places = measured.decimals(result)
+def _table(result: Ablation, say: Said, rows: Sequence[Row], whole: bool) -> Table:
+    extent = max((abs(each.change) for each in result.alone), default=0.0)
+    places = 3 if extent >= LITTLE else 4 if extent >= LITTLE / 10 else 5  # so that two digits say something
     digits, change = partial(number, decimals=places), partial(signed_cell, decimals=places)
-    changes = [None if row.effect is None else row.effect.change for row in rows]
-    shares = [None if row.effect is None else measured.share(result, row.effect.change) for row in rows]
-    parts = [
-        "" if row.effect is None else measured.told_share(result, part, row.effect.change)
-        for part, row in zip(shares, rows, strict=True)
-    ]
-    beside = [row.beside if row.beside and row.beside.controls else None for row in rows]
-    pairs = ["" if row.effect is None else measured.pair(result, row.effect) for row in rows]
-    ranks = ["" if each is None else labels.rank(each, isinstance(each, Group)) for each in beside]
-    of = "the whole text" if result.answer.asks is Asks.WRITTEN else "the answer"
-    says = f"probability of {of} before and after"
-    if result.measured is not Measured.CHANCE:
-        says = f"{measured.subject(result)}, before and after"
 
     def of_each(field: str) -> Values:
         return [getattr(row.effect, field, None) for row in rows]
 
+    def beside(field: str) -> Values:
+        return [getattr(row.beside, field, None) for row in rows]
+
+    changes, back = of_each("change"), [row.enough for row in rows]
+    shares = [words.share(result, each) for each in changes]
+    shares_back = [words.share(result, each, True) for each in back]
+    pairs = [
+        "" if each is None else say("pair", each.before, each.after) for each in (row.effect for row in rows)
+    ]
+    ranks = [
+        say("rank", 1 + of.controls - of.below, of.controls + 1, isinstance(of, Group))
+        if of and of.controls
+        else ""
+        for of in (row.beside for row in rows)
+    ]
+    below = [row.beside and row.beside.controls and row.beside.below for row in rows]
     # fmt: off
-    return Table(
-        Column("layer", [row.head[0] for row in rows]),
-        Column("head", [row.head[1] for row in rows]),
+    columns = (
+        Column("layer", [row.layer for row in rows]),
+        Column("head", [row.head for row in rows]),
+        Column("position", [",".join(map(str, row.positions)) for row in rows]),
+        Column("token", [printable(spelled(words.tokens_of(result), row.positions)) for row in rows]),
         Column("before", of_each("before")),
-        Column("after", of_each("after"), measured.heading(result), told=pairs,
-               says=says),
-        Column("change", changes, f"change ({result.unit})", change,
-               "of its logarithm" if result.measured is Measured.CHANCE else "after less before",
-               Scale.around([each or 0.0 for each in changes])),
-        Column("kl", of_each("kl"), "all answers moved" if whole else "", digits,
-               measured.moved_words(result), spared=3),
-        Column("typical", [None if each is None else each.typical for each in beside],
-               "typical of layer", digits, "median size of the change that others make alone", spared=1),
-        Column("below", [each and each.below for each in beside], "in its layer", told=ranks,
-               says="which it is of these by the size of its change: a rank, not a test"),
-        Column("controls", [each and each.controls for each in beside]),
-        Column("predicted", [row.predicted for row in rows], "predicted", change, _by(result)),
+        Column("after", of_each("after"), told=pairs),
+        Column("change", changes, form=change, scale=Scale.around([each or 0.0 for each in changes])),
+        Column("kl", of_each("kl"), form=digits, spared=3),
+        Column("typical", beside("typical"), form=digits, spared=1),
+        Column("below", below, told=ranks),
+        Column("controls", beside("controls")),
+        Column("predicted", [row.predicted for row in rows], form=change),
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
-        Column("whole", of_each("whole"), "by all ways", change,
-               "change where everything reads it", spared=1),
-        Column("share", shares, "share of the gap", told=parts,
-               says="part of what the whole other text makes"),
-        Column("instead", of_each("instead"), "then answers" if whole else "",
-               says="what the model answers then, where that is another answer", spared=2),
-)
-    # fmt: on
-
-
-def _by(result: Ablation) -> str:
-    told = f"what one backward pass predicts ({_FORETOLD.get(result.predicted_by, result.predicted_by)})"
-    if result.method is Method.ZERO and result.predicted_by == "patching":
-        told += ", of zeros the head's importance (Michel et al. 2019) with its sign"
-    return told
-
-
-def _grids(result: Ablation) -> Iterator[HeadGrid]:
-    if result.predicted:
-        foretold = {(each.layer, each.head): each.change for each in result.predicted}
-        layers = tuple(sorted({layer for layer, _ in foretold}))
-        heads = tuple(range(1 + max(head for _, head in foretold)))
-        values = by_head(layers, heads, foretold)
-        form = alike(values, 2, signed_cell)
-        title = f"change ({measured.less(result)}) predicted by the gradient"
-        yield HeadGrid(title, layers, heads, values, Scale.around(values), form)
-    elif len(result.layers) > 1 and len(result.heads) > 1:
-        yield _grid(result)
-
-
-def _grid(result: Ablation) -> HeadGrid:
-    largest = largest_magnitude(result.grid)
-    part = next((each for each, most in _PARTS.items() if 0 < largest < most), "")
-    return HeadGrid(
-        title=f"change ({measured.less(result)}) {labels.each_head(result)}",
-        layers=result.layers,
-        heads=tuple(range(result.grid.shape[1])),
-        values=result.grid,
-        scale=Scale.around(result.grid),
-        form=_in(part, signed_cell) if part else signed_cell,
-        unit=f"in {part}" if part else "",
+        Column("enough", back),
+        Column("whole", of_each("whole"), form=change, spared=1),
+        Column("share", shares, told=words.shares_told(say, shares, changes)),
+        Column("share_enough", shares_back, told=words.shares_told(say, shares_back, back)),
+        Column("instead", of_each("instead"), spared=2),
     )
-
-
-def _in(part: str, write: Callable[[float, int], str]) -> Callable[[float], str]:
-    return lambda value: write((1e6 if part == "millionths" else 1e3) * value, 1)
+    # fmt: on
+    without = _OF_HEADS if result.places else _OF_PLACES
+    brief = set() if whole else {"kl"} if result.places else {"kl", "instead"}
+    headed = _HEADED - brief
+    return Table(
+        *(
+            replace(each, heading=say("heading", each.name), says=say("says", each.name))
+            if each.name in headed
+            else each
+            for each in columns
+            if each.name not in without
+        )
+    )

@@ -1,271 +1,367 @@
-"""The sentences of an ablation: the answer by the case that it is."""
+"""What the words of an ablation are filled with. The words: render/words/ablate.jinja."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 
-from attnscope.printable import printable
+from attnscope.printable import printable, word
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, number, percent, signed, signed_cell, significant
-from attnscope.render.sheet.said import name
-from attnscope.render.sheets.ablation_labels import alone, group_words, like, without
-from attnscope.render.sheets.ablation_measured import (
-    LONGEST,
-    decimals,
-    in_unit,
-    is_share,
-    moved_by,
-    other_ways,
-    pair,
-    quoted_answer,
-    share,
-    subject,
-    value,
-)
-from attnscope.results import Ablation
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.command import label
+from attnscope.render.kit.words.header import quoted as quoted_tokens
+from attnscope.render.sheet.said import Place, in_sentence, name
+from attnscope.render.words import Said
+from attnscope.results import Ablation, Kind, Verdict
 from attnscope.results.claims.ablation import Case
-from attnscope.results.claims.effect import Effect, Group, HeadEffect, PlaceEffect
-from attnscope.results.claims.intervention import Measured
+from attnscope.results.claims.effect import Asks, Effect, HeadEffect, PlaceEffect
+from attnscope.results.claims.intervention import Measured, Part
+from attnscope.results.claims.ranking import LEVEL
+from attnscope.spelling import spelled, told
+from attnscope.tokens import Tokens
 
-_ENOUGH = 12  # other groups, of which a median says something
+_LONGEST, _HEADING = 60, 24  # cells of an answer in a sentence, and above a column
+_BEYOND = 0.1  # of a gap: what lies further outside of it is no share
 _AGREE = 0.1  # of a sum: so near to it two changes are as much as their sum
+_NOTHING = 1e-4  # nats or logits, of an answer that something else moves by more
+_NAMED = 3  # heads of a group that are named one by one
+_INPUTS = 3  # of a head: queries, keys and values
+
+Alone = HeadEffect | PlaceEffect
 
 
-def answer(result: Ablation) -> str:
-    """One sentence for the case that it is, and what limits it."""
-    return _SAID[result.case](result) + _other_ways(result) + one_text(result)
+def said(result: Ablation) -> Said:
+    """The words of `ablate` about this result."""
+    return Said("ablate", _facts(result))
 
 
-def _other_ways(result: Ablation) -> str:
-    most = _largest(result) if result.heads else None
-    return "" if most is None else other_ways(result, name(most.layer, most.head))
+def answer(result: Ablation, say: Said) -> str:
+    return say(result.case.value)
 
 
-def one_text(result: Ablation) -> str:
-    """What something that stands out in one text does not show yet."""
-    alone = result.case is Case.EACH and len(result.alone) > 1
-    return " One text, so no rule of this model yet." if alone else ""
+def quoted(text: str, longest: int = _LONGEST) -> str:
+    return f"“{settled(fit(printable(text), longest))}”"
 
 
-def goes(result: Ablation, effect: Effect) -> str:
-    """`falls from 8.3 % to 3.2 %`."""
-    before, after = (value(result, each) for each in (effect.before, effect.after))
-    if before == after:
-        return f"stays at {before}{in_unit(result)}"
-    return f"{'falls' if effect.change < 0 else 'rises'} from {before} to {after}{in_unit(result)}"
+def quoted_answer(result: Ablation, longest: int = _LONGEST) -> str:
+    return quoted(result.answer.text, longest)
 
 
-def typical(result: Ablation, one: HeadEffect | PlaceEffect) -> str:
-    """What the answer would be after a change as large as the typical head's, in the same direction."""
-    change = (one.typical or 0.0) * (1 if one.change > 0 else -1)
-    then = moved_by(result, one.before, change)
-    return f"{value(result, one.before)} → {value(result, then)}{in_unit(result)}"
+def pair(result: Ablation, effect: Effect) -> str:
+    """`8.3 % → 3.2 %`, `11.2 → 5.8 logits`."""
+    return said(result)("pair", effect.before, effect.after)
 
 
-def then(effect: Effect, when: str = "") -> str:
-    """What the model answers in its place, if anything else; `when` where another effect was named last."""
-    instead, answers = printable(effect.instead), f"{when} the model" if when else "The model then"
-    return f" {answers} answers “{settled(fit(instead, LONGEST))}”." if instead else ""
+def share(result: Ablation, change: float | None, back: bool = False) -> float | None:
+    """Which part of the gap between two texts a change closes, or brings `back` in the other text.
 
-
-def _moves(result: Ablation) -> str:
-    (one,), instead = result.heads, like(result)
-    nats = signed_cell(one.change, decimals=decimals(result))
-    told = f"{without(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)} "
-    told += f"({nats} {result.unit}): "
-    if one.typical:
-        times = abs(one.change) / one.typical
-        told += f"{factor(times)} x as much as {instead} the typical head of layer {one.layer}, and "
-    return f"{told}more than {instead} any of {_others(one)} tried there.{then(one)}"
-
-
-def factor(factor: float) -> str:
-    """Two digits that tell, and no more than there are heads to tell them of."""
-    return significant(float(f"{factor:.1e}"))
-
-
-def _others(one: HeadEffect) -> str:
-    return f"the {one.controls} other heads" if one.controls > 1 else "the one other head"
-
-
-def _middling(result: Ablation) -> str:
-    (one,) = result.heads
-    told = f"{without(result, name(one.layer, one.head))} {subject(result)} {goes(result, one)}"
-    return f"{told}{_among(result, one)}.{then(one)}"
-
-
-def _among(result: Ablation, one: HeadEffect) -> str:
-    if not one.controls:
-        return f"; layer {one.layer} has no other head to hold it against"
-    more = one.controls - one.below
-    if more:
-        verb = "moves" if more == 1 else "move"
-        return f"; {more} of {_others(one)} tried in layer {one.layer} {verb} it more"
-    instead, typical = like(result), f"the typical head of layer {one.layer}"
-    least = f"; none of {_others(one)} tried in layer {one.layer} moves it more"
-    if not one.typical:
-        return least
-    return f"{least}, but it is only {factor(abs(one.change) / one.typical)} x as much as {instead} {typical}"
-
-
-def _little(result: Ablation) -> str:
-    if len(result.heads) > 1:
-        most = _largest(result)
-        told = f"None of {counted(len(result.heads), 'head')}, {alone(result)}, moves "
-        told += f"{subject(result)} by much: {pair(result, most)} at most ({name(most.layer, most.head)})."
-        return f"{told}{then(most)}"
-    (one,) = result.heads
-    before, after = (value(result, each) for each in (one.before, one.after))
-    told = f"{without(result, name(one.layer, one.head))} {subject(result)} hardly moves: "
-    told += f"{before} before and after" if before == after else f"{before} → {after}"
-    more, instead = one.controls - one.below, like(result)
-    if not one.controls:
-        return f"{told}.{then(one)}"
-    if not more or more == one.controls:
-        told += f", {'less' if more else 'though more'} than {instead} any of {_others(one)} tried in layer "
-        return f"{told}{one.layer}.{then(one)}"
-    return f"{told}{_among(result, one)}.{then(one)}"
-
-
-def _largest(result: Ablation) -> HeadEffect:
-    return max(result.heads, key=lambda each: abs(each.change))
-
-
-def _rounding(result: Ablation) -> str:
-    largest = _largest(result)
-    what = f"what {name(largest.layer, largest.head)} does"
-    if len(result.heads) > 1:
-        what = f"what any of these {len(result.heads)} heads does"
-    change, floor = significant(abs(largest.change)), significant(result.floor.rounding)
-    return (
-        f"This run cannot tell {what} to {subject(result)}: a change of {change} {result.unit} is no more "
-        f"than rounding makes ({floor})."
-    )
-
-
-def _each(result: Ablation) -> str:
-    best, count = _largest(result), len(result.heads)
-    told = f"Of {counted(count, 'head')}, {alone(result)}, "
-    if result.predicted:
-        told = f"Of {counted(len(result.predicted), 'head')} the {count} predicted to matter most were "
-        told += f"{alone(result)}: "
-    told += f"{name(best.layer, best.head)} moves {subject(result)} most: {pair(result, best)}"
-    told += f" (the typical head of its layer: {typical(result, best)})." if best.controls else "."
-    return f"{told}{then(best)}{_ranked(result)}"
-
-
-def _ranked(result: Ablation) -> str:
-    rho = result.rank_correlation
-    if not result.predicted or rho is None:
-        return ""
-    near = "nearly as" if rho >= 0.8 else "roughly as" if rho >= 0.5 else "not as"
-    return f" The prediction ranks these {len(result.heads)} {near} they came out ({number(rho)})."
-
-
-def _flat(result: Ablation) -> str:
-    most, second, count = _largest(result), result.comes_next, len(result.heads)
-    assert isinstance(second, HeadEffect), "heads are compared"
-    first = name(most.layer, most.head)
-    told = f"Of {counted(count, 'head')}, {alone(result)}, {first} moves {subject(result)} most, "
-    told += f"{pair(result, most)}, but does not stand out: "
-    told += f"{name(second.layer, second.head)} comes next, {pair(result, second)}"
-    told += f"; the typical head of layer {most.layer}: {typical(result, most)}." if most.controls else "."
-    return f"{told}{then(most, without(result, first))}{_ranked(result)}"
-
-
-def _together(result: Ablation) -> str:
-    group = result.group
-    assert group is not None, "the case says so"
-    effect = group.effect
-    told = f"{without(result, group_words(result, group))} {subject(result)} "
-    if abs(effect.change) < result.measured.little:
-        told += f"hardly moves: {pair(result, effect)}"
-    else:
-        told += f"{goes(result, effect)}, {_beside_alone(result, group)}"
-    return f"{told}; {_beside_groups(result, group)}.{then(effect)}"
-
-
-def _beside_alone(result: Ablation, group: Group) -> str:
-    own, alone = group.effect.change, sum(each.change for each in result.heads)
-    how = "more than" if abs(own) > abs(alone) else "less than"
-    if abs(own - alone) <= max(_AGREE * abs(alone), result.floor.rounding):
-        how = "as much as"
-    if own * alone < 0:
-        how = "while"
-    ends = "adds up to the opposite" if how == "while" else "adds up to"
-    return f"{how} each alone {ends} ({signed(own)} against {signed(alone)} {result.unit})"
-
-
-def _beside_groups(result: Ablation, group: Group) -> str:
-    if group.typical is None:
-        return "there is no other group of as many heads to hold it against"
-    layers = sorted({layer for layer, _ in group.heads})
-    where = f" of layer {layers[0]}" if len(layers) == 1 else " of the same layers"
-    one = "pair" if len(group.heads) == 2 else f"group of {len(group.heads)}"
-    if group.of_layers:
-        where, one = "", f"set of {len(layers)} whole layers" if len(layers) > 1 else "whole layer"
-    few = "only " if group.controls < _ENOUGH else ""
-    size = f"it {number(group.typical)} {result.unit}"
-    if group.controls == 1:
-        return f"the one other {one}{where} moves {size}"
-    return f"another {one}{where} moves {size} (the median of {few}{group.controls})"
-
-
-def _closes(result: Ablation) -> str:
-    total = result.total
-    assert total is not None, "the case says so"
-    best = closing(result)
-    ends = (
-        f"{measured_of(result)} is {value(result, total.before)} here and {value(result, total.after)} there"
-    )
-    if (share(result, best.change) or 0.0) <= 0:
-        return f"No head alone closes any of the gap between the two texts: {ends}."
-    return f"{name(best.layer, best.head)} alone {closes(result, best)} ({pair(result, best)}): {ends}."
-
-
-def closes(result: Ablation, one: Effect) -> str:
-    """`closes 38 % of the gap between the two texts`, or how far beyond it one goes."""
-    part, between = share(result, one.change), "the gap between the two texts"
-    if part is not None and is_share(part):
-        return f"closes {percent(part)} of {between}"
+    None where there is no gap to speak of.
+    """
     gap = 0.0 if result.total is None else result.total.change
-    return f"moves it by {signed(one.change)} {result.unit}, beyond {between} ({signed(gap)})"
+    if change is None or not gap or not (back or result.case is Case.CLOSES):
+        return None
+    return (-change if back else change) / gap
 
 
-def measured_of(result: Ablation) -> str:
-    """`“box”`, or what is measured of it where that is no probability."""
-    return quoted_answer(result) if result.measured is Measured.CHANCE else subject(result)
+def is_share(part: float | None) -> bool:
+    """Whether it is a part of a whole, or nearly: nobody understands -238 % of a gap."""
+    return part is not None and -_BEYOND <= part <= 1 + _BEYOND
 
 
-def closing(result: Ablation) -> HeadEffect:
-    """The head that goes furthest on the way to the other text."""
-    assert result.total is not None, "there is another text"
-    way = result.total.change
-    return max(result.heads, key=lambda each: each.change / way if way else 0.0)
+def shares_told(say: Said, parts: Sequence[float | None], changes: Sequence[float | None]) -> list[str]:
+    """`38 %`, and of what is no part of the gap by how much it changes the answer."""
+    both = zip(parts, changes, strict=True)
+    return ["" if part is None else say("share", part if is_share(part) else None, by) for part, by in both]
 
 
-def closes_no_gap(result: Ablation) -> str:
-    total, told = result.total, measured_of(result)
-    assert total is not None, "the case says so"
-    before, after = value(result, total.before), value(result, total.after)
-    where = f"{before} in both" if before == after else f"{before} here and {after} there"
-    apart = f"{number(abs(total.change))} {result.unit} apart"
-    typical = (
-        "" if abs(total.change) < result.measured.little else ", less than the typical head alone moves it"
+def tokens_of(result: Ablation) -> Tokens:
+    """What the positions of places are of: of a link the keys, else what the part is at."""
+    return result.key_tokens if result.link is not None else result.query_tokens
+
+
+def row_words(result: Ablation, one: Alone) -> str:
+    if result.part is Part.POSITION:
+        return ""
+    return f"L{one.layer}" if one.head is None else name(one.layer, one.head)
+
+
+def short(result: Ablation, say: Said, one: Alone) -> str:
+    """`L3 at 8 opened`, `L3 H11`."""
+    positions = one.positions if isinstance(one, PlaceEffect) else ()
+    where = settled(told(tokens_of(result), positions)) if positions else ""
+    return say("short", row_words(result, one), where)
+
+
+def texts(result: Ablation) -> Iterator[str]:
+    """What was read, by the decoder too, and the text that outputs were taken from."""
+    both = result.kind is not Kind.ENCODER and result.target is not None
+    first = "reads   " if both else "A " if result.other is not None else ""
+    sides = (first, result.tokens), ("decoder ", result.target if both else None), ("B ", result.other)
+    yield from (
+        f"{side}{quoted_tokens(tokens).plain}"
+        for side, tokens in sides
+        if tokens is not None and tokens.texts
     )
+
+
+def asked_again(result: Ablation) -> tuple[str, ...]:
+    """The options that name the answer, and what it is held against, as they were asked for."""
+    answer = result.answer
+    several = len(answer.ids) > 1 and answer.asks is Asks.NEXT  # without it one token would be asked about
+    mine = () if answer.likeliest and not several else ("--answer", word(result.answer.text))
+    if answer.asks is Asks.TAG and answer.position is not None:
+        mine = ("--from", label(result.tokens, answer.position), *mine)
+    mine = mine if result.against is None else (*mine, "--against", word(result.against.text))
+    return mine if result.path is None else (*mine, "--via", via(result))
+
+
+def via(result: Ablation) -> str:
+    """`L1H3.k,L2H0,direct`, `L1.k`: the path as an option."""
+    path, whole = result.path, _are_whole_layers(result)
+    assert path is not None, "there is a path"
+    ways = [
+        f"L{each.layer}{'' if whole else f'H{each.head}'}"
+        + ("" if len(each.inputs) == _INPUTS else f".{each.inputs}")
+        for each in path.receivers
+    ]
+    return ",".join(dict.fromkeys([*ways, "direct"] if path.direct else ways))
+
+
+def _are_whole_layers(result: Ablation) -> bool:
+    """Whether all heads of some layers read the change: otherwise others of the same layers were tried."""
+    if result.path is None:
+        return False
+    heads = [(each.layer, each.head) for each in result.path.receivers]
+    mine = _layers(heads)
+    same = any(_layers(one.heads) == mine for one in result.path.others)
+    return not same and len(heads) > len(mine)
+
+
+def _layers(heads: Sequence[Place]) -> list[int]:
+    return sorted({layer for layer, _ in heads})
+
+
+def _facts(result: Ablation) -> dict[str, object]:
+    answer, floor, method, part = result.answer, result.floor, result.method, result.part
+    best = _named_first(result)
+    total, path, against = result.total, result.path, result.against
+    shares = [share(result, each.change) for each in result.alone]
+    back = [share(result, each.enough, True) for each in result.places]
+    closing = result.case is Case.CLOSES
+    moved = share(result, None if best is None else best.change)
+    half = _HEADING // (2 if result.measured is Measured.DIFFERENCE else 1)
+    little, group = result.measured.little, _group(result)
+    at_once = result.group if result.case is Case.TOGETHER else None
+    grouped = at_once is not None and abs(at_once.effect.change) < little
+    return {
+        # what was changed, and how
+        "method": method.value,
+        "how": result.how,
+        "part_of": part.value,
+        "places": bool(result.places),
+        "by_token": result.of_several_tokens,
+        "link": _link(result),
+        "query": _asking(result),
+        "count": len(result.alone),
+        "looked_at": result.looked_at,
+        "predicted": len(result.predicted),
+        "predicted_by": result.predicted_by,
+        "rho": result.rank_correlation,
+        "path": path is not None,
+        "readers": _readers(result),
+        # what is measured
+        "asks": answer.asks.value,
+        "answer": quoted_answer(result),
+        "answer_short": quoted(answer.text, half),
+        "against": None if against is None else quoted(against.text),
+        "against_short": None if against is None else quoted(against.text, half),
+        "stands": None if answer.position is None else settled(result.tokens.named(answer.position)),
+        "measured": result.measured.value,
+        "unit": result.unit,
+        "little": little,
+        # what came out
+        "case": result.case.value,
+        "best": None if best is None else _one(result, best),
+        "second": _one(result, result.comes_next) if result.case is Case.FLAT else None,
+        "group": group,
+        "hardly": result.case is Case.LITTLE or grouped,
+        "apart": any(map(result.is_the_answers_own, result.places)),
+        "whole": None if best is None or path is None else best.whole,
+        "others_read": _others_read(result),
+        # another text
+        "here": None if total is None else total.before,
+        "there": None if total is None else total.after,
+        "gap": None if total is None else total.change,
+        "far": total is not None and abs(total.change) >= little,
+        "closes": any(each and each > 0 for each in shares),
+        "part": moved if is_share(moved) else None,
+        "stretches": _stretches(result),
+        "back": _back(result, back),
+        "any_enough": total is not None and any(each.enough is not None for each in result.places),
+        "beyond": closing and not all(is_share(each) for each in (*shares, *back) if each is not None),
+        # beside what
+        "all_others": result.beside,
+        "random": len(floor.random),
+        "random_layers": _layers([(each.layer, each.head) for each in floor.random]),
+        "compared": any(each.controls for each in result.heads),
+        "rounding": floor.rounding,
+        "runs": floor.runs,
+        "luck": f"{1 / LEVEL:.0f}",
+        # whether it was done
+        "verdict": verdict_words(result.verdict),
+        "stored": result.verdict is Verdict.STORED,
+        "done_as_asked": result.intervention,
+    }
+
+
+def _named_first(result: Ablation) -> Alone | None:
+    """What the answer names: what changes it most, or what goes furthest on the way to the other text."""
+    if not result.alone:
+        return None
+    if result.case is Case.CLOSES:
+        alone: Sequence[Alone] = result.alone
+        return max(alone, key=lambda each: share(result, each.change) or 0.0)
+    return result.moves_most
+
+
+def _one(result: Ablation, one: Alone) -> dict[str, object]:
+    """A head, a part of a layer or a position: its name and what the answer becomes without it."""
+    positions = one.positions if isinstance(one, PlaceEffect) else ()
+    row = row_words(result, one)
+    if result.link is not None and one.head is None:
+        row = f"layer {one.layer}"
+    return {
+        "layer": one.layer,
+        "row": row,
+        "at": _spelled(tokens_of(result), positions) if positions else "",
+        "before": one.before,
+        "after": one.after,
+        "change": one.change,
+        "typical": _after(result, one, one.typical if one.controls else None),
+        "more": one.controls - one.below,
+        "others": one.controls,
+        "instead": quoted(one.instead) if one.instead else "",
+    }
+
+
+def _after(result: Ablation, effect: Effect, size: float | None) -> float | None:
+    """What is measured after a change of this size in the direction of this effect."""
+    if size is None:
+        return None
+    change = math.copysign(size, effect.change)
+    if result.measured is Measured.CHANCE:
+        return min(1.0, effect.before * math.exp(change))
+    return effect.before + change
+
+
+def _spelled(tokens: Tokens, positions: Sequence[int]) -> str:
     return (
-        f"These two texts cannot tell: {told} is {where} ({apart}{typical}), so there is no gap for a head "
-        "to close. Choose an answer that they differ in (--answer)."
+        in_sentence(tokens, positions[0])
+        if len(positions) == 1
+        else f"“{settled(spelled(tokens, positions))}”"
     )
 
 
-_SAID: dict[Case, Callable[[Ablation], str]] = {
-    Case.UNRANKED: lambda result: "",
-    Case.ROUNDING: _rounding,
-    Case.MOVES: _moves,
-    Case.MIDDLING: _middling,
-    Case.LITTLE: _little,
-    Case.EACH: _each,
-    Case.FLAT: _flat,
-    Case.TOGETHER: _together,
-    Case.CLOSES: _closes,
-    Case.NO_GAP: closes_no_gap,
-}
+def _link(result: Ablation) -> str:
+    """`[MASK] → “opened”`: which attention was cut, where one was; positions only of what stands twice."""
+    if result.link is None:
+        return ""
+    key = result.link_spans[1] if result.link_spans else result.link[1:]
+    return f"{_asking(result)} → {_spelled(result.key_tokens, key)}"
+
+
+def _asking(result: Ablation) -> str:
+    if result.link is None:
+        return ""
+    return _spelled(result.query_tokens, result.link_spans[0] if result.link_spans else result.link[:1])
+
+
+def _group(result: Ablation) -> dict[str, object] | None:
+    group = result.group
+    if group is None:
+        return None
+    apart, effect = sum(each.change for each in result.heads), group.effect
+    return {
+        "size": len(group.heads),
+        "names": [name(*each) for each in group.heads] if len(group.heads) <= _NAMED else [],
+        "layers": _layers(group.heads),
+        "of_layers": group.of_layers,
+        "before": effect.before,
+        "after": effect.after,
+        "change": effect.change,
+        "typical": _after(result, effect, group.typical),
+        "others": group.controls,
+        "apart": apart,
+        "sum": _sum(result, effect.change, apart),
+        "instead": quoted(effect.instead) if effect.instead else "",
+    }
+
+
+def _sum(result: Ablation, together: float, apart: float) -> str:
+    """What changes one by one are beside that of all at once."""
+    if together * apart < 0:
+        return "opposite"
+    if abs(together - apart) <= max(_AGREE * abs(apart), result.floor.rounding):
+        return "same"
+    return "less" if abs(together) > abs(apart) else "more"
+
+
+def _readers(result: Ablation) -> list[object]:
+    """What alone reads the change, along a path: heads by which of their inputs, and `direct` the answer."""
+    path = result.path
+    if path is None:
+        return []
+    groups: dict[str, list[Place]] = {}
+    for each in path.receivers:
+        groups.setdefault(each.inputs, []).append((each.layer, each.head))
+    whole = _are_whole_layers(result)
+    told: list[object] = [
+        {
+            "inputs": inputs,
+            "names": [name(*each) for each in heads] if len(heads) <= _NAMED else [],
+            "count": len(heads),
+            "layers": _layers(heads),
+            "whole": whole,
+        }
+        for inputs, heads in groups.items()
+    ]
+    return [*told, "direct"] if path.direct and told else told
+
+
+def _others_read(result: Ablation) -> dict[str, object] | None:
+    """What else was tried to read the change that changes the answer most, one by one."""
+    path = result.path
+    if path is None or not path.others:
+        return None
+    layers = _layers([head for one in path.others for head in one.heads])
+    mine = sorted({each.layer for each in path.receivers})
+    most = max((one.effect.change for one in path.others), key=abs)
+    kind = "head" if len(path.others[0].heads) == 1 else "group"
+    if layers != mine:
+        kind = "layers" if len(mine) > 1 else "layer"
+    nothing = abs(most) <= max(result.floor.rounding, _NOTHING)
+    return {"kind": kind, "count": len(path.others), "layers": layers, "most": most, "nothing": nothing}
+
+
+def _stretches(result: Ablation) -> list[dict[str, object]]:
+    """At which token what makes the answers of two texts differ stands, layer by layer."""
+    if result.part is not Part.RESIDUAL or not result.of_several_tokens or result.case is not Case.CLOSES:
+        return []
+    best = [
+        max(places, key=lambda each: share(result, each.change) or 0.0)
+        for _, places in groupby(result.places, key=lambda each: each.layer)
+    ]
+    told = []
+    for at, places in groupby(best, key=lambda each: _spelled(tokens_of(result), each.positions)):
+        there = list(places)
+        least = min(share(result, each.change) or 0.0 for each in there)
+        told.append({"at": at, "layers": [each.layer for each in there], "least": min(max(least, 0.0), 1.0)})
+    return told
+
+
+def _back(result: Ablation, parts: Sequence[float | None]) -> dict[str, object] | None:
+    """The place that brings most of the answer back in the other text, and which part of the gap that is."""
+    known = [(part, place) for part, place in zip(parts, result.places, strict=True) if part is not None]
+    if not known:
+        return None
+    part, place = max(known, key=lambda each: each[0])
+    return _one(result, place) | {"enough": part, "part": part if is_share(part) else None}

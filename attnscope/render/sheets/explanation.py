@@ -18,7 +18,7 @@ from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
 from attnscope.render.sheets import ablation, composition, finding, why
 from attnscope.render.sheets import explanation_words as words
-from attnscope.render.sheets.ablation_labels import asked_again
+from attnscope.render.sheets.ablation_words import asked_again
 from attnscope.render.words import Said
 from attnscope.results import Ablation, Explanation, Kind, Verdict
 from attnscope.results.claims.explanation import Asked, Replaced

@@ -7,8 +7,8 @@ import numpy as np
 from attnscope.render.kit.numbers import cell, signed
 from attnscope.render.sheet.drawings import Heap
 from attnscope.render.sheet.said import name, named
-from attnscope.render.sheets.ablation_measured import changes
 from attnscope.render.sheets.finding_words import said
+from attnscope.render.words import Said
 from attnscope.results import Ablation, Finding
 
 _FEW = 3  # others of which a heap says something
@@ -38,7 +38,7 @@ def of_finding(result: Finding) -> Iterator[Heap]:
     )
 
 
-def of_ablation(result: Ablation) -> Iterator[Heap]:
+def of_ablation(result: Ablation, say: Said) -> Iterator[Heap]:
     """What the answer becomes without each other head that was tried alone; none of few."""
     if not result.heads:
         return
@@ -47,15 +47,14 @@ def of_ablation(result: Ablation) -> Iterator[Heap]:
     tried.pop((first.layer, first.head), None)
     if len(tried) < _FEW:
         return
-    of, head = "each other head that was tried alone", name(first.layer, first.head)
+    head = name(first.layer, first.head)
     larger = sum(abs(each) > abs(first.change) for each in tried.values())
     yield Heap(
-        title=f"{of}: {larger or 'none'} of {len(tried)} {'moves' if larger < 2 else 'move'} the answer "
-        f"more than {head}",
-        dots="another head, taken away alone",
+        title=say("heap_title", head, larger, len(tried)),
+        dots=say("heap_dots"),
         values=tuple(tried.values()),
         name=head,
         own=first.change,
-        measured=changes(result),
+        measured=say("measured_words"),
         form=signed,
     )

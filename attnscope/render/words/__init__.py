@@ -11,6 +11,7 @@ gets its form from a filter, `{{ own | weight }}`. A fact that has no meaning fo
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
+from math import exp
 
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
@@ -55,6 +56,8 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "plural": numbers.plural,
     "many": lambda count, one, several: one if count == 1 else several,  # {{ n | many("does", "do") }}
     "nth": _nth,
+    "begun": lambda phrase: phrase[:1].upper() + phrase[1:],  # with a capital
+    "odds": lambda logits: FORMS["times"](exp(logits)),  # of a difference of logits
     "list": listed,
     "names": _names,
 }

@@ -1,12 +1,13 @@
 """The sheet of an ablation: every difference beside what other heads do, and what was read back."""
 
-from collections.abc import Callable
+import re
 from dataclasses import replace
 
 import made_ablation as made
 import made_results
 import numpy as np
 import pytest
+from cases_ablate import EXAMPLES, alone, many, one
 from golden_text import IN_FULL, printed
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
@@ -20,29 +21,41 @@ from attnscope.render.sheets.ablation import sheet as ablation
 from attnscope.render.terminal import sheet as terminal
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Case, ranked
-from attnscope.results.claims.effect import Answer, Asks, Effect, Floor, HeadEffect
+from attnscope.results.claims.effect import Answer, Asks, Effect, Floor
 from attnscope.results.claims.intervention import Intervention
 
-CASES: dict[str, Callable[[], Ablation]] = {
-    "each": made.ablation,
+DRAWN = {name: EXAMPLES[name] for name in ("each", "each, foretold", "part of the gap", "a link in each")} | {
     "together": made.together,
-    "foretold": made.foretold,
-    "patched": made.patched,
-    "link": made.link,
     "many": lambda: many(12, 32),
     "written": lambda: made.ablation(
         answer=Answer(Asks.WRITTEN, "la porte s'est ouverte " * 9, (1, 2, 3), None, 1e-9)
     ),
 }
-
-
-def many(layers: int, heads: int) -> Ablation:
-    values = np.random.default_rng(0).normal(size=(layers, heads)) ** 3
-    effects = [
-        HeadEffect(0.25, 0.2, float(value), 0.1, *place, typical=0.1, below=3, controls=heads - 1)
-        for place, value in np.ndenumerate(values)
-    ]
-    return made.ablation(heads=ranked(tuple(effects)))
+CASES = {  # what of numbers and heads the answer has
+    "one": (Case.MOVES, "L1 H0", "25.0 %", "5.6 %", "20.5 %", "11 others none", "“lid”"),
+    "one, and others change it more": (Case.MIDDLING, "L1 H0", "25.0 %", "37.3 %", "30.5 %", "11 others 4"),
+    "one, not five times the typical head": (Case.MIDDLING, "15.2 %", "20.5 %", "11 others none"),
+    "one, alone in its layer": (Case.MIDDLING, "15.2 %"),
+    "one, hardly": (Case.LITTLE, "25.0 %", "22.8 %", "11 others none"),
+    "one, the least of all": (Case.LITTLE, "25.0 %", "11 others 11"),
+    "rounding": (Case.ROUNDING, "L1 H0", "2.0e-7", "3.0e-7"),
+    "each": (Case.EACH, "6 heads", "L1 H0", "25.0 %", "5.6 %", "20.5 %"),
+    "each, foretold": (Case.EACH, "3 of 6 heads", "L1 H0", "5.6 %", "16.8 %"),
+    "none stands out": (Case.FLAT, "4 heads", "L1 H0", "15.2 %", "L1 H1", "15.3 %"),
+    "many, hardly": (Case.LITTLE, "4 heads", "L1 H3", "26.0 %"),
+    "together": (Case.TOGETHER, "L1 H0", "L1 H2", "4.0 %", "12 other", "10.2 %", "−1.40", "−1.83"),
+    "together, no other group": (Case.TOGETHER, "4.0 %"),
+    "together, a whole layer": (Case.TOGETHER, "layer 1", "3 other whole layers", "10.2 %"),
+    "a link": (Case.MOVES, "“on” → “cat”", "L1 H0", "5.6 %", "20.5 %"),
+    "part of the gap": (Case.CLOSES, "L1 H0", "5.6 %", "19 %", "1 in 10,000"),
+    "beyond the gap": (Case.CLOSES, "L1 H0", "1 in 650,000", "1 in 10,000"),
+    "none of the gap": (Case.CLOSES, "25.0 %", "50.0 %"),
+    "no gap": (Case.NO_GAP, "25.0 %", "--answer"),
+    "a gap less than one head": (Case.NO_GAP, "25.0 %", "28.0 %"),
+    "where it stands": (Case.CLOSES, "“cat” in layer 0 (78 %", "“the”@1 in layer 1 (98 %", "89 %"),
+    "a lead": (Case.FLAT, "33 times", "3.5 times", "81 times"),
+    "no head": (Case.UNRANKED,),
+}
 
 
 def ranking(found: Ablation) -> Ranking:
@@ -60,188 +73,29 @@ def shown(found: Ablation, width: int = 80) -> str:
     return "".join(printed(part, width) for part in terminal.screen(found, width, IN_FULL))
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", DRAWN)
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
 def test_no_line_is_wider_than_the_terminal_and_nothing_raw_reaches_it(name: str, width: int) -> None:
-    (body, _command) = terminal.screen(CASES[name](), width)
+    (body, _command) = terminal.screen(DRAWN[name](), width)
     text = printed(body, width)
     assert max(map(len, text.splitlines())) <= width
     assert "\x1b" not in text
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", DRAWN)
 def test_colour_changes_no_character(name: str) -> None:
-    body = terminal.screen(CASES[name](), 100)[0]
+    body = terminal.screen(DRAWN[name](), 100)[0]
     coloured = printed(body, 100, "truecolor")
     assert coloured != made_results.plain(coloured)
     assert made_results.plain(coloured) == printed(body, 100)
 
 
-def alone(*heads: HeadEffect, **other: object) -> Ablation:
-    return made.ablation(heads=heads, **other)
-
-
-def one(change: float, **beside: object) -> HeadEffect:
-    return made.effect(1, 0, change, **({"typical": 0.2, "below": 11, "controls": 11} | beside))
-
-
-def at_once(**other: object) -> Ablation:
-    group = made.together().group
-    assert group is not None
-    return replace(made.together(), group=replace(group, **other))
-
-
-SAID: dict[str, tuple[Callable[[], Ablation], Case, str]] = {
-    "one moves": (
-        lambda: alone(one(-1.5)),
-        Case.MOVES,
-        "Without L1 H0 the answer “door” falls from 25.0 % to 5.6 % (−1.500 nats): 7.5 x as much as "
-        "without the typical head of layer 1, and more than without any of the 11 other heads tried there.",
-    ),
-    "its answer is another one": (
-        lambda: alone(replace(one(-1.5), instead="lid")),
-        Case.MOVES,
-        "tried there. The model then answers “lid”.",
-    ),
-    "one, and others move it more": (
-        lambda: alone(one(0.4, below=7)),
-        Case.MIDDLING,
-        "Without L1 H0 the answer “door” rises from 25.0 % to 37.3 %; 4 of the 11 other heads "
-        "tried in layer 1 "
-        "move it more.",
-    ),
-    "one, not five times the typical head": (
-        lambda: alone(one(-0.5)),
-        Case.MIDDLING,
-        "none of the 11 other heads tried in layer 1 moves it more, but it is only 2.5 x as much as without "
-        "the typical head of layer 1.",
-    ),
-    "one, alone in its layer": (
-        lambda: alone(made.effect(1, 0, -0.5)),
-        Case.MIDDLING,
-        "; layer 1 has no other head to hold it against.",
-    ),
-    "below a tenth of a nat no factor is said": (
-        lambda: alone(one(-0.09, typical=0.001)),
-        Case.LITTLE,
-        "Without L1 H0 the answer “door” hardly moves: 25.0 % → 22.8 %, though more than without "
-        "any of the 11 "
-        "other heads tried in layer 1.",
-    ),
-    "the least of all": (
-        lambda: alone(one(-1e-4, below=0)),
-        Case.LITTLE,
-        "hardly moves: 25.0 % before and after, less than without any of the 11 other heads tried "
-        "in layer 1.",
-    ),
-    "rounding": (
-        lambda: alone(one(2e-7)),
-        Case.ROUNDING,
-        "This run cannot tell what L1 H0 does to the answer “door”: a change of 2.0e-7 nats is no more than "
-        "rounding makes (3.0e-7).",
-    ),
-    "each": (
-        made.ablation,
-        Case.EACH,
-        "Of 6 heads, each removed alone, L1 H0 moves the answer “door” most: 25.0 % → 5.6 % (the "
-        "typical head "
-        "of its layer: 25.0 % → 20.5 %). One text, so no rule of this model yet.",
-    ),
-    "each, flat": (
-        lambda: alone(*(made.effect(1, i, -0.5 + i / 100, typical=0.4, controls=3) for i in range(4))),
-        Case.FLAT,
-        "Of 4 heads, each removed alone, L1 H0 moves the answer “door” most, 25.0 % → 15.2 %, but does not "
-        "stand out: L1 H1 comes next, 25.0 % → 15.3 %; the typical head of layer 1: 25.0 % → 16.8 %.",
-    ),
-    "each, little": (
-        lambda: alone(*(made.effect(1, i, 0.01, typical=0.01, controls=3) for i in range(4))),
-        Case.LITTLE,
-        "None of 4 heads, each removed alone, moves the answer “door” by much: 25.0 % → 25.3 % at "
-        "most (L1 H0).",
-    ),
-    "together": (
-        lambda: at_once(controls=12, below=12),
-        Case.TOGETHER,
-        "Without L1 H0 and L1 H2 the answer “door” falls from 25.0 % to 4.0 %, more than each "
-        "alone adds up to "
-        "(−1.83 against −1.40 nats); another pair of layer 1 moves it .90 nats (the median of 12).",
-    ),
-    "together, few other groups": (
-        made.together,
-        Case.TOGETHER,
-        "; another pair of layer 1 moves it .90 nats (the median of only 2)",
-    ),
-    "together, no other group": (
-        lambda: at_once(typical=None, controls=0, below=0),
-        Case.TOGETHER,
-        "there is no other group of as many heads to hold it against.",
-    ),
-    "whole layers": (
-        lambda: at_once(of_layers=True, controls=3),
-        Case.TOGETHER,
-        "Without all 2 heads of layer 1 the answer “door” falls from 25.0 % to 4.0 %, more than "
-        "each alone adds "
-        "up to (−1.83 against −1.40 nats); another whole layer moves it .90 nats (the median of only 3).",
-    ),
-    "predicted": (
-        made.foretold,
-        Case.EACH,
-        "Of 6 heads the 3 predicted to matter most were each replaced by its mean alone: L1 H0 "
-        "moves the answer "
-        "“door” most: 25.0 % → 5.6 % (the typical head of its layer: 25.0 % → 16.8 %). The prediction ranks "
-        "these 3 roughly as they came out (.50).",
-    ),
-    "a link": (
-        lambda: replace(made.link(), heads=(one(-1.5),)),
-        Case.MOVES,
-        "Without the one link “on” → “cat” in L1 H0 the answer “door” falls from 25.0 % to 5.6 % "
-        "(−1.500 nats): 7.5 x as much as in the typical head of layer 1, and more than in any of "
-        "the 11 other heads tried there.",
-    ),
-    "part of the gap": (
-        made.patched,
-        Case.CLOSES,
-        "L1 H0 alone closes 19 % of the gap between the two texts (25.0 % → 5.6 %): “door” is 25.0 "
-        "% here and "
-        "1 in 10,000 there.",
-    ),
-    "none of the gap": (
-        lambda: replace(made.patched(), total=Effect(0.25, 0.5, 0.69, 0.1), heads=(one(-0.3),)),
-        Case.CLOSES,
-        "No head alone closes any of the gap between the two texts: “door” is 25.0 % here and 50.0 % there.",
-    ),
-    "no gap": (
-        lambda: replace(made.patched(), total=Effect(0.25, 0.25, 1e-5, 0.0)),
-        Case.NO_GAP,
-        "These two texts cannot tell: “door” is 25.0 % in both (1e-5 nats apart), so there is no "
-        "gap for a head "
-        "to close.",
-    ),
-    "a gap that is less than the typical head's": (
-        lambda: replace(made.patched(), total=Effect(0.25, 0.28, 0.12, 0.0), heads=(one(-1.5),)),
-        Case.NO_GAP,
-        "(.12 nats apart, less than the typical head alone moves it)",
-    ),
-    "a text that was written": (
-        lambda: alone(one(-1.5), answer=Answer(Asks.WRITTEN, "la porte", (1, 2), None, 0.25)),
-        Case.MOVES,
-        "Without L1 H0 the written text “la porte” falls from 25.0 % to 5.6 %",
-    ),
-    "a word that was asked for": (
-        lambda: alone(one(-1.5), answer=replace(made.ablation().answer, likeliest=False)),
-        Case.MOVES,
-        "Without L1 H0 the word “door” falls",
-    ),
-    "no head": (lambda: made.ablation(heads=()), Case.UNRANKED, ""),
-}
-
-
-@pytest.mark.parametrize("name", SAID)
-def test_the_answer_is_the_sentence_of_its_case(name: str) -> None:
-    found, case, words = SAID[name]
-    assert found().case is case
-    assert words in ablation(found()).answer
-    assert bool(words) is bool(ablation(found()).answer)
+@pytest.mark.parametrize("name", CASES)
+def test_each_case_has_its_numbers(name: str) -> None:
+    found, (case, *parts) = EXAMPLES[name](), CASES[name]
+    told = ablation(found).answer
+    assert found.case is case
+    assert [each for each in parts if each not in told] == []
 
 
 def test_of_equal_heads_one_seldom_matters_more_than_the_rest_and_one_or_two_that_do_are_told() -> None:
@@ -265,7 +119,7 @@ def test_a_head_comes_first_that_exceeds_the_typical_head_of_its_layer_most() ->
     clear = made.effect(1, 0, -0.7, typical=0.1, below=2, controls=2)
     found = made.ablation(heads=ranked((loud, clear)))
     assert ranking(found).names == ("L1 H0", "L0 H0")
-    assert "L0 H0 moves the answer “door” most" in ablation(found).answer
+    assert re.findall(r"L\d H\d", ablation(found).answer) == ["L0 H0", "L1 H0"], "by the change itself"
 
 
 def test_what_is_asked_next_follows_from_the_case_and_keeps_the_word_that_was_asked_for() -> None:
@@ -281,11 +135,9 @@ def test_what_is_asked_next_follows_from_the_case_and_keeps_the_word_that_was_as
     assert ablation(made.ablation(heads=())).next is None
 
 
-def test_the_link_that_was_cut_is_named_first() -> None:
-    made_sheet = ablation(made.link())
-    assert "without the link “on” → “cat” in turn" in made_sheet.title
-    assert "each with the one link “on” → “cat” cut in it alone" in made_sheet.answer
-    assert "link" not in ablation(made.ablation()).title
+def test_the_link_that_was_cut_is_named() -> None:
+    cut, other = ablation(made.link()), ablation(made.ablation())
+    assert ["“on” → “cat”" in told for told in (cut.title, cut.answer, other.title)] == [True, True, False]
 
 
 def test_the_numbers_of_a_head_stand_in_its_line_beside_what_others_do() -> None:
@@ -412,14 +264,13 @@ def test_a_line_says_what_it_is_and_a_table_has_every_row() -> None:
     assert list(made.together().to_pandas()["drawn"]) == ["", "", "random", "group"]
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", CASES)
 def test_the_legend_explains_the_vague_words_of_the_answer_and_no_others(name: str) -> None:
-    sheet = ablation(SAID[name][0]())
+    sheet = ablation(EXAMPLES[name]())
     told = " ".join(sheet.legend)
     assert ("hardly" in told) == ("hardly" in sheet.answer or "by much" in sheet.answer)
-    assert ("to stand out" in told) == ("does not stand out" in sheet.answer)
-    assert "far more" not in told
-    assert "replaced by zeros" not in told, "the line of controls says it"
+    assert ("to stand out" in told) == ("stands out" in sheet.answer)
+    assert "replaced by zeros" not in told or "where it stands" in name, "the line of controls says it"
 
 
 def test_what_is_no_share_of_the_gap_is_told_in_nats_with_the_reason() -> None:
@@ -437,21 +288,19 @@ def test_what_is_no_share_of_the_gap_is_told_in_nats_with_the_reason() -> None:
     assert "enough: share that comes back" in whole
 
 
-def test_heads_that_go_beyond_the_other_text_are_told_so() -> None:
-    found = made.patched()
-    beyond = replace(found.heads[0], change=-12.0)
-    told = " ".join(shown(replace(found, heads=(beyond, *found.heads[1:])), 200).split())
-    assert "L1 H0 alone moves it by −12.00 nats, beyond the gap between the two texts (−7.82)" in told
-    assert "−12.00 nats" in told.partition("share of the gap")[2], "in its column as well"
+def test_heads_that_go_beyond_the_other_text_are_told_in_nats_and_not_as_shares() -> None:
+    told = " ".join(shown(EXAMPLES["beyond the gap"](), 200).split())
+    assert "−12.00 nats" in told.partition("share of the gap")[2]
     assert "154 %" not in told
 
 
 def test_a_path_is_told_with_who_reads_it_what_all_ways_do_and_who_else_was_tried() -> None:
+    sheet = ablation(made.along())
+    assert ["the keys of L1 H0" in told for told in (sheet.title, sheet.answer)] == [True, True]
+    (note,) = sheet.notes
+    assert re.findall(r"[−+][\d.]+", note) == ["−2.50", "−1.20", "−.05"]
     told = " ".join(shown(made.along(), 200).split())
-    assert "each removed alone, for the keys of L1 H0 only, L0 H1 moves the answer “door” most" in told
-    assert "The change of L0 H1 alone, read by everything, moves it by −2.50 nats instead of −1.20" in told
-    assert "read by any of 2 other heads of layer 1 instead, by −.05 at most" in told
     assert "by all ways" in told
-    assert "and 2 other heads of layer 1 to read it in turn" in told
+    assert "2 other heads of layer 1" in sheet.control
     assert "path patching, Wang et al. 2022" in told
     assert "--via L1H0.k" in told
