@@ -28,7 +28,7 @@ def test_of_a_model_that_answers_nothing_the_next_question_is_about_its_vector(a
         str(Path(minilm).parent / "model"),
     )
     shown = attnscope("ablate", text, "-m", model, "--heads", "L4H5").stdout
-    assert "cosine of the text's vector to what it was hardly moves" in " ".join(shown.split())
+    assert "L4 H5" in shown.splitlines()[0]
     assert "Next: which heads does the text's vector need?" in shown
 
 
@@ -117,10 +117,10 @@ def test_heads_of_several_layers_are_named_one_by_one(attnscope) -> None:
 def test_a_whole_layer_is_held_against_other_whole_layers(attnscope) -> None:
     result = attnscope("ablate", TEXT, "-m", "demo", "--layer", "2", width=200)
     told = " ".join(result.stdout.split())
-    assert told.startswith("Without all 12 heads of layer 2 the answer “box” ")
-    assert "another whole layer moves it" in told
+    assert "12 heads of layer 2" in told
+    assert "3 other whole layers" in told
     every = attnscope("ablate", TEXT, "-m", "demo", "--head", "all", width=200)
-    assert "there is no other group of as many heads to hold it against" in " ".join(every.stdout.split())
+    assert "there is no other group of as many heads to compare with" in " ".join(every.stdout.split())
 
 
 def test_induction_heads_do_nothing_one_by_one_and_everything_together(attnscope) -> None:
@@ -304,7 +304,7 @@ def test_the_grid_of_layers_and_tokens_is_one_command_in_both_directions(attnsco
     assert last["enough"] == pytest.approx(-whole, abs=1e-4)
     (early,) = [each for each in document["places"] if (each["layer"], each["positions"]) == (0, [8])]
     assert early["change"] / whole > 0.9, "it stands where the texts differ at first"
-    assert "closes at 8 opened in layers 0-2" in document["answer"]
+    assert "at “opened” in layers 0-2" in document["answer"]
     picture = tmp_path / "grid.png"
     assert attnscope("ablate", TEXT, "-m", "demo", *grid, "-o", str(picture), "-q").exit_code == 0
     assert picture.stat().st_size > 10_000
@@ -375,7 +375,7 @@ def test_the_planted_circuit_comes_out_along_the_path_to_the_keys_of_the_next_la
     assert [{layer for layer, _ in one["heads"]} for one in others] == [{2}, {3}]
     assert all(abs(one["effect"]["change"]) < 0.01 for one in others), "read by other layers instead"
     assert {each["inputs"] for each in document["path"]["receivers"]} == {"k"}
-    assert "for the keys of layer 1 only, L0 H0 moves the answer “box” most" in document["answer"]
+    assert all(each in document["answer"] for each in ("the keys of layer 1", "L0 H0", "“box”"))
     assert document["intervention"]["verdict"] == "certified"
 
 
