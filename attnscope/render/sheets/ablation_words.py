@@ -38,17 +38,8 @@ def answer(result: Ablation, say: Said) -> str:
     return say(result.case.value)
 
 
-def quoted(text: str, longest: int = _LONGEST) -> str:
+def _quoted(text: str, longest: int = _LONGEST) -> str:
     return f"“{settled(fit(printable(text), longest))}”"
-
-
-def quoted_answer(result: Ablation, longest: int = _LONGEST) -> str:
-    return quoted(result.answer.text, longest)
-
-
-def pair(result: Ablation, effect: Effect) -> str:
-    """`8.3 % → 3.2 %`, `11.2 → 5.8 logits`."""
-    return said(result)("pair", effect.before, effect.after)
 
 
 def share(result: Ablation, change: float | None, back: bool = False) -> float | None:
@@ -170,10 +161,10 @@ def _facts(result: Ablation) -> dict[str, object]:
         "readers": _readers(result),
         # what is measured
         "asks": answer.asks.value,
-        "answer": quoted_answer(result),
-        "answer_short": quoted(answer.text, half),
-        "against": None if against is None else quoted(against.text),
-        "against_short": None if against is None else quoted(against.text, half),
+        "answer": _quoted(answer.text),
+        "answer_short": _quoted(answer.text, half),
+        "against": None if against is None else _quoted(against.text),
+        "against_short": None if against is None else _quoted(against.text, half),
         "stands": None if answer.position is None else settled(result.tokens.named(answer.position)),
         "measured": result.measured.value,
         "unit": result.unit,
@@ -239,7 +230,7 @@ def _one(result: Ablation, one: Alone) -> dict[str, object]:
         "typical": _after(result, one, one.typical if one.controls else None),
         "more": one.controls - one.below,
         "others": one.controls,
-        "instead": quoted(one.instead) if one.instead else "",
+        "instead": _quoted(one.instead) if one.instead else "",
     }
 
 
@@ -292,7 +283,7 @@ def _group(result: Ablation) -> dict[str, object] | None:
         "others": group.controls,
         "apart": apart,
         "sum": _sum(result, effect.change, apart),
-        "instead": quoted(effect.instead) if effect.instead else "",
+        "instead": _quoted(effect.instead) if effect.instead else "",
     }
 
 
