@@ -53,13 +53,11 @@ def test_what_was_compressed_is_read_as_it_was_and_what_is_appended_too(packing:
     assert read(packing, packed + PACKED[packing](b"more\n")) == ([*LINES, b"more\n"], "")
 
 
-@every
-@pytest.mark.parametrize("share", [1.0, 0.5])
-def test_nothing_is_said_past_python_when_an_archive_has_been_read(
-    packing: Packing, share: float, capfd: pytest.CaptureFixture[str]
-) -> None:
-    packed = PACKED[packing](CONTENT)
-    read(packing, packed[: int(share * len(packed))])
+def test_nothing_is_said_past_python_when_an_archive_has_been_read(capfd: pytest.CaptureFixture[str]) -> None:
+    for packing, pack in PACKED.items():
+        packed = pack(CONTENT)
+        read(packing, packed)
+        read(packing, packed[: len(packed) // 2])
     gc.collect()
     assert capfd.readouterr() == ("", "")
 
