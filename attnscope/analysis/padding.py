@@ -5,7 +5,7 @@ of the text. Rows of padding are left out, and its columns where the model gives
 it does, as one that no mask reaches, they are keys like any other and are shown.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import torch
@@ -75,9 +75,5 @@ def place_in_text(call: AttentionCall, position: int) -> int:
     """Where a query stands in its text that stands at `position` in the call; `InputError` for padding."""
     there = [i for i, token in enumerate(call.query_tokens.items) if not token.padding]
     if position not in there:
-        raise InputError(f"position {position} is padding: the text stands at {_span(there)}")
+        raise InputError(f"position {position} is padding: the text stands at {there[0]}-{there[-1]}")
     return there.index(position)
-
-
-def _span(positions: Sequence[int]) -> str:
-    return f"{positions[0]}-{positions[-1]}"

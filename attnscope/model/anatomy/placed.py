@@ -57,7 +57,9 @@ def without_numbers(module: nn.Module) -> nn.Module:
 def map_of(module: nn.Module) -> dict[str, str]:
     """Where each part of a model that is spread is kept; empty for others."""
     spread: Mapping[str, Any] = getattr(module, "hf_device_map", None) or {}
-    return {part: str(_named(place)) for part, place in spread.items()}
+    return {
+        part: str(torch.device(place) if isinstance(place, int) else place) for part, place in spread.items()
+    }
 
 
 def places_of(module: nn.Module) -> str:
@@ -67,10 +69,6 @@ def places_of(module: nn.Module) -> str:
     places = map_of(module).values()
     works = [] if set(places) - {"disk"} else [str(device_of(module))]
     return "+".join(dict.fromkeys([*works, *places]))
-
-
-def _named(place: Any) -> str | torch.device:
-    return torch.device(place) if isinstance(place, int) else place
 
 
 def _hooks(module: nn.Module) -> Iterator[Any]:

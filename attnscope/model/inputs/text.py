@@ -5,7 +5,7 @@ its kin) calls them `<extra_id_0>`, `<extra_id_1>` and so on, in the order of th
 """
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import count
 from types import MappingProxyType
@@ -60,7 +60,8 @@ def _by_gap(tokenizer: Any, texts: tuple[str, ...], name: str, asked: int) -> Re
         return Respelled(texts, tuple(id for id in ids if id is not None), None)
     if gap_id(tokenizer, "<extra_id_0>") is None:
         raise InputError(f"{name} has no mask token: take the mask out of the text or choose a masked model")
-    gaps = [f"<extra_id_{number}>" for number, _ in zip(_free(taken), range(asked), strict=False)]
+    free = (number for number in count() if number not in taken)
+    gaps = [f"<extra_id_{number}>" for number, _ in zip(free, range(asked), strict=False)]
     ids = [gap_id(tokenizer, gap) for gap in gaps]
     if None in ids:
         raise InputError(f"the text has {asked} masks: {name} ends before {gaps[ids.index(None)]}")
@@ -73,17 +74,10 @@ def _by_gap(tokenizer: Any, texts: tuple[str, ...], name: str, asked: int) -> Re
 def gap_id(tokenizer: Any, gap: str) -> int | None:
     """The id of a numbered gap; None where the tokenizer does not read it as one token."""
     ids = [int(id) for id in tokenizer(gap, add_special_tokens=False)["input_ids"]]
-    pieces = [(id, str(piece).strip("▁ ")) for id, piece in zip(ids, _pieces(tokenizer, ids), strict=True)]
+    spelled = zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
+    pieces = [(id, str(piece).strip("▁ ")) for id, piece in spelled]
     read = [(id, piece) for id, piece in pieces if piece]  # the mark of a word's start may stand by itself
     return read[0][0] if [piece for _, piece in read] == [gap] else None
-
-
-def _pieces(tokenizer: Any, ids: list[int]) -> list[str]:
-    return list(tokenizer.convert_ids_to_tokens(ids))
-
-
-def _free(taken: set[int]) -> Iterator[int]:
-    return (number for number in count() if number not in taken)
 
 
 def _listed(gaps: list[str]) -> str:

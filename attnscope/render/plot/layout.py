@@ -207,13 +207,11 @@ def draw_sections(axes: Axes, which: Literal["x", "y"], sections: Sequence[Secti
         ends = ((start, end), (side, side)) if which == "x" else ((side, side), (start, end))
         axes.plot(*ends, color=FAINT, linewidth=1.6, clip_on=False, transform=edge + off(_LINE), zorder=4)
         name = settled(each.name)
-        name = next((cut for most in range(len(name), 2, -1) if _has_room(cut := fit(name, most), room)), "")
+        name = next(
+            (cut for most in range(len(name), 2, -1) if text_width(cut := fit(name, most), _SIZE) <= room), ""
+        )
         place = (middle, side) if which == "x" else (side, middle)
         axes.text(
             *place, name, transform=edge + off(_NAME), size=_SIZE, color=INK, ha="center", va="center",
             rotation=0 if which == "x" else 90, parse_math=False,
         )  # fmt: skip
-
-
-def _has_room(name: str, room: float) -> bool:
-    return text_width(name, _SIZE) <= room

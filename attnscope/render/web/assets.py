@@ -37,7 +37,9 @@ def asset(name: str) -> str:
 @cache
 def script(without: frozenset[str] = frozenset()) -> str:
     """All modules as one strict function, each in one of its own; `without` those that it never asks."""
-    modules = "".join(_enclosed(each) if each not in without else _left_out(each) for each in _order("page"))
+    modules = "".join(
+        _enclosed(each) if each not in without else f"const ${each} = {{}};\n" for each in _order("page")
+    )
     return f'\n(() => {{\n"use strict";\n{modules}}})();\n'
 
 
@@ -111,10 +113,6 @@ def _order(name: str, before: tuple[str, ...] = ()) -> tuple[str, ...]:
     for _, each in _IMPORT.findall(asset(f"{name}.js")):
         before = before if each in before else _order(each, before)
     return before if name in before else (*before, name)
-
-
-def _left_out(name: str) -> str:
-    return f"const ${name} = {{}};\n"
 
 
 def _enclosed(name: str) -> str:

@@ -33,7 +33,8 @@ Layer = Float[np.ndarray, "head query key"]
 def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "", by: Unit = Unit.WORD) -> Reading:
     """Heads over the same tokens, each in full."""
     first = heads[0]
-    layers, numbers = (sorted({each(head) for head in heads}) for each in (_layer, _head))
+    layers = sorted({head.layer for head in heads})
+    numbers = sorted({head.head for head in heads})
     there = {(head.layer, head.head): head.certificate for head in heads}
     certificates = [[there.get((layer, number)) for number in numbers] for layer in layers]
     return {
@@ -284,14 +285,6 @@ def _cells(tokens: Tokens, step: int) -> Tokens:
 def opener(heads: Heads) -> str:
     """The command that writes a page of one head, `{layer}` and `{head}`."""
     return f"{opening_head(heads, '{layer}', '{head}')} -o page.html"
-
-
-def _layer(head: HeadWeights) -> int:
-    return head.layer
-
-
-def _head(head: HeadWeights) -> int:
-    return head.head
 
 
 def _name(head: HeadWeights) -> str:

@@ -50,11 +50,7 @@ def columns_of(rows: Iterable[Any], whole: tuple[str, ...], numbers: tuple[str, 
     every = list(rows)
     kinds = [(whole, np.int64, -1), (numbers, np.float64, np.nan)]
     return {
-        name: np.array([_or(getattr(row, name), none) for row in every], kind)
+        name: np.array([none if (value := getattr(row, name)) is None else value for row in every], kind)
         for names, kind, none in kinds
         for name in names
     }
-
-
-def _or(value: Any, none: float) -> Any:
-    return none if value is None else value

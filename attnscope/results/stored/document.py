@@ -61,16 +61,13 @@ LISTINGS = {"measures": MeasuresListing}
 
 def measures_document(listing: MeasuresListing, answer: str) -> str:
     """One measure a line."""
-    head = json.dumps(_head("measures", answer), indent=2).removesuffix("\n}")
+    head = {"schema": f"attnscope.measures/{VERSION}", "answer": answer}
+    begun = json.dumps(head, indent=2).removesuffix("\n}")
     rows = [
         asdict(each.described) | {"range": each.range, "formula": each.formula} for each in listing.measures
     ]
     body = ",\n    ".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    return f'{head},\n  "measures": [\n    {body}\n  ]\n}}\n'
-
-
-def _head(kind: str, answer: str) -> dict[str, str]:
-    return {"schema": f"attnscope.{kind}/{VERSION}", "answer": answer}
+    return f'{begun},\n  "measures": [\n    {body}\n  ]\n}}\n'
 
 
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
