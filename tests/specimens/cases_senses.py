@@ -1,0 +1,39 @@
+"""A result for every case and every optional part of what `compare` says of one word in many texts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import made_senses as made
+import numpy as np
+
+from attnscope.analysis.claims.comparison.senses import separation, together
+from attnscope.render.sheets import senses
+from attnscope.results import Senses
+from attnscope.results.claims.senses import Case, Usage
+
+SAID, CASES = senses.said, Case
+FEW, ENOUGH = ("river",) * 3 + ("money",) * 3, ("river",) * 5 + ("money",) * 5
+
+
+def by_rule(labels: tuple[str, ...], apart: float, controls: int = 1000, heads: int = 2) -> Senses:
+    """Texts whose groups lie `apart` in layer 1, and nowhere else."""
+    random = np.random.default_rng(1)
+    by_layer = [random.normal(size=(len(labels), heads, 4)) for _ in range(3)]
+    by_layer[1] += apart * np.array([label == labels[0] for label in labels])[:, None, None]
+    usages = tuple(Usage(f"the bank of {i}", label, "bank", 2) for i, label in enumerate(labels))
+    found = separation(by_layer, labels, controls, seed=0) if labels[0] else None
+    cosines = np.array([together(vectors) for vectors in by_layer])
+    plain = replace(made.senses(labelled=False), heads=(0, 3)[:heads])
+    return replace(plain, usages=usages, cosines=cosines, separation=found)
+
+
+EXAMPLES: dict[str, Callable[[], Senses]] = {
+    "unlabelled": lambda: by_rule(("", "", ""), 0),
+    "unlabelled, of one head": lambda: by_rule(("", "", ""), 0, heads=1),
+    "few texts": lambda: by_rule(FEW, 9),
+    "few texts, at several positions": made.senses,
+    "few controls": lambda: by_rule(ENOUGH, 9, controls=10),
+    "parted": lambda: by_rule(ENOUGH, 9),
+    "parted beside shuffled labels": lambda: by_rule(ENOUGH, 9, controls=99),
+    "cannot tell": lambda: by_rule(ENOUGH, 0),
+}
