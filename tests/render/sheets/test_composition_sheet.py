@@ -1,6 +1,7 @@
 """Composition of heads as it is shown: strongest pairs by name, one head's partners, and every control."""
 
 import io
+import re
 import shlex
 from dataclasses import replace
 
@@ -8,6 +9,7 @@ import made_composition
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from cases_compose import EXAMPLES, read_in, without_values
 from matplotlib.text import Text
 from PIL import Image
 
@@ -20,7 +22,7 @@ from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheets.composition import sheet as composition
 from attnscope.render.terminal.sheet import written
 from attnscope.results import Composition, Kind
-from attnscope.results.claims.composition import Case, HeadMatrix, Pair, Through
+from attnscope.results.claims.composition import Case, Pair, Through
 
 
 @pytest.fixture(scope="module")
@@ -89,79 +91,39 @@ def test_pairs_that_stand_out_are_all_shown_where_everything_is_asked_for(every:
     assert len(alone.names) == 15
 
 
-_HIGH, _LOW, _SMALL, _LIMIT = 0.6, 0.15, 0.2, 0.3
+CASES = {  # what of numbers and heads the answer has
+    "no score": (Case.NO_SCORE,),
+    "cannot tell": (Case.CANNOT_TELL, "8 dimensions", "141 pairs"),
+    "nothing": (Case.NOTHING, "141 pairs", "L0 H1 → L1 H0 through values", ".250", ".200", ".300"),
+    "one": (Case.ONE, "L1 H0 reads", "L0 H1 writes, as keys", ".600", ".200", ".300", "No other of 141"),
+    "several": (Case.SEVERAL, "L1 H0 reads", "L0 H1 writes, as keys", ".600", "all 2 of 141"),
+    "several of one layer": (Case.SEVERAL, "3 of 5 heads of layer 1", "as queries: L1 H0", "all 4 of 141"),
+}
 
 
-def _alike(every: Composition, wired: dict[tuple[int, int], float], limit: float = _LIMIT) -> Composition:
-    """All pairs score .150, but for those at these inputs and places."""
-    scores = np.full_like(every.scores, _LOW)
-    for place, value in wired.items():
-        scores[place] = value
-    shape = every.scores.shape
-    return replace(every, scores=scores, chance=np.full(shape, _SMALL), limit=np.full(shape, limit))
+@pytest.mark.parametrize("name", CASES)
+def test_each_case_has_its_numbers(name: str) -> None:
+    found, (case, *parts) = EXAMPLES[name](), CASES[name]
+    assert found.case is case
+    assert [each for each in parts if each not in composition(found).answer] == []
 
 
-def test_the_answer_is_that_of_its_case(every: Composition) -> None:
-    first = every.pairs.tolist().index([0, 1, 1, 0])  # L0 H1 → L1 H0
-    others = [every.pairs.tolist().index([0, 1, 1, head]) for head in (2, 4)]
-    away = every.pairs.tolist().index([1, 3, 3, 2])
-    numbers = "scores .600, random circuits .200, and .300 is needed to stand out."
-    used = "Wired does not mean used: ablate tells."
-    turned = replace(every, outside=("rotary positions (queries and keys as at one position)",))
-    table = {
-        "no score": (
-            replace(every, scores=np.full_like(every.scores, np.nan)),
-            "No pair of heads has a score.",
-        ),
-        "cannot tell": (
-            _alike(replace(every, hidden=8), {(0, first): 0.9}, limit=1.2),
-            "This model is too small to tell: in 8 dimensions random circuits score so high that no pair "
-            "could stand out of 141 pairs.",
-        ),
-        "nothing": (
-            _alike(every, {(2, first): 0.25}),
-            "No two heads are wired beyond chance. Nearest is L0 H1 → L1 H0 through values: .250, random "
-            "circuits .200, and .300 is needed to stand out of 141 pairs.",
-        ),
-        "one": (
-            _alike(every, {(1, first): _HIGH}),
-            f"By their weights, L1 H0 reads as keys what L0 H1 writes: it {numbers} No other of 141 pairs "
-            f"stands out. {used}",
-        ),
-        "several": (
-            _alike(every, {(1, first): _HIGH, (2, away): 0.4}),
-            f"By their weights, L1 H0 reads as keys what L0 H1 writes: it {numbers} In all 2 of 141 pairs "
-            f"stand out. {used}",
-        ),
-        "several, of one layer": (
-            _alike(every, {(0, first): _HIGH, (0, others[0]): 0.4, (0, others[1]): 0.5, (1, others[1]): 0.4}),
-            f"By their weights, 3 of 5 heads of layer 1 read as queries what L0 H1 writes: L1 H0 {numbers} "
-            f"In all 4 of 141 pairs stand out. {used}",
-        ),
-        "one, with rotary positions": (
-            _alike(turned, {(1, first): _HIGH}),
-            f"By their weights, L1 H0 reads as keys what L0 H1 writes: it {numbers} No other of 141 pairs "
-            f"stands out. Rotary positions are left out. {used}",
-        ),
-        "one, whose values no position turns": (
-            _alike(turned, {(2, first): _HIGH}),
-            f"By their weights, L1 H0 reads as values what L0 H1 writes: it {numbers} No other of 141 pairs "
-            f"stands out. {used}",
-        ),
-    }
-    for row, (result, sentence) in table.items():
-        assert composition(result).answer == sentence, row
-        assert result.case == row.partition(",")[0]
-    assert set(Case) == {row.partition(",")[0] for row in table}, "every case has its row"
+@pytest.mark.parametrize(
+    ("name", "left"), [("rotary", True), ("rotary, through values", False), ("one", False)]
+)
+def test_rotary_positions_that_are_left_out_are_a_note_where_they_turn_what_is_read(
+    name: str, left: bool
+) -> None:
+    assert any("rotary" in each for each in composition(EXAMPLES[name]()).notes) is left
 
 
-def test_numbers_have_as_many_digits_as_tell_a_score_from_what_it_needs(every: Composition) -> None:
-    near = _alike(every, {(0, 3): 0.30002})
-    assert "scores .30002, random circuits .20000, and .30000 is needed" in composition(near).answer
+def test_numbers_have_as_many_digits_as_tell_a_score_from_what_it_needs() -> None:
+    near = EXAMPLES["near what is needed"]()
+    assert re.findall(r"\.\d+", composition(near).answer) == [".30002", ".20000", ".30000"]
     (first, *_) = composition(near).every
     assert isinstance(first, Ranking)
     assert (first.table["score"].text(0), first.table["limit"].text(0)) == (".30002", ".30000")
-    assert "scores .600, random circuits .200," in composition(_alike(every, {(0, 3): 0.6})).answer
+    assert re.findall(r"\.\d+", composition(EXAMPLES["one"]()).answer) == [".600", ".200", ".300"]
 
 
 def test_the_control_is_named_and_so_is_what_makes_pairs_no_several_findings(every: Composition) -> None:
@@ -170,36 +132,28 @@ def test_the_control_is_named_and_so_is_what_makes_pairs_no_several_findings(eve
     )
     assert composition(every).departs == ("seed 3",)
     assert not any("share" in each for each in composition(every).notes)
-    keys = HeadMatrix(1, "key", "k_proj", (0, 16), 16, None)
-    told = composition(replace(every, counts=(4, 6, 3), matrices=(keys,))).notes
-    assert told[0] == "up to 3 heads share their keys and values here: their pairs are not 3 findings"
+    assert any("3 heads share" in each for each in composition(EXAMPLES["shared keys"]()).notes)
 
 
 def test_pairs_of_layers_that_are_left_out_as_they_share_weights_are_counted(every: Composition) -> None:
     assert every.repeated == 0
     assert not any("shared" in each for each in composition(every).notes)
-    kept = every.pairs[:, 0] == 0  # layers 1 and 3 as layers 0 and 3 would be
-    arrays = {
-        each: getattr(every, each)[:, kept] for each in ("scores", "chance", "spread", "below", "limit")
-    }
-    fewer = replace(every, pairs=every.pairs[kept], **arrays)
+    fewer = EXAMPLES["shared weights"]()
     assert fewer.repeated == fewer.derived()["repeated"] == 1
-    assert "weights are shared: 1 of 3 pairs of layers" in composition(fewer).notes[0]
-    assert len(composition(fewer).table()["score"].values) == 3 * kept.sum()
+    assert any("1 of 3 pairs of layers" in each for each in composition(fewer).notes)
+    assert len(composition(fewer).table()["score"].values) == 3 * (every.pairs[:, 0] == 0).sum()
     assert made_composition.composition((1, 2)).repeated == 0
 
 
-def test_an_input_without_any_score_is_told_once_with_its_reason(every: Composition) -> None:
-    gone = every.scores.copy()
-    gone[2] = np.nan
+def test_an_input_without_any_score_is_told_once_with_its_reason() -> None:
     reasons = (
         "L0 to L1 and 5 more: through values: nothing comes there",
         "L3: no matrix alone makes its values",
     )
-    notes = composition(replace(every, scores=gone, reasons=reasons)).notes
-    assert notes == ("no pair through values: nothing comes there", f"no score, {reasons[1]}")
-    unknown = composition(replace(every, scores=gone, reasons=())).notes
-    assert unknown == ("no pair through values: no path between layers is proved",)
+    notes = composition(without_values(*reasons)).notes
+    assert notes[-2:] == ("no pair through values: nothing comes there", f"no score, {reasons[1]}")
+    unknown = composition(without_values()).notes
+    assert unknown[-1] == "no pair through values: no path between layers is proved"
 
 
 def test_it_leads_on_to_the_later_head_and_then_to_what_that_looks_at(
@@ -212,7 +166,7 @@ def test_it_leads_on_to_the_later_head_and_then_to_what_that_looks_at(
     assert leads.command == (
         f"attnscope compose -m bert-base-uncased --kind decoder --layer {layer} --head {head}"
     )
-    read = composition(replace(every, read_back_in="it's late")).next
+    read = composition(read_in("it's late", every)).next
     assert read is not None
     both = ",".join(f"L{layer}H{head}" for layer, head in (every.best.early, every.best.late))
     words = [

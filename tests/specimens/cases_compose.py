@@ -1,0 +1,67 @@
+"""A result for every case and every optional part of what `compose` says."""
+
+from dataclasses import replace
+from typing import Any
+
+import made_composition as made
+import numpy as np
+
+from attnscope.render.focus import Focus
+from attnscope.render.sheets import composition
+from attnscope.results import Composition
+from attnscope.results.claims.composition import Case, HeadMatrix
+
+SAID, CASES = composition.said, Case
+EVERY = made.composition()
+PAIRS = EVERY.pairs.tolist()
+FIRST, AWAY = PAIRS.index([0, 1, 1, 0]), PAIRS.index([1, 3, 3, 2])
+OTHERS = [PAIRS.index([0, 1, 1, head]) for head in (2, 4)]
+KEYS = HeadMatrix(1, "key", "k_proj", (0, 16), 16, None)
+TURNED = replace(EVERY, outside=("rotary positions (queries and keys as at one position)",))
+
+
+def alike(wired: dict[tuple[int, int], float], of: Composition = EVERY, limit: float = 0.3) -> Composition:
+    """All pairs score .150, but for those at these inputs and places."""
+    scores = np.full_like(of.scores, 0.15)
+    for place, value in wired.items():
+        scores[place] = value
+    shape = of.scores.shape
+    return replace(of, scores=scores, chance=np.full(shape, 0.2), limit=np.full(shape, limit))
+
+
+def read_in(text: str, of: Composition) -> Composition:
+    return replace(of, read_back_in=text)
+
+
+def fewer() -> Composition:
+    """Layers 1 and 3 have the weights of layers 0 and 3."""
+    kept = EVERY.pairs[:, 0] == 0
+    names = ("scores", "chance", "spread", "below", "limit")
+    return replace(EVERY, pairs=EVERY.pairs[kept], **{each: getattr(EVERY, each)[:, kept] for each in names})
+
+
+def without_values(*reasons: str) -> Composition:
+    scores = EVERY.scores.copy()
+    scores[2] = np.nan
+    return replace(EVERY, scores=scores, reasons=reasons)
+
+
+EXAMPLES: dict[str, Any] = {
+    "no score": lambda: replace(EVERY, scores=np.full_like(EVERY.scores, np.nan)),
+    "cannot tell": lambda: alike({(0, FIRST): 0.9}, replace(EVERY, hidden=8), limit=1.2),
+    "nothing": lambda: alike({(2, FIRST): 0.25}),
+    "one": lambda: alike({(1, FIRST): 0.6}),
+    "several": lambda: alike({(1, FIRST): 0.6, (2, AWAY): 0.4}),
+    "several of one layer": lambda: alike(
+        {(0, FIRST): 0.6, (0, OTHERS[0]): 0.4, (0, OTHERS[1]): 0.5, (1, OTHERS[1]): 0.4}
+    ),
+    "rotary": lambda: alike({(1, FIRST): 0.6}, TURNED),
+    "rotary, through values": lambda: alike({(2, FIRST): 0.6}, TURNED),
+    "near what is needed": lambda: alike({(0, 3): 0.30002}),
+    "every column": (lambda: EVERY, Focus(verbose=True)),
+    "read in a text": lambda: read_in("it's late", EVERY),
+    "one head": lambda: read_in("it's late", made.composition((1, 2))),
+    "shared keys": lambda: replace(EVERY, counts=(4, 6, 3), matrices=(KEYS,)),
+    "shared weights": fewer,
+    "no values": lambda: without_values("L0 to L1 and 5 more: through values: nothing comes there"),
+}
