@@ -27,7 +27,7 @@ def test_the_screen_has_a_row_per_token_and_says_how_far_to_trust_it(attnscope: 
     door = next(line.split() for line in lines if line.startswith("5 door"))
     assert door[2] == "+.13"
     assert "distance alone" in shown.stdout
-    assert lines[0].startswith("“it” at [MASK] hangs most on ")
+    assert lines[0].startswith("“it” at [MASK] depends most on ")
     assert lines[-2].startswith("  attnscope find ")
 
 
@@ -67,7 +67,7 @@ def test_the_screen_says_how_it_was_pooled_and_a_script_is_refused(
     told = attnscope(*asked, "-o", "f.json", "-o", "f.png", "-o", "f.html")
     assert told.exit_code == 0
     words = " ".join(told.stdout.split())
-    assert words.startswith("The pooled vector (the model's own pooler) turns most where “")
+    assert words.startswith("The pooled vector turns most where “")
     assert "is what the model's own pooler makes of the last vector of the first token" in words
     again = load("f.json")
     assert isinstance(again, Flow)

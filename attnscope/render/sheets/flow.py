@@ -7,16 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import (
-    counted,
-    largest_magnitude,
-    number,
-    signed,
-    signed_cell,
-    significant,
-    weight,
-    weight_cell,
-)
+from attnscope.render.kit.numbers import largest_magnitude, number, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.kit.words.command import asking, finding, looked_at
 from attnscope.render.kit.words.header import model_words
@@ -26,10 +17,9 @@ from attnscope.render.sheet.said import attention, numbered, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, both_ways, only
-from attnscope.render.sheets import flow_words
-from attnscope.render.sheets import flow_words as methods
 from attnscope.render.sheets import flow_words as words
 from attnscope.render.sheets.flow_words import patches_of
+from attnscope.render.words import Said
 from attnscope.results import Flow
 from attnscope.results.claims.flow import DISTANCE, Ablated
 from attnscope.tokens import Patches
@@ -43,39 +33,39 @@ _FACTS = "fact layer position token value"
 
 
 def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
-    patches, tokens = patches_of(result), _tokens(result, focus.verbose)
-    maps = () if patches is None else (Beside(tuple(_maps(result, patches))),)
+    say = words.said(result)
+    averaged = say("averaged")
+    patches, tokens = patches_of(result), _tokens(result, say, focus.verbose)
+    maps = () if patches is None else (Beside(tuple(_maps(result, say, patches))),)
     told = result.ablated if result.ablated is not None and result.ablated.best is not None else None
-    agreement = () if told is None else (_agreement(result, told, focus.verbose),)
-    asked = words.asked(result)
+    agreement = () if told is None else (_agreement(result, say, told, focus.verbose),)
     return Sheet(
-        title=f"what reaches {asked} from the input through {counted(len(result.layers), 'layer')}",
-        setting=f"{attention(result.kind, result.tower)}, mean of {counted(len(result.heads), 'head')} · "
-        f"{model_words(result.provenance)}",
+        title=say("title"),
+        setting=f"{attention(result.kind, result.tower)}, {averaged} · {model_words(result.provenance)}",
         origins=(result.provenance,),
-        answer=words.answer(result),
+        answer=say(result.case),
         blocks=(Beside((tokens, *agreement)), *maps),
         table=lambda: Table.of(_FACTS, _facts(result)),
         texts=text(result.tokens),
-        control=words.control(result),
-        notes=tuple(words.notes(result)),
-        legend=tuple(methods.legend(result)),
+        control=say("control"),
+        notes=(*say.lines("pooled_note"), *result.notes, *say.lines("notes")),
+        legend=tuple(say.lines("legend")),
         departs=(f"seed {result.ablated.seed}",) if result.ablated and result.ablated.seed else (),
-        proof=tuple(words.proofs(result)),
+        proof=tuple(words.proofs(result, say)),
         main=tokens,
-        next=_next(result),
-        more=(*of_flow(result), *_by_layer(result)),
+        next=_next(result, say),
+        more=(*_passages(result, say), *_by_layer(result, say)),
     )
 
 
-def _next(result: Flow) -> Next | None:
+def _next(result: Flow, say: Said) -> Next | None:
     if result.ablated is None or not result.ablated.ranking or not result.tokens.texts:
         return None
     if result.query is None:
-        return Next("what do heads look at?", asking(result, "heads"))
+        return Next(say("next_heads"), asking(result, "heads"))
     asked = finding(result, result.query, result.ablated.ranking[0], result.query_span)
     asked += looked_at(result.by, Special.SHOW)
-    return Next("which heads look there?", asked)
+    return Next(say("next_find"), asked)
 
 
 def _shown(result: Flow, whole: bool) -> list[int]:
@@ -91,93 +81,74 @@ def _shown(result: Flow, whole: bool) -> list[int]:
     return sorted({*map(int, order), *([] if result.query is None else [result.query])})
 
 
-def _tokens(result: Flow, whole: bool) -> Ranking:
+def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
     shown, ablated = _shown(result, whole), result.ablated
-    first = list(result.methods) if ablated is None else methods.ordered(result, ablated)
+    first = list(result.methods) if ablated is None else words.ordered(result, ablated)
     first = first if ablated is None or whole else first[: 1 + _BEST]
     shares = {name: _seen(result, result.methods[name], shown) for name in first}
     largest = max(
-        float(np.nanmax(values)) for name, values in result.methods.items() if name not in methods.SIGNED
+        float(np.nanmax(values)) for name, values in result.methods.items() if name not in words.SIGNED
     )
-    says, shades = methods.meant(result), Scale(0.0, largest or 1.0)
+    shades = Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
     costs = ablated is not None and bool(ablated.answer)  # then + is what the answer rests on, in one colour
     if ablated is not None:
         effects = [float(ablated.effects[key]) for key in shown]
-        form, around = (
-            signed if ablated.answer else number,
-            Scale.around(ablated.effects, costs=costs),
-        )
-        heading = (
-            f"{'lead' if ablated.against else 'answer'} loses ({ablated.unit})"
-            if ablated.answer
-            else "replacing turns it"
-        )
-        columns.append(Column("effect", effects, heading, form, words.effect_words(result, ablated), around))
+        form = signed if costs else number
+        around = Scale.around(ablated.effects, costs=costs)
+        columns.append(Column("effect", effects, say("effect_heading"), form, say("says_effect"), around))
         marks = (Mark("bar", "own", "", effects),)
         if ablated.answer:
-            marks = both_ways(effects, "the answer gains", "the answer loses", costs=True)
+            marks = both_ways(effects, say("gains"), say("loses"), costs=True)
     for name, values in shares.items():
-        falls = name in methods.SIGNED
+        falls = name in words.SIGNED
         scale = Scale.around(result.methods[name], costs=costs) if falls else shades
+        shape = signed if falls else weight
         columns.append(
-            Column(
-                name.replace(" ", "_"),
-                values,
-                methods.HEADED.get(name, name),
-                signed if falls else weight,
-                says[name],
-                scale,
-            )
+            Column(name.replace(" ", "_"), values, say("heading", name), shape, say("says", name), scale)
         )
-    hidden, unit = len(result.tokens) - len(shown), words.unit(result)
+    hidden = len(result.tokens) - len(shown)
     return Ranking(
-        title=f"replacing one {unit} at a time" if marks else f"what reaches it from each {unit}",
-        of=unit,
+        title=say("tokens_title"),
+        of=words.unit(result),
         names=numbered(result.tokens, shown),
         table=Table(*columns),
-        measured="" if ablated is None else f"effect of replacing it, {ablated.unit}",
+        measured="" if ablated is None else say("effect_measured"),
         marks=marks,
         written="effect" if marks else "",
         cells=tuple(name.replace(" ", "_") for name in shares),
         chosen=frozenset({shown.index(result.query)}) if result.query in shown else frozenset(),
         hidden=hidden,
-        unshown=_unshown(result, shown) if hidden else "",
+        unshown=_unshown(result, say, shown) if hidden else "",
     )
 
 
-def _unshown(result: Flow, shown: Sequence[int]) -> str:
-    unit, rows = words.unit(result), set(shown)
+def _unshown(result: Flow, say: Said, shown: Sequence[int]) -> str:
+    rows, seen = set(shown), set(np.flatnonzero(result.reached).tolist())
     tried = set() if result.ablated is None else set(result.ablated.ranking)
-    seen = set(np.flatnonzero(result.reached).tolist())
-    more, rest, unseen = len(tried - rows), len(seen - tried - rows), len(result.tokens) - len(seen)
-    told = [counted(more if tried else rest, f"more {unit}")] if (more if tried else rest) else []
-    told += [f"{counted(rest, unit)} not replaced"] if rest and tried else []
-    told = [", ".join(told) + " (-v)"] if told else []
-    told += [f"{counted(unseen, unit)} it cannot see"] if unseen else []
-    return ", ".join(told)
+    return say("unshown", len(tried - rows), len(seen - tried - rows), len(result.tokens) - len(seen))
 
 
 def _seen(result: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:
     return [float(values[key]) if result.reached[key] else math.nan for key in shown]
 
 
-def _maps(result: Flow, patches: Patches) -> Iterator[Matrix]:
+def _maps(result: Flow, say: Said, patches: Patches) -> Iterator[Matrix]:
     for name, values in result.methods.items():
         values = np.where(result.reached, values, np.nan)
         others = values.copy()
         if result.query is not None:
             others[result.query] = np.nan
-        yield _map(result, patches, name, values, largest_magnitude(_laid_out(patches, others)))
+        yield _map(result, say, patches, name, values, largest_magnitude(_laid_out(patches, others)))
     if result.ablated is not None:
-        effects, title = result.ablated.effects, "effect, 1 less cosine"
-        if result.ablated.answer:  # red is a loss, as everywhere
-            effects, title = -effects, f"change of the answer, {result.ablated.unit}"
-        yield _map(result, patches, title, effects, largest_magnitude(effects))
+        effects = result.ablated.effects * (
+            -1 if result.ablated.answer else 1
+        )  # red is a loss, as everywhere
+        yield _map(result, say, patches, say("map_title"), effects, largest_magnitude(effects))
 
 
 def _map(
-    result: Flow, patches: Patches, title: str, values: Float[np.ndarray, " key"], largest: float
+    result: Flow, say: Said, patches: Patches, title: str, values: Float[np.ndarray, " key"], largest: float
 ) -> Matrix:
     shown, largest = _laid_out(patches, values), largest or 1.0
     falls = bool(np.nanmin(shown, initial=0.0) < 0)
@@ -190,7 +161,7 @@ def _map(
         values=shown,
         scale=Scale.around(shown) if falls else Weights(Scaling.MAX, np.full(patches.rows, largest)),
         form=signed_cell if falls else weight_cell,
-        says=f"{'around 0 to ±' if falls else 'to '}{significant(largest)}",
+        says=say("map_scale", falls, largest),
         unanswered="",
         marked=tuple(own),
     )
@@ -202,7 +173,7 @@ def _laid_out(patches: Patches, values: Float[np.ndarray, " key"]) -> Float[np.n
     return np.array(flat, dtype=np.float64).reshape(patches.rows, patches.columns)
 
 
-def _by_layer(result: Flow) -> Iterator[Curve]:
+def _by_layer(result: Flow, say: Said) -> Iterator[Curve]:
     if len(result.layers) < 2:
         return
     ablated = result.ablated
@@ -216,7 +187,7 @@ def _by_layer(result: Flow) -> Iterator[Curve]:
         )
     )
     yield Curve(
-        title=f"rollout of the first {counted(len(first), words.unit(result))}, layer by layer",
+        title=say("by_layer_title", len(first)),
         of="layer",
         names=tuple(f"L{layer}" for layer in result.layers),
         table=table,
@@ -230,7 +201,7 @@ def _by_layer(result: Flow) -> Iterator[Curve]:
     )
 
 
-def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
+def _agreement(result: Flow, say: Said, ablated: Ablated, whole: bool) -> Ranking:
     trust = sorted(ablated.trust, key=lambda each: (math.isnan(each.correlation), -each.correlation))
     correlations = [each.correlation for each in trust]
     near = [each.method == DISTANCE for each in trust]
@@ -241,27 +212,25 @@ def _agreement(result: Flow, ablated: Ablated, whole: bool) -> Ranking:
         "" if math.isnan(each.low) else f"{signed(each.low)} to {signed(each.high)}" for each in trust
     ]
     return Ranking(
-        title=f"which method ranks {words.plural(result)} as replacing them does",
+        title=say("agreement_title"),
         of="method",
-        names=tuple(methods.CALLED.get(each.method, each.method) for each in trust),
+        names=tuple(Said("common", {})("method_words", each.method) for each in trust),
         table=Table(
             Column(
-                "correlation", correlations, "agrees with replacing", signed, scale=Scale(-1.0, 1.0, "signed")
+                "correlation",
+                correlations,
+                say("agreement_heading"),
+                signed,
+                scale=Scale(-1.0, 1.0, "signed"),
             ),
-            Column("shuffled", shuffled, "90 % between, shuffled", as_written),
-            Column(
-                "below",
-                below,
-                "below" if whole else "",
-                says="how many shuffled effects do less well",
-                told=counts,
-            ),
+            Column("shuffled", shuffled, say("shuffled_heading"), as_written),
+            Column("below", below, "below" if whole else "", says=say("says_below"), told=counts),
         ),
-        measured="rank correlation with the size of the effect",
+        measured=say("agreement_measured"),
         marks=(
-            Mark("bar", "own", "of the effects", only(correlations, [not each for each in near])),
+            Mark("bar", "own", say("of_effects"), only(correlations, [not each for each in near])),
             Mark("bar", "faint", "", only(correlations, near)),
-            Mark("span", "control", "of shuffled effects", low, high),
+            Mark("span", "control", say("of_shuffled"), low, high),
         ),
         axis=(-1.0, 1.0),
         faint=frozenset(i for i, each in enumerate(near) if each),
@@ -292,31 +261,19 @@ def _facts(result: Flow) -> Iterator[tuple[object, ...]]:
             yield f"{name} of {each.method}", "", "", "", float(getattr(each, name))
 
 
-def of_flow(result: Flow) -> Iterator[Passage]:
+def _passages(result: Flow, say: Said) -> Iterator[Passage]:
     """What replacing each token does, and what the method gives that agrees with it best; of text alone."""
     if not result.tokens.texts:
         return
-    asked = flow_words.asked(result)
     own = frozenset[int]() if result.query is None else frozenset({result.query})
     ablated, trusted = result.ablated, ""
     if ablated is not None:
-        costs = f"costs, in {ablated.unit}" if ablated.answer else f"turns {asked}: 1 less the cosine"
         scale = Scale.around(ablated.effects, costs=bool(ablated.answer))
         form = signed if ablated.answer else number
-        yield Passage(f"what replacing each token {costs}", result.tokens, ablated.effects, scale, form, own)
+        yield Passage(say("costs_title"), result.tokens, ablated.effects, scale, form, own)
         trusted = "" if ablated.best is None else ablated.best.method
     name = trusted if trusted in result.methods else next(iter(result.methods))
     shares = np.where(result.reached, result.methods[name], math.nan)
-    called = flow_words.CALLED.get(name, name)
-    yield Passage(
-        f"what reaches {asked}, by {called}",
-        result.tokens,
-        shares,
-        Scale.around(shares) if np.nanmin(shares, initial=0.0) < 0 else Scale(0.0, _largest_share(shares)),
-        weight,
-        own,
-    )
-
-
-def _largest_share(shares: Float[np.ndarray, " key"]) -> float:
-    return float(np.nanmax(shares, initial=0.0)) or 1.0
+    falls, largest = np.nanmin(shares, initial=0.0) < 0, float(np.nanmax(shares, initial=0.0)) or 1.0
+    scale = Scale.around(shares) if falls else Scale(0.0, largest)
+    yield Passage(say("reaches_title", name), result.tokens, shares, scale, weight, own)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from attnscope.render.kit.numbers import chance, counted, signed, weight
-from attnscope.render.sheets.flow_words import CALLED
+from attnscope.render.words import Said
 from attnscope.results import Prompts
 from attnscope.results.claims.prompts import CORRELATION, Asked, Figure, by_reason, lines_told
 
@@ -93,7 +93,7 @@ def form(measured: str) -> Callable[[float], str]:
 
 def called(figure: Figure) -> str:
     """A figure by name; a method as `flow` calls it."""
-    return CALLED.get(figure.name, figure.name)
+    return Said("common", {})("method_words", figure.name)
 
 
 def between(result: Prompts, figure: int, form: Callable[[float], str] | None = None, sign: int = 1) -> str:

@@ -31,11 +31,11 @@ GRADIENT, INTEGRATED, WEIGHED = ByGradients
 class Case(StrEnum):
     """What can be said of the methods: whether any gives most to what the answer hangs on."""
 
-    NOT_REPLACED = "nothing was replaced"
+    NOT_REPLACED = "nothing replaced"
     FLAT = "no token matters"
-    TOO_FEW = "too few tokens for a rank correlation"
+    TOO_FEW = "too few tokens"  # for a rank correlation
     AGREES = "a method agrees"
-    CANNOT_TELL = "no method does better than shuffled effects"
+    CANNOT_TELL = "no method agrees"  # better than with shuffled effects
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import made_results as made
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from cases_flow import COLUMNS, EXAMPLES, ROWS, few, of_picture
 
-from attnscope.model.media.patches import position_token
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
@@ -25,17 +25,7 @@ from attnscope.render.sheets.flow import sheet as flow
 from attnscope.render.terminal.sheet import written
 from attnscope.results import Flow
 from attnscope.results.claims.flow import INTEGRATED, Case
-from attnscope.tokens import Patches, Tokens
-
-ROWS, COLUMNS = 3, 4
-
-
-def of_picture(patches: Patches) -> Flow:
-    """Thirteen positions: [CLS] first, then twelve patches."""
-    names = ["[CLS]", *(f"r{i // COLUMNS}c{i % COLUMNS}" for i in range(ROWS * COLUMNS))]
-    items = tuple(position_token(name, special=name == "[CLS]") for name in names)
-    found = made_flow.flow(answer="")
-    return replace(found, tokens=Tokens((), items, (patches,)), notes=("over square.png",))
+from attnscope.tokens import Patches
 
 
 def rankings(found: Flow) -> tuple[Ranking, ...]:
@@ -95,9 +85,8 @@ def test_a_lead_over_another_answer_is_told_in_logits_and_no_probability_is_made
     assert found.ablated is not None
     first = float(found.ablated.effects[found.ablated.ranking[0]])
     told = flow(found).answer
-    assert told.startswith("“it” over “they” at ")
-    assert f"logits (lead +2.50 → {signed(2.5 - first)})" in told
-    assert "%" not in told.split(". ")[0]
+    assert f"from +2.50 to {signed(2.5 - first)}" in told
+    assert "%" not in told
     tokens, _ = rankings(found)
     assert tokens.table["effect"].heading == "lead loses (logits)"
     assert tokens.measured == "effect of replacing it, logits"
@@ -169,72 +158,30 @@ def test_every_method_stands_beside_shuffled_effects_and_beside_distance_the_bes
     assert {agreement.names[i] for i in agreement.faint} == {"distance alone"}
 
 
-def said(**changed: object) -> tuple[Case, str]:
-    """The answer where attention agrees with +.80 and all others with +.10, but for what is changed."""
-    found = made_flow.flow()
-    own, near = changed.pop("own", 0.8), changed.pop("near", 0.1)
-    trust = tuple(
-        replace(each, correlation={"attention": own, "distance alone": near}.get(each.method, 0.1))
-        for each in found.ablated.trust
-    )
-    effects = np.full(13, np.nan)
-    effects[1:12] = [0.01, -0.2, 0.0, 0.0, 3.0, 0.0, 0.0, np.nan, 0.0, 0.0, 0.0]
-    given = {"effects": effects, "trust": trust, "best_of_shuffled": 0.6, "as_far": 10} | changed
-    made_up = replace(found, ablated=replace(found.ablated, **given))
-    return made_up.case, flow(made_up).answer
-
-
-def few(count: int) -> np.ndarray:
-    effects = np.full(13, np.nan)
-    effects[1 : 1 + count] = 1.0 + np.arange(count)
-    return effects
-
-
-SAID: dict[str, tuple[dict[str, object], Case, str]] = {
-    "one method agrees": (
-        {},
-        Case.AGREES,
-        f"replacing it costs 3.00 nats (75.0 % → 3.7 %); the next, “{made.DOOR[2]}”, gains .20. "
-        "Attention of the "
-        "last layer ranks the tokens alike (+.80; best of 8 methods on shuffled effects: up to +.60).",
-    ),
-    "no method does": (
-        {"as_far": 60},
-        Case.CANNOT_TELL,
-        "No method ranks the tokens better than shuffled effects do (best: attention of the "
-        "last layer, +.80; "
-        "shuffled, best of 8 methods: up to +.60).",
-    ),
-    "the line between them": ({"as_far": 49}, Case.AGREES, "ranks the tokens alike"),
-    "just beyond the line": ({"as_far": 50}, Case.CANNOT_TELL, "No method ranks"),
-    "distance does as well": ({"near": 0.9}, Case.AGREES, "Distance alone does as well (+.90)."),
-    "few": ({"effects": few(5)}, Case.AGREES, "Only 5 tokens."),
-    "flat": (
-        {"effects": few(5) / 100},
-        Case.FLAT,
-        "replacing one of 5 moves it by .05 nats at most.",
-    ),
-    "too few for a correlation": (
-        {"effects": few(3), "trust": ()},
-        Case.TOO_FEW,
-        "Only 3 tokens: too few to rank by any method.",
-    ),
-    "an answer that is none": (
-        {"answer": ""},
-        Case.AGREES,
-        "is replaced: 3.00 (1 less the cosine); the next,",
-    ),
+CASES = {  # what of tokens and numbers the answer has
+    "one method agrees": (Case.AGREES, "75.0 % to 3.7 %|91.6 %|Of 8 methods attention of the last|+.80|+.60"),
+    "no method does": (Case.CANNOT_TELL, "None of 8 methods|attention of the last layer: +.80|+.60"),
+    "the line between them": (Case.AGREES, "Of 8 methods"),
+    "just beyond the line": (Case.CANNOT_TELL, "None of 8"),
+    "distance does as well": (Case.AGREES, "Distance alone does as well (+.90)."),
+    "few": (Case.AGREES, "Only 5 tokens"),
+    "few and near": (Case.AGREES, "(+.90), and there are only 5 tokens"),
+    "flat": (Case.FLAT, "No token matters|one of 5|75.0 % to 71.3 %"),
+    "too few for a correlation": (Case.TOO_FEW, "Only 3 tokens"),
+    "an answer that is none": (Case.AGREES, "turns most|(3.00, then −.20; 0: not at all)"),
+    "nothing replaced": (Case.NOT_REPLACED, "no other token that could be replaced"),
+    "a lead": (Case.CANNOT_TELL, "“it” over “they”|from +2.50 to "),
 }
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", CASES)
 def test_the_answer_is_the_sentence_of_its_case(name: str) -> None:
-    changed, case, words = SAID[name]
-    found, told = said(**changed)
-    assert found is case
-    assert words in told
-    assert ("Distance alone does as well" in told) is (name == "distance does as well")
-    assert ("Only " in told) is ("few" in name)
+    case, parts = CASES[name]
+    found = EXAMPLES[name]()
+    told = flow(found).answer
+    assert found.case is case
+    assert [each for each in parts.split("|") if each not in told] == []
+    assert ("Distance alone does as well" in told) is ("near" in name or "distance" in name)
 
 
 def test_where_no_method_can_be_ranked_there_is_no_table_of_methods_and_no_control() -> None:
@@ -280,7 +227,7 @@ def test_of_a_long_text_those_tokens_have_a_row_that_most_reaches_the_query_from
 
 
 def test_every_method_is_a_map_of_the_picture_beside_the_effects() -> None:
-    found = of_picture(Patches(1, ROWS, COLUMNS))
+    found = of_picture()
     beside = flow(found).blocks[1]
     assert isinstance(beside, Beside)
     maps = [each for each in beside.blocks if isinstance(each, Matrix)]
@@ -316,7 +263,7 @@ def test_tokens_of_a_text_are_rows_and_no_map() -> None:
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
 @pytest.mark.parametrize("replaced", [True, False])
 def test_no_line_is_wider_than_the_terminal(width: int, replaced: bool) -> None:
-    for found in (made_flow.flow(replaced=replaced), of_picture(Patches(1, ROWS, COLUMNS))):
+    for found in (made_flow.flow(replaced=replaced), of_picture()):
         assert max(map(len, written(found, width=width).splitlines())) <= width
 
 

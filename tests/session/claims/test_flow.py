@@ -102,7 +102,7 @@ def test_the_lead_of_an_answer_over_another_is_what_every_column_measures(masked
         all_at_once, abs=0.01 * abs(all_at_once) + 0.01
     )
     assert found.text(width=300).startswith(
-        "“it” over “they” at [MASK] hangs most on “door”: replacing it costs "
+        "“it” over “they” at [MASK] depends most on “door”: with [MASK] in its place "
     )
 
 

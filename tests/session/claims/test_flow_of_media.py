@@ -96,7 +96,7 @@ def test_of_many_patches_squares_are_replaced_at_once(
     assert near.method == "distance alone"
     assert np.isnan(near.correlation), "no patch is nearer to a token that is none"
     told = sheet(found)
-    assert told.answer.endswith("Only 6 groups of patches.")
+    assert told.answer.endswith("Only 6 groups of patches could be replaced.")
     assert told.control.startswith("the costs handed to other patches at random")
     (says,) = [column.says for column in told.main.table.columns if column.name == "effect"]
     assert "up to 4 patches side by side are at once replaced" in says

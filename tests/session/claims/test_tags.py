@@ -252,7 +252,7 @@ def test_a_span_loses_what_transformers_says_where_a_token_is_replaced(tokenizer
         lost = start[8] + end[10] - now_start[8] - now_end[10]
         assert told.effects[place] == pytest.approx(float(lost), abs=1e-4)
     said = " ".join(result.text().split())
-    assert said.startswith("“the old door” hangs most on ")
+    assert said.startswith("“the old door” depends most on ")
     assert "the answer is the one at" not in said
     with pytest.raises(InputError, match="from its own tokens: --from 'the old door'"):
         reading.flow("old door", answer="the old door")
