@@ -1,6 +1,7 @@
 """Which heads fetch a fact out of a long text, beside another fact, and beside the model without them."""
 
 from collections.abc import Iterator
+from statistics import mean
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
@@ -9,52 +10,74 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import name, proof_in, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.words import Said
 from attnscope.results.claims.retrieval import Confirmation, Needle, Retrieval
 
 _COLUMNS = "layer head score low high control chance weight weight_other named"
-_ALIKE = "as much weight: the nearest in weight on both facts, of the heads that are not named"
 _SHOWN = 12  # heads in the terminal
-_PARTS = ("beginning", "middle", "end")  # of a text, thirds
 
 
 def sheet(result: Retrieval, focus: Focus = WHOLE) -> Sheet:
-    ranking, profile = _ranking(result, focus.verbose), _profile(result)
-    lengths = " and ".join(f"{each:,}" for each in dict.fromkeys(each.length for each in result.needles))
+    say = said(result)
+    ranking, profile = _ranking(result, say, focus.verbose), _profile(result, say)
+    texts = counted(len(result.needles), "text")
     return Sheet(
-        title=f"which heads fetch a fact that is asked for, in texts of {lengths} tokens",
+        title=say("title"),
         setting=setting(result),
         origins=(result.provenance,),
-        answer=f"{_answer(result)} {_confirmed(result)}".strip(),
+        answer=say(result.case),
         blocks=(*((ranking,) if result.ranking else ()), profile),
-        table=lambda: Table.of(_COLUMNS, _facts(result)),
-        control="another fact in the same text, of another answer, that is not asked for; and as many heads "
-        "that are not named, taken away",
-        notes=(*_notes(result), *result.notes),
-        legend=(
-            "first: in how many answers the strongest key of the head, where the answer is written, lies in "
-            "the fact asked for, and in the other one; weight: what it gives to all of either in the mean",
-        ),
+        table=lambda: Table.of(_COLUMNS, _rows(result)),
+        control=say("control_of"),
+        notes=(*say.lines("notes"), *result.notes),
+        legend=tuple(say.lines("legend")),
         departs=(f"seed {result.seed}",) if result.seed else (),
-        proof=proof_in(len(result.sampled), _texts(result), result.certified, _proved(result)),
+        proof=proof_in(len(result.sampled), texts, result.certified, say("known")),
         main=ranking if result.ranking else profile,
         record=(("kind", result.kind.value), ("tower", result.tower), ("read", result.how)),
     )
 
 
-def _texts(result: Retrieval) -> str:
-    return counted(len(result.needles), "text")
+def said(result: Retrieval) -> Said:
+    """The words of `find --retrieval` about this result."""
+    return Said("retrieval", _facts(result))
 
 
-def _proved(result: Retrieval) -> str:
-    if result.failed:
-        shown = ", ".join(name(*head) for head in result.failed[:4])
-        more = len(result.failed) - 4
-        return f"{shown}{f' and {more} more' if more > 0 else ''} not as recomputed"
-    tried = f"; whether their answers act was tried on {result.acts}" if result.acts else ""
-    return f"of each length those whose fact stands first and last{tried}"
+def _facts(result: Retrieval) -> dict[str, object]:
+    places = result.ranking
+    best = result.place(result.named[0]) if result.named else places[0] if places else None
+    return {
+        "asked": len(result.needles),
+        "answered": result.answered,
+        "enough": result.enough,
+        "how": result.how,
+        "heads": len(result.layers) * len(result.heads),
+        "named": [name(*head) for head in result.named],
+        "best": None if best is None else name(*result.head(best)),
+        "score": None if best is None else float(result.scores[best]),
+        "control": None if best is None else float(result.controls[best]),
+        "masked": None if result.confirmation is None else _masked(result.confirmation),
+        "lengths": " and ".join(f"{each:,}" for each in dict.fromkeys(one.length for one in result.needles)),
+        "lonely": bool(result.named) and not any(result.alike),
+        "failed": [name(*head) for head in result.failed],
+        "acts": result.acts,
+    }
 
 
-def _facts(result: Retrieval) -> Iterator[tuple[object, ...]]:
+def _masked(told: Confirmation) -> dict[str, object]:
+    """What is left without the named heads, and without others on average."""
+    others = [each.right for each in told.others]
+    return {
+        "asked": told.asked,
+        "right": told.right,
+        "left": told.found.right,
+        "groups": len(others),
+        "others": f"{mean(others):.0f}" if others else None,
+        "confirmed": told.confirmed,
+    }
+
+
+def _rows(result: Retrieval) -> Iterator[tuple[object, ...]]:
     weights = result.mean(result.weights), result.mean(result.weights_other)
     for place in result.ranking:
         first = (result.scores, result.low, result.high, result.controls, result.chance, *weights)
@@ -62,73 +85,7 @@ def _facts(result: Retrieval) -> Iterator[tuple[object, ...]]:
         yield (*result.head(place), *numbers, result.head(place) in result.named)
 
 
-def _answer(result: Retrieval) -> str:
-    asked = f"{counted(len(result.needles), 'question')} ({result.how})"
-    if not result.answered:
-        return (
-            f"No head is named: the model answers none of {asked}, so that no head can have fetched an "
-            "answer."
-        )
-    of = f"the model answers {result.answered} of {asked}"
-    heads = f"{len(result.layers) * len(result.heads)} heads"
-    if not result.named:
-        place = result.ranking[0]
-        best = f"{name(*result.head(place))} does most, in {_share(result, place)}"
-        if result.answered < result.enough:
-            return (
-                f"{counted(result.answered, 'answer')} cannot tell which of {heads} fetch, {result.enough} "
-                f"could: {best}; {of}."
-            )
-        return (
-            f"No head of {heads} looks first at the fact asked for more often than at another fact, beyond "
-            f"luck: {best}; {of}."
-        )
-    named = [name(*head) for head in result.named]
-    shown = ", ".join(named[:4]) + (f" and {len(named) - 4} more" if len(named) > 4 else "")
-    verb, them = ("fetches", "it") if len(named) == 1 else ("fetch", "the first of them")
-    return (
-        f"{shown} {verb} the fact asked for ({len(named)} of {heads}): {them} looks first at it in "
-        f"{_share(result, result.place(result.named[0]))}; {of}."
-    )
-
-
-def _notes(result: Retrieval) -> Iterator[str]:
-    if result.named and not any(result.alike):
-        yield "no head that is not named gives the two facts half as much weight as those that are"
-
-
-def _share(result: Retrieval, place: tuple[int, int]) -> str:
-    interval = f"{percent(result.low[place])} to {percent(result.high[place])}"
-    return (
-        f"{percent(result.scores[place])} of the answers ({interval}), at another fact in "
-        f"{percent(result.controls[place])}"
-    )
-
-
-def _confirmed(result: Retrieval) -> str:
-    told = result.confirmation
-    if told is None:
-        return ""
-    if not told.right:
-        return f"Nothing confirms that: of {told.asked} other questions the model answers none."
-    those_heads = "that head" if len(told.found.heads) == 1 else "these heads"
-    those = counted(told.right, "other question")
-    left = f"Without {those_heads} it answers {told.found.right} of {those} that it answers as it is"
-    if not told.others:
-        return f"{left}; there is nothing to hold that against: not as many heads are left."
-    return (
-        f"{left}, without as many other heads {_others(told)}: "
-        f"{'removal confirms' if told.confirmed else 'removal does not confirm'} "
-        f"{'it' if len(told.found.heads) == 1 else 'them'}."
-    )
-
-
-def _others(told: Confirmation) -> str:
-    mean = sum(each.right for each in told.others) / len(told.others)
-    return f"{mean:.0f}" + (f" (mean of {len(told.others)} groups)" if len(told.others) > 1 else "")
-
-
-def _ranking(result: Retrieval, whole: bool) -> Ranking:
+def _ranking(result: Retrieval, say: Said, whole: bool) -> Ranking:
     named = [result.place(head) for head in result.named]
     beside = [result.place(head) for head in dict.fromkeys(result.alike) if head is not None]
     rest = [place for place in result.ranking if place not in {*named, *beside}]
@@ -137,9 +94,9 @@ def _ranking(result: Retrieval, whole: bool) -> Ranking:
     weights, other = result.mean(result.weights), result.mean(result.weights_other)
     scores, controls = ([float(each[place]) for place in shown] for each in (result.scores, result.controls))
     ends = [(float(result.low[place]), float(result.high[place])) for place in shown]
-    why = ["fetches" if each in named else "as much weight" if each in beside else "" for each in shown]
+    why = [say("fetches") if each in named else say("alike") if each in beside else "" for each in shown]
     return Ranking(
-        title="how often each looks first at the fact asked for",
+        title=say("ranking_title"),
         of="head",
         names=tuple(name(*result.head(place)) for place in shown),
         table=Table(
@@ -152,13 +109,13 @@ def _ranking(result: Retrieval, whole: bool) -> Ranking:
             Column(
                 "weight_other", [float(other[each]) for each in shown], "on the other", weight_cell, spared=1
             ),
-            *((Column("is", why, "", says=_ALIKE, spared=3),) if beside else ()),
+            *((Column("is", why, "", says=say("says_is"), spared=3),) if beside else ()),
         ),
         measured="share of answers",
         marks=(
-            Mark("span", "limit", "95 % interval", [low for low, _ in ends], [high for _, high in ends]),
-            Mark("dot", "own", "first at the fact asked for", scores),
-            Mark("dot", "control", "first at the other fact", controls, low=True),
+            Mark("span", "limit", say("interval"), [low for low, _ in ends], [high for _, high in ends]),
+            Mark("dot", "own", say("first_asked"), scores),
+            Mark("dot", "control", say("first_other"), controls, low=True),
         ),
         written="score",
         axis=(0.0, 1.0),
@@ -167,7 +124,7 @@ def _ranking(result: Retrieval, whole: bool) -> Ranking:
     )
 
 
-def _profile(result: Retrieval) -> Ranking:
+def _profile(result: Retrieval, say: Said) -> Ranking:
     groups = dict[tuple[int, int], list[int]]()
     for i, each in enumerate(result.needles):
         groups.setdefault((each.length, _third(each)), []).append(i)
@@ -181,17 +138,13 @@ def _profile(result: Retrieval) -> Ranking:
         for _, of in rows
     ]
     return Ranking(
-        title="by length and place of the fact",
+        title=say("profile_title"),
         of="length and place",
-        names=tuple(f"{length:,} tokens, {_PARTS[third]}" for (length, third), _ in rows),
+        names=tuple(say("third", *group) for group, _ in rows),
         table=Table(
             Column("facts", [len(of) for _, of in rows], "facts"),
             Column("answered", answered, "answered", percent),
-            *(
-                (Column("first", first, "heads look first", cell, "mean of the named heads"),)
-                if places
-                else ()
-            ),
+            *((Column("first", first, "heads look first", cell, say("says_first")),) if places else ()),
         ),
     )
 

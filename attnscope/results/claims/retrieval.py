@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +16,15 @@ from attnscope.results.base.presented import Presented
 COPIES = 0.1  # of the answers: a head that looks first at the fact in fewer fetches none (Wu et al. 2024)
 SURE = 0.05  # by how much luck any of the heads would be named
 Head = tuple[int, int]
+
+
+class Case(StrEnum):
+    """What can be said of the heads, by one test after the other."""
+
+    UNANSWERED = "no question answered"
+    NAMED = "heads fetch"
+    TOO_FEW = "too few answers"
+    NONE = "no head fetches"
 
 
 @dataclass(frozen=True)
@@ -111,7 +121,7 @@ class Retrieval(Presented):
     failed: tuple[Head, ...] = ()
     acts: str = ""
 
-    for_readers = ("verdict", "named", "scores", "controls", "alike")
+    for_readers = ("verdict", "case", "named", "scores", "controls", "alike")
 
     @property
     def verdict(self) -> Verdict:
@@ -122,6 +132,15 @@ class Retrieval(Presented):
     def answered(self) -> int:
         """How many questions the model answers."""
         return sum(each.right for each in self.needles)
+
+    @property
+    def case(self) -> Case:
+        """What can be said."""
+        if not self.answered:
+            return Case.UNANSWERED
+        if self.named:
+            return Case.NAMED
+        return Case.TOO_FEW if self.answered < self.enough else Case.NONE
 
     @property
     def enough(self) -> int:
