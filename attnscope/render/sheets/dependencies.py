@@ -1,6 +1,6 @@
 """Which head finds which relation, each beside the best fixed distance and on sentences held out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -8,7 +8,6 @@ from attnscope.printable import printable, word
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import (
     counted,
-    percent,
     signed,
     signed_cell,
     significant,
@@ -22,54 +21,101 @@ from attnscope.render.sheet.said import grid_size, in_sample, name, proof_in, se
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.words import Said
 from attnscope.results import Dependencies
-from attnscope.results.claims.relations import LEAST, Case, Direction, Example, HeldOut, Relation, Share
+from attnscope.results.claims.relations import LEAST, Direction, Example, HeldOut, Relation, Share
 
 _MANY = 14  # relations that are shown; of more so many of each group
-BETTER, _OPEN, _WORSE = "a head is better", "cannot tell", "the distance is better"
+BETTER, _OPEN, _WORSE, _TOGETHER = "a_head_is_better", "open", "distance_is_better", "together"
 _SHOWN = {BETTER: 8, _OPEN: 4, _WORSE: 3}
 _LISTED = 10  # heads of one relation
 _SHARES = Scale(0.0, 1.0)
 _ARROWS = {Direction.FROM_DEPENDENT: "→", Direction.FROM_HEAD: "←", Direction.STRONGEST: "⇐"}
 _DIRECTIONS = {
-    Direction.FROM_DEPENDENT: "→ from the dependent: the word that it attends to most",
-    Direction.FROM_HEAD: "← from the head: the word that attends to the dependent most",
-    Direction.STRONGEST: "⇐ of the head: the word that it attends to most is the dependent",
+    Direction.FROM_DEPENDENT: "from_dependent",
+    Direction.FROM_HEAD: "from_head",
+    Direction.STRONGEST: "strongest",
 }
 _FACTS = "fact relation count layer head direction fixed_distance accuracy low high"
-_ARROWS_MEAN = (
-    "→ the dependent attends most to its head; ← of all words its head attends most to it; "
-    "⇐ its head attends to no other word more"
-)
-_TOGETHER = "all together"
 _NAMED = 2
 _AROUND = 3  # words of a sentence that are shown on either side
 
 
 def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
-    relation, bank = result.looked_at, result.treebank.name
-    main = _relations(result, focus.verbose) if relation is None else None
-    one = () if relation is None else (_heads(result, relation), Beside(tuple(_grids(result, relation))))
+    relation, say = result.looked_at, said(result)
+    main = _relations(result, say, focus.verbose) if relation is None else None
+    one = (
+        ()
+        if relation is None
+        else (_heads(result, say, relation), Beside(tuple(_grids(result, say, relation))))
+    )
     sentences = counted(result.treebank.scored, "sentence")
     return Sheet(
-        title=f"{result.shown} in {bank}" if result.shown else f"relations of {bank}",
+        title=say("title"),
         setting=setting(result, grid_size(result.layers, result.heads)),
         origins=(result.provenance,),
-        answer=_answer(result) if relation is None else _answer_of(result, relation),
+        answer=say(result.case),
         blocks=one if main is None else (main,),
-        table=lambda: Table.of(_FACTS, _facts(result)),
-        control="the best fixed distance (−1: the word before); heads are chosen on every other "
-        "sentence and judged on the rest",
-        notes=tuple(_notes(result)),
-        legend=tuple(_legend(result)),
-        details=tuple(_details(result)),
+        table=lambda: Table.of(_FACTS, _records(result)),
+        control=say("control"),
+        notes=(*say.lines("notes"), *result.notes),
+        legend=tuple(say.lines("legend")),
+        details=tuple(_details(result, say)),
         proof=proof_in(result.sampled, sentences, result.certified, in_sample(result.unlike)),
         main=main,
-        more=tuple(_examples(result)),
-        whole="one relation has a panel for each direction",
+        more=tuple(_examples(result, say)),
+        whole=say("one_panel_each"),
         summary=(counted(len(result.relations), "relation"),),
-        next=_next(result),
+        next=_next(result, say),
     )
+
+
+def said(result: Dependencies) -> Said:
+    """The words of `dependencies` about this result."""
+    return Said("dependencies", _facts(result))
+
+
+def _facts(result: Dependencies) -> dict[str, object]:
+    bank, there = result.treebank, groups(result)
+    first = result.looked_at or next(iter(result.ranking), result.overall)
+    held, fixed = first.held_out, first.baseline
+    alone = [each for each in result.told_alone if result.shown in ("", each[0].name)]
+    return {
+        "shown": bool(result.shown),
+        # the relation that is looked at, or the one that stands first
+        "first": first.name,
+        "count": first.count,
+        "best": first.best.name,
+        "own": first.best.accuracy if held is None else held.accuracy,
+        "fixed": fixed.accuracy,
+        "by": fixed.fixed_distance,
+        "gain": held and held.above_control,
+        "interval": _interval(held),
+        # all of them
+        "judged": len(result.judged),
+        "better": len(there[BETTER]),
+        "worse": [each.name for each in there[_WORSE]],
+        "least": LEAST,
+        "told_alone": [f"{each.name} (p {significant(p)})" for each, p, _ in alone[:_NAMED]],
+        "told_more": max(0, len(alone) - _NAMED),
+        "needed": alone[0][2] if alone else None,
+        # what was tried, on what
+        "heads": len(result.layers) * len(result.heads),
+        "directions": len(Direction),
+        "tried": result.tried,
+        "ahead": result.ahead,
+        "before": result.overall.before,
+        "treebank": bank.name,
+        "sentences": bank.sentences,
+        "scored": f"{bank.scored:,}",
+        "pairs": f"{sum(each.count for each in result.relations):,}",
+        "left": bank.left_out,
+        "limit": bank.limit,
+        "too_long": bank.too_long,
+        "unreadable": bank.unreadable,
+        "without_pair": bank.without_relation,
+        "without_piece": bank.pairs_without_piece,
+    }
 
 
 def finder(relation: Relation) -> str:
@@ -81,7 +127,7 @@ def _words_on(distance: int) -> str:
     return signed(distance, 0)
 
 
-def _relations(result: Dependencies, whole: bool) -> Ranking:
+def _relations(result: Dependencies, say: Said, whole: bool) -> Ranking:
     every = groups(result)
     most = _SHOWN if not whole and len(result.judged) > _MANY else {}
     shown = {heading: there[: most.get(heading)] for heading, there in every.items()}
@@ -89,28 +135,28 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
     sections, begins = list[tuple[int, str]](), 0
     for heading, there in shown.items():
         if there:
-            sections.append((begins, heading))
+            sections.append((begins, say(heading)))
             begins += len(there)
     best, fixed = [each.best for each in rows], [each.baseline for each in rows]
     held = [each.held_out for each in rows]
     judged = [None if each is None else each.accuracy for each in held]
     above = [None if each is None else each.above_control for each in held]
+    rare = len(result.relations) - len(result.judged)
     # fmt: off
     table = Table(
-        Column("count", [each.count for each in rows], "pairs", "{:,}".format, "of a word and its head",
-               spared=3),
-        Column("finder", [finder(each) for each in rows], "head", says=_ARROWS_MEAN),
+        Column("count", [each.count for each in rows], "pairs", "{:,}".format, say("pairs_says"), spared=3),
+        Column("finder", [finder(each) for each in rows], "head", says=say("arrows")),
         Column("held_out", judged, "finds", weight,
-               "share of the pairs, the head chosen on every other sentence, judged on the rest, both ways",
+               say("finds_says"),
                _SHARES),
         Column("fixed_distance", [each.fixed_distance for each in fixed], "fixed distance", _words_on,
-               "the head stands so many words further on (−: before)"),
+               say("distance_says")),
         Column("distance_finds", [each.accuracy for each in fixed], "finds", weight, scale=_SHARES),
         Column("above_control", above, "head minus distance", signed, scale=Scale(-0.5, 0.5, "signed")),
         Column("reach", [_interval(each) for each in held], "(95 %)", as_written,
-               "by scatter over sentences, of this relation alone", spared=2),
+               say("interval_says"), spared=2),
         Column("accuracy", [each.accuracy for each in best], "on all" if whole else "", weight,
-               "share that the best head finds of the pairs it was chosen by, which flatters it", spared=4),
+               say("on_all_says"), spared=4),
         Column("interval", [_between(each) for each in best], "95 %" if whole else "", as_written, spared=5),
 )
     # fmt: on
@@ -119,28 +165,20 @@ def _relations(result: Dependencies, whole: bool) -> Ranking:
         of="relation",
         names=tuple(each.name for each in rows),
         table=table,
-        measured="share of the pairs whose head is found",
+        measured=say("measured"),
         marks=(
             Mark("span", "limit", "", [each.low for each in fixed], [each.high for each in fixed], low=True),
-            Mark("diamond", "limit", "best fixed distance, 95 %", table["distance_finds"].values, low=True),
+            Mark("diamond", "limit", say("best_distance"), table["distance_finds"].values, low=True),
             Mark("span", "own", "", [each.low for each in best], [each.high for each in best]),
-            Mark("dot", "own", "best head on all sentences, 95 %", table["accuracy"].values),
-            Mark("tick", "control", "head on sentences held out", judged),
+            Mark("dot", "own", say("best_head"), table["accuracy"].values),
+            Mark("tick", "control", say("head_held_out"), judged),
         ),
         axis=(0.0, 1.02),
         cells=("count", "finder", "fixed_distance"),
         sections=tuple(sections),
-        unshown=_unshown(result, len(rows) - 1),
+        unshown="; ".join(say.lines("hidden", len(result.judged) + 1 - len(rows), rare)),
         hidden=len(result.relations) + 1 - len(rows),
     )
-
-
-def _unshown(result: Dependencies, shown: int) -> str:
-    rare, more = len(result.relations) - len(result.judged), len(result.judged) - shown
-    told = [f"{counted(more, 'relation')} more (-v)"] if more else []
-    if rare:
-        told.append(f"{counted(rare, 'relation')} with fewer than {LEAST} pairs, in the files")
-    return "; ".join(told)
 
 
 def _between(share: Share) -> str:
@@ -155,77 +193,76 @@ def ranked_heads(result: Dependencies, relation: Relation) -> list[tuple[int, in
     return [(result.layers[i], result.heads[j], ways[k], float(values[i, j, k])) for i, j, k in places]
 
 
-def _heads(result: Dependencies, relation: Relation) -> Ranking:
+def _heads(result: Dependencies, say: Said, relation: Relation) -> Ranking:
     every, fixed = ranked_heads(result, relation), relation.baseline
     listed = every[:_LISTED]
     shares = [share for *_, share in listed]
     above = [share - fixed.accuracy for share in shares]
     return Ranking(
-        title=f"heads that find {relation.name} best",
+        title=say("heads_title"),
         of="head",
         names=tuple(f"{name(layer, head)} {_ARROWS[way]}" for layer, head, way, _ in listed),
         table=Table(
-            Column("accuracy", shares, "finds", weight, "share of the pairs", _SHARES),
+            Column("accuracy", shares, "finds", weight, say("share_says"), _SHARES),
             Column(
                 "above_control",
                 above,
                 "above distance",
                 signed,
-                "share less that of the best fixed distance",
+                say("above_says"),
                 Scale(-0.5, 0.5, "signed"),
             ),
         ),
-        says=_ARROWS_MEAN,
+        says=say("arrows"),
         hidden=len(every) - len(listed),
-        measured="share of the pairs whose head is found",
+        measured=say("measured"),
         marks=(
             Mark("bar", "own", "", shares),
-            Mark(
-                "line", "limit", f"best fixed distance, {_words_on(fixed.fixed_distance)}", [fixed.accuracy]
-            ),
+            Mark("line", "limit", say("at_distance", _words_on(fixed.fixed_distance)), [fixed.accuracy]),
         ),
         axis=(0.0, 1.02),
     )
 
 
-def _grids(result: Dependencies, relation: Relation) -> Iterator[HeadGrid]:
+def _grids(result: Dependencies, say: Said, relation: Relation) -> Iterator[HeadGrid]:
     values = result.by_head(relation.name)
     for k, told in enumerate(_DIRECTIONS.values()):
         own = values[:, :, k]
         better = frozenset((i, j) for i, j in np.argwhere(own > relation.baseline.accuracy).tolist())
-        label = "better than the best fixed distance"
-        yield HeadGrid(told, result.layers, result.heads, own, _SHARES, weight_cell, beyond=(label, better))
+        label = say("beyond_distance")
+        yield HeadGrid(
+            say(told), result.layers, result.heads, own, _SHARES, weight_cell, beyond=(label, better)
+        )
 
 
-def _examples(result: Dependencies) -> Iterator[Ranking]:
+def _examples(result: Dependencies, say: Said) -> Iterator[Ranking]:
     rows = [(each, example) for each in _exemplified(result) for example in each.examples]
     if rows:
         examples = [example for _, example in rows]
         yield Ranking(
-            title="a pair that the head gets right, and one that it misses",
+            title=say("examples_title"),
             of="relation",
             names=tuple(each.name for each, _ in rows),
             table=Table(
-                Column("finder", [finder(each) for each, _ in rows], "head", says=_ARROWS_MEAN),
-                Column("right", ["right" if each.right else "missed" for each in examples], "pair"),
-                Column("sentence", list(map(_excerpt, examples)), "the word that is given «in its sentence»"),
-                Column("taken", list(map(_taken, examples)), "takes"),
+                Column("finder", [finder(each) for each, _ in rows], "head", says=say("arrows")),
+                Column("right", [say("right", each.right) for each in examples], "pair"),
+                Column("sentence", list(map(_excerpt, examples)), say("sentence_says")),
+                Column("taken", [_taken(each, say) for each in examples], "takes"),
             ),
             repeats=True,
         )
 
 
-def _next(result: Dependencies) -> Next | None:
+def _next(result: Dependencies, say: Said) -> Next | None:
     run = "dependencies", result.provenance, result.kind, result.tower
     if result.shown:
-        return Next("is that so for other relations?", asking_of_file(*run))
+        return Next(say("others"), asking_of_file(*run))
     if not result.judged:
         return None
-    first = result.ranking[0].name
-    return Next(f"which heads find {first}?", asking_of_file(*run, "--relation", word(first)))
+    return Next(say("which_heads"), asking_of_file(*run, "--relation", word(result.ranking[0].name)))
 
 
-def _facts(result: Dependencies) -> Iterator[tuple[object, ...]]:
+def _records(result: Dependencies) -> Iterator[tuple[object, ...]]:
     for relation in (*result.relations, result.overall):
         yield from _summary(relation)
     for r, relation in enumerate(result.relations):
@@ -258,7 +295,7 @@ def _summary(relation: Relation) -> Iterator[tuple[object, ...]]:
 
 
 def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:
-    """The relations by what can be told of them, the best evidence first; last all of them as one."""
+    """The relations by what can be told of them, by the name of that in the table of words."""
     told = result.told_apart
     there = {
         heading: tuple(each for each in result.ranking if told[each.name] == sign)
@@ -272,135 +309,13 @@ def _interval(held: HeldOut | None) -> str:
     return "" if held is None or held.unknown else f"{signed_cell(held.low)} to {signed_cell(held.high)}"
 
 
-def _answer(result: Dependencies) -> str:
-    """For which relations a head is better than a fixed distance, of all that were tried at once."""
-    return " ".join(each for each in (_SAID[result.case](result), _left_out(result)) if each)
-
-
-def _found(result: Dependencies) -> str:
-    better = groups(result)[BETTER]
-    many = f"{len(better)} of {counted(len(result.judged), 'relation')}"
-    named = [f"{each.name} {_numbers(each)}" for each in better[:_NAMED]]
-    more = f" and {len(better) - _NAMED} more" if len(better) > _NAMED else ""
-    verb = "is" if len(better) == 1 else "are"
-    return f"{many} {verb} found better by a head than by a fixed distance: {'; '.join(named)}{more}."
-
-
-def _numbers(relation: Relation) -> str:
-    held = relation.held_out
-    own = relation.best.accuracy if held is None else held.accuracy
-    return f"by {relation.best.name}, {weight(own)} against {weight(relation.baseline.accuracy)}"
-
-
-def _none(result: Dependencies) -> str:
-    return (
-        f"No head of this model finds a grammatical relation better than a fixed distance does "
-        f"({counted(len(result.judged), 'relation')} tried)"
-    )
-
-
-def _nearest(result: Dependencies) -> str:
-    first = result.ranking[0]
-    held = first.held_out
-    reach = f" (95 % alone: {_interval(held)})" if _interval(held) else ""
-    return f"{_none(result)}: {first.name} comes nearest, {_numbers(first)}{reach}."
-
-
-def _distance(result: Dependencies) -> str:
-    worse = [each.name for each in groups(result)[_WORSE]]
-    told = f"; the distance is better for {', '.join(worse)}" if worse else ""
-    return f"{_none(result)}{told}."
-
-
-def _few_pairs(result: Dependencies) -> str:
-    limit = result.treebank.limit
-    within = f" within {limit:,} tokens" if limit and result.treebank.too_long else ""
-    return f"This treebank cannot tell: no relation has {LEAST} pairs{within}."
-
-
-_SAID: dict[Case, Callable[[Dependencies], str]] = {
-    Case.FOUND: _found,
-    Case.NEAREST: _nearest,
-    Case.DISTANCE: _distance,
-    Case.FEW_PAIRS: _few_pairs,
-}
-
-
-def _left_out(result: Dependencies) -> str:
-    bank = result.treebank
-    if not bank.left_out:
-        return ""
-    why = {
-        f"longer than {bank.limit} tokens": bank.too_long,
-        "that cannot be read": bank.unreadable,
-        "without a pair": bank.without_relation,
-    }
-    parts = ", ".join(f"{count:,} {reason}" for reason, count in why.items() if count)
-    return f"{bank.left_out:,} of {counted(bank.sentences, 'sentence')} were left out: {parts}."
-
-
-def _answer_of(result: Dependencies, relation: Relation) -> str:
-    """The head of one relation on sentences that it was not chosen on, beside the distance."""
-    fixed, held = relation.baseline, relation.held_out
-    if held is None or relation.count < LEAST:
-        told = (
-            f"This treebank cannot tell which head finds {relation.name}: it has "
-            f"{counted(relation.count, 'pair')}, and {LEAST} are needed."
-        )
-        return " ".join(each for each in (told, _left_out(result)) if each)
-    verb = "better than" if held.low > 0 else "worse than" if held.high < 0 else "not surely better than"
-    reach = f", 95 %: {_interval(held)}" if _interval(held) else ""
-    told = (
-        f"{relation.best.name} finds {relation.name} {verb} a fixed distance: {weight(held.accuracy)} of "
-        f"{relation.count:,} pairs on sentences held out, {_further(fixed.fixed_distance)} "
-        f"{weight(fixed.accuracy)} ({signed(held.above_control)}{reach})."
-    )
-    return " ".join(each for each in (told, _left_out(result)) if each)
-
-
-def _further(distance: int) -> str:
-    if abs(distance) == 1:
-        return "the next word" if distance > 0 else "the word before"
-    count = {2: "two", 3: "three"}.get(abs(distance), f"{abs(distance)}")
-    return f"the word {count} {'on' if distance > 0 else 'back'}"
-
-
-def _notes(result: Dependencies) -> Iterator[str]:
-    bank = result.treebank
-    pairs = sum(each.count for each in result.relations)
-    yield (
-        f"{bank.scored:,} of {bank.sentences:,} sentences, {pairs:,} pairs; each head is the best of "
-        f"{result.tried} ({counted(len(result.layers) * len(result.heads), 'head')}, "
-        f"{len(Direction)} directions)"
-    )
-    yield from _told_alone(result)
-    if bank.pairs_without_piece:
-        yield f"{counted(bank.pairs_without_piece, 'pair')} left out of words without a piece"
-    yield from result.notes
-
-
-def _told_alone(result: Dependencies) -> Iterator[str]:
-    rows = [each for each in result.told_alone if result.shown in ("", each[0].name)]
-    if rows:
-        named = ", ".join(f"{each.name} (p {significant(p)})" for each, p, _ in rows[:_NAMED])
-        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-        yield (
-            f"tried alone, {named}{more} would be told apart, as the interval shows; among "
-            f"{counted(len(result.judged), 'relation')} p {significant(rows[0][2])} or less is needed "
-            "(Holm 1979)"
-        )
-
-
-def _details(result: Dependencies) -> Iterator[str]:
+def _details(result: Dependencies, say: Said) -> Iterator[str]:
     """Each relation in its errors, beside what it takes among so many; and examples."""
     for relation, p, needed in result.by_p:
-        yield f"{relation.name}: p {significant(p)}, {significant(needed)} or less is needed (Holm 1979)"
+        yield say("needs", relation.name, p, needed)
     for relation in _exemplified(result):
-        told = (
-            f"{'finds' if each.right else 'misses'} {_excerpt(each)}: {_taken(each)}"
-            for each in relation.examples
-        )
-        yield f"{relation.name} by {relation.best.name}: {'; '.join(told)}"
+        told = [say("example", each.right, _excerpt(each), _taken(each, say)) for each in relation.examples]
+        yield say("examples", relation.name, relation.best.name, told)
 
 
 def _exemplified(result: Dependencies) -> tuple[Relation, ...]:
@@ -409,13 +324,12 @@ def _exemplified(result: Dependencies) -> tuple[Relation, ...]:
     return tuple(each for each in ((asked,) if asked else result.ranking) if each.examples)
 
 
-def _taken(example: Example) -> str:
+def _taken(example: Example, say: Said) -> str:
     """`door`, or `garden, not door` of a pair that is missed."""
     right = printable(example.words[example.sought])
     if example.right:
         return right
-    told = "nothing" if example.taken < 0 else printable(example.words[example.taken])
-    return f"{'another ' if told == right else ''}{told}, not {right}"
+    return say("taken", right, "" if example.taken < 0 else printable(example.words[example.taken]))
 
 
 def _excerpt(example: Example) -> str:
@@ -428,15 +342,3 @@ def _excerpt(example: Example) -> str:
         word = printable(words[i])
         text += f"{gap}«{word}»" if i == example.asked else f"{gap}{word}"
     return f"“{text}{'' if kept[-1] == len(words) - 1 else '…'}”"
-
-
-def _legend(result: Dependencies) -> Iterator[str]:
-    yield (
-        "a head or the distance is better: at 95 % for all relations that were tried together (Holm 1979); "
-        "cannot tell: neither"
-    )
-    if not result.ahead:
-        yield (
-            f"no head looks ahead: → can find heads that stand before ({percent(result.overall.before)} of "
-            "all), ← and ⇐ those behind; all pairs count, and fixed distances look both ways"
-        )

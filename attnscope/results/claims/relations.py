@@ -18,12 +18,16 @@ Z = 1.959963984540054  # of a 95 % interval
 
 
 class Case(StrEnum):
-    """What can be said of all relations: which of the sentences answers."""
+    """What can be said of all relations, or of one: which of the sentences answers."""
 
     FOUND = "found"
     NEAREST = "nearest"
     DISTANCE = "distance"
     FEW_PAIRS = "few pairs"
+    ONE_BETTER = "one better"
+    ONE_WORSE = "one worse"
+    ONE_OPEN = "one open"
+    ONE_FEW = "one few"
 
 
 class Direction(StrEnum):
@@ -279,7 +283,12 @@ class Dependencies(Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said of all of them."""
+        """What can be said of all of them, or of the one that is looked at."""
+        if (one := self.looked_at) is not None:
+            held = one.held_out
+            if held is None or one.count < LEAST:
+                return Case.ONE_FEW
+            return Case.ONE_BETTER if held.low > 0 else Case.ONE_WORSE if held.high < 0 else Case.ONE_OPEN
         if not self.judged:
             return Case.FEW_PAIRS
         if 1 in self.told_apart.values():
