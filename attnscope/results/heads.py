@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -10,6 +12,7 @@ from attnscope.results.base.groups import Groups, Special, SpecialMass, members,
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
+from attnscope.results.base.strongest import MOST, Rest, rest_of
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
@@ -23,8 +26,64 @@ def head_name(layer: int, head: int) -> str:
     return "the mean of all heads" + ("" if layer == MEAN else f" of L{layer}")
 
 
+class Case(StrEnum):
+    """What one head shows, which is what is said first."""
+
+    LINK = "link"
+    TAKEN_UP = "taken up"
+    LINK_FOR_ITS_LENGTH = "link for its length"
+    NO_MORE_THAN_LENGTHS = "no more than lengths"
+    NO_KEY = "no key"
+
+
+class Linked(Presented):
+    """Weights between queries and keys, of which one is the strongest link."""
+
+    query_tokens: Tokens
+    key_tokens: Tokens
+    weights: Float[np.ndarray, "query key"]
+
+    @property
+    def crosses(self) -> bool:
+        """Whether queries and keys are of two sequences."""
+        raise NotImplementedError
+
+    @property
+    def expected(self) -> Float[np.ndarray, "query key"] | None:
+        """What lengths alone give of each weight; None where those are not what is compared."""
+        return None
+
+    @cached_property
+    def rest(self) -> Rest:
+        """What is left to have its strongest link, and what is passed over."""
+        return rest_of(self.weights, self.query_tokens, self.key_tokens, crosses=self.crosses)
+
+    @property
+    def strongest(self) -> tuple[int, int] | None:
+        """The query and the key of the largest weight that is not passed over; None where no query has a key.
+
+        Of sentences and passages it is the weight that lies farthest above what their lengths give.
+        """
+        if not self.rest.pairs.any():
+            return None
+        values = self.weights if self.expected is None else self.weights - self.expected
+        query, key = np.unravel_index(np.where(self.rest.pairs, values, -np.inf).argmax(), values.shape)
+        return int(query), int(key)
+
+    @property
+    def case(self) -> Case:
+        """Whether there is a strongest link, whether most is passed over for it or its length gives it."""
+        if (link := self.strongest) is None:
+            return Case.NO_KEY
+        if self.expected is not None:
+            longer = self.weights[link] > self.expected[link]
+            return Case.LINK_FOR_ITS_LENGTH if longer else Case.NO_MORE_THAN_LENGTHS
+        most = 0.0 if self.rest.whole else max(map(self.rest.share, self.rest.parts))
+        return Case.TAKEN_UP if most > MOST else Case.LINK
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class HeadWeights(Presented):
+class HeadWeights(Linked):
     """The weights of one head on one input: all that there is where a model was only asked what it returns.
 
     A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
@@ -62,6 +121,10 @@ class HeadWeights(Presented):
         return head_name(self.layer, self.head)
 
     @property
+    def crosses(self) -> bool:
+        return self.kind is Kind.CROSS
+
+    @property
     def answered(self) -> Bool[np.ndarray, " query"]:
         """Which queries have at least one key that they may look at."""
         return np.asarray(self.allowed.any(axis=1))
@@ -87,6 +150,7 @@ class HeadWeights(Presented):
         absent = {slot.name for slot in fields(HeadAttention)} - {slot.name for slot in fields(self)}
         return dict.fromkeys(sorted(absent)) | {
             "name": self.name,
+            "case": self.case,
             "special_mass": self.special_mass,
             "added": None if terms is None else list(terms),
         }
@@ -136,7 +200,7 @@ class OfOneHead(Presented):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HeadView(OfOneHead):
+class HeadView(OfOneHead, Linked):
     """The weights of `head` with its tokens grouped, and special tokens treated as `special` says.
 
     Entry i of `query_groups` holds the positions of the head's own tokens behind row i, which `query_tokens`
@@ -163,6 +227,14 @@ class HeadView(OfOneHead):
         """Which rows have a key left that they may look at, and any weight on those."""
         left = np.nan_to_num(self.weights).sum(axis=1) > 0
         return np.asarray(self.allowed.any(axis=1) & left)
+
+    @property
+    def crosses(self) -> bool:
+        return self.head.crosses
+
+    @property
+    def expected(self) -> Float[np.ndarray, "query key"] | None:
+        return self.even if self.by.is_long else None
 
     @property
     def even(self) -> Float[np.ndarray, "query key"]:
@@ -206,7 +278,7 @@ class HeadView(OfOneHead):
             "queries": (self.query_tokens, self.query_groups),
             "keys": (self.key_tokens, self.key_groups),
         }
-        return {"emptied_queries": self.emptied} | {
+        return {"case": self.case, "emptied_queries": self.emptied} | {
             name: [
                 {"label": label, "tokens": group} for label, group in zip(tokens.labels, groups, strict=True)
             ]

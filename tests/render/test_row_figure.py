@@ -89,7 +89,8 @@ def test_a_row_is_a_bar_for_each_key_in_the_order_of_the_text() -> None:
     assert f"query 4 {result.query_tokens.names[4]}" in told(figure)
     strongest = f"{result.weights[4, 0]:.2f}".removeprefix("0")
     assert int(result.weights[4].argmax()) == 0
-    assert f"From “{result.query_tokens.names[4]}”, L3 H11 gives “x” {strongest}, then " in told(figure)
+    asked = f"the decoder reads “{result.query_tokens.names[4]}”, L3 H11 gives “x” {strongest} of its"
+    assert asked in " ".join(told(figure).split())
     assert not outlined(figure)
     assert_on_the_page(figure)
 
@@ -132,7 +133,7 @@ def test_with_a_key_the_row_stands_under_the_matrix_in_which_both_are_marked() -
     assert coloured == ["zebra"]
     rank = 1 + int((result.weights[4] > result.weights[4, 2]).sum())
     weight = f"{result.weights[4, 2]:.2f}".removeprefix("0")
-    assert f"; “zebra” gets {weight}, number {rank} of 4 keys." in " ".join(told(figure).split())
+    assert f" “zebra” gets {weight}, number {rank} of 4 keys." in " ".join(told(figure).split())
     heat = meshes(figure)[0].axes
     assert heat is not None
     assert heat.get_window_extent().x0 == pytest.approx(axes.get_window_extent().x0)
@@ -198,10 +199,10 @@ def test_on_a_terminal_the_key_is_listed_however_weak_and_its_rank_is_told() -> 
     name = f"{weakest} {result.key_tokens.names[weakest]}"
     token = result.key_tokens.names[weakest]
     said = result.text(query=7, key=weakest, width=80)
-    assert f"; “{token}” gets <.001, number 91 of 91 keys." in " ".join(said.split())
+    assert f" “{token}” gets <.001, number 91 of 91 keys." in " ".join(said.split())
     assert any(line.strip().startswith(name) for line in said.splitlines()[:40])
     assert f"{91 - MOST_STRONGEST - 1} more keys" in said
     assert "number" not in result.text(query=7, width=80)
     masked = made.head(causal=True).text(query=2, key=10, width=80)
-    assert "; “tired” is masked." in " ".join(masked.split())
+    assert " “tired” is masked." in " ".join(masked.split())
     assert "--from cat --to cat" in masked, "the next command asks for a key that may be looked at"

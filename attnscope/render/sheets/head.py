@@ -4,23 +4,25 @@ A head that was read in full has all stages; of a view, and of returned weights,
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, descending, parameter, significant, weight, weight_cell
-from attnscope.render.kit.stage import OF_KEYS, VECTORS, Panel, Show, only, panel
+from attnscope.render.kit.numbers import alike_texts, counted, parameter, weight, weight_cell
+from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, OF_KEYS, VECTORS, Panel, only, panel
 from attnscope.render.kit.words.command import looked_at
 from attnscope.render.kit.words.header import where_words
 from attnscope.render.kit.words.weights import head_of, spans, special_words, sums_words, view_words
-from attnscope.render.sheet.blocks import Block, Dimensions, Matrix
+from attnscope.render.sheet.blocks import Block, Dimensions, KeyBars, Matrix
 from attnscope.render.sheet.said import (
-    begun,
+    at,
     certified,
     departures,
     features,
     limits,
+    numbered,
     of_head,
     read,
     setting,
@@ -28,33 +30,14 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Table
-from attnscope.render.sheets.head_row import keys_of, left_out, most_of, of_row
-from attnscope.render.sheets.looking import (
-    NO_CONTROL,
-    about,
-    distance_words,
-    link,
-    mean_entropy,
-    mostly,
-    seen_of,
-    tokens_looked_at,
-)
-from attnscope.render.sheets.telling import (
-    aside_words,
-    left_of,
-    most_telling,
-    next_question,
-    strongest_link,
-    telling_words,
-)
-from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
-from attnscope.results.base.distances import at_distance, even
+from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheets.head_words import answer, listed, said
+from attnscope.render.sheets.telling import most_telling, next_question
+from attnscope.render.words import Said
+from attnscope.results import HeadAttention, HeadView, HeadWeights, Special
 
-_MOST_TERMS = 5
-_VECTORS = {"q": "query vector", "k": "key vector", "v": "value vector", "output": "output"}
 _WHOLE = "rows sum to 1"
-_MORE = "--rows all lists every query, --query TOKEN ranks the keys of one"
+_FULL_BARS = (0.05, 0.1, 0.2, 0.5, 1.0)
 
 
 def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
@@ -62,18 +45,19 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
     queries, keys = (
         counted(count, word) for count, word in zip(result.weights.shape, ("query", "key"), strict=True)
     )
-    block, answer, notes = _looked_at(result, shown, focus)
+    say = said(result, focus)
+    block, notes = _looked_at(result, shown, focus, say)
     pair: tuple[int, int | None] | None
-    pair = None if shown.column_tokens is None else strongest_link(result, shown)
+    pair = None if shown.column_tokens is None else result.strongest
     if focus.query is not None:  # of k and v it is a key, from which no link goes
         pair = None if shown.show in OF_KEYS else (focus.query, focus.key)
-    said = *_beside(result, shown, focus), *_formula(own, focus.stage), *limits(own)
-    beside = tuple(each for each in said if each)
+    told = *_beside(result, shown, focus, say), say("formula", focus.stage), *limits(own)
+    beside = tuple(each for each in told if each)
     return Sheet(
-        title=begun(own.name) + _viewed(result) + ("" if shown.show == "weights" else f": {shown.title}"),
+        title=say("title", "" if shown.show == "weights" else shown.title),
         setting=setting(own),
         origins=(own.provenance,),
-        answer=answer,
+        answer=answer(result, focus, say),
         blocks=(block,),
         table=lambda: _every(result),
         texts=read(own.kind, own.query_tokens, own.key_tokens),
@@ -85,7 +69,7 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         summary=(where_words(own), f"{queries} x {keys}"),
         record=of_head(own),
         departs=_departs(result),
-        next=_next(result, pair),
+        next=_next(result, pair, say),
         opens=_opens(result, pair),
     )
 
@@ -104,53 +88,11 @@ def _opens(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) 
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _viewed(result: HeadWeights | HeadView) -> str:
-    if not isinstance(result, HeadView):
-        return ""
-    if result.special is Special.SHOW:
-        return f" by {result.by.several}" if result.by.joins else ""
-    return f" by {result.by.several}" if result.by.joins else f", special tokens: {result.special.value}"
-
-
-def answer_of(result: HeadWeights | HeadView, pair: tuple[int, int] | None) -> str:
-    """How many tokens the head looks at, whether position or a sink tells it all, and its strongest link."""
-    own, keys = head_of(result), len(result.key_tokens)
-    tokens = tokens_looked_at(mean_entropy(np.where(result.allowed, result.weights, 0.0)))
-    crosses = own.kind is Kind.CROSS
-    masked = not crosses and not result.allowed[result.answered].all()
-    unit = result.by.value if isinstance(result, HeadView) else "token"
-    told = f"{own.name} {about(tokens, seen_of(own.kind, keys, masked, unit), unit)}"
-    told = f"From each written {unit}, {told}" if crosses and own.query_tokens.texts else begun(told)
-    if not crosses and own.query_tokens.texts:
-        distance = at_distance(result.weights, result.allowed, result.query_tokens.positions)
-        if mostly(distance):
-            where = distance_words(distance)
-            told += f", for {distance.rows} of {distance.of} {where}: position alone can do this"
-    told += "."
-    if pair is not None:
-        named = link(result.query_tokens, result.key_tokens, *pair)
-        beside = f"{weight(float(result.weights[pair]))} (even attention: {weight(_even(result, *pair))})"
-        by_size = isinstance(result, HeadView) and result.by.is_long
-        strongest = "The link farthest above even attention is" if by_size else "Its strongest link is"
-        if by_size and float(result.weights[pair]) <= _even(result, *pair):
-            between = "" if crosses else f" between {unit}s"
-            strongest = f"No link{between} lies above even attention: nearest to it is"
-        aside = aside_words(left_of(result), result.key_tokens, float(result.weights[pair]))
-        told += f" {strongest} {named}: {beside}{aside}."
-    return f"{told} {NO_CONTROL}" if own.query_tokens.texts else told
-
-
-def _even(result: HeadWeights | HeadView, query: int, key: int) -> float:
-    if isinstance(result, HeadView) and (result.by.joins or spans(result)):
-        return float(result.even[query, key])
-    return even(result.allowed, query)
-
-
 def _departs(result: HeadWeights | HeadView) -> tuple[str, ...]:
     return departures(result.by, result.special) if isinstance(result, HeadView) else ()
 
 
-def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -> Next | None:
+def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None, say: Said) -> Next | None:
     own = head_of(result)
     if pair is None or not own.query_tokens.texts or not own.key_tokens.texts:
         return None
@@ -160,29 +102,30 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) -
             return None
         key = int(np.argmax(np.where(result.allowed[query], result.weights[query], -1.0)))
     looking = looked_at(result.by, result.special) if isinstance(result, HeadView) else ""
-    return next_question(result, query, key, looking)
+    return next_question(result, say, query, key, looking)
 
 
 def _looked_at(
-    result: HeadWeights | HeadView, shown: Panel, focus: Focus
-) -> tuple[Block, str, Sequence[str]]:
+    result: HeadWeights | HeadView, shown: Panel, focus: Focus, say: Said
+) -> tuple[Block, Sequence[str]]:
     query = focus.query
-    if query is None and shown.show == "weights":
-        said = sums_words(result), special_words(head_of(result).special_mass), *view_words(result)
-        return _matrix(result, shown, focus.rows), answer_of(result, strongest_link(result, shown)), said
     if query is None:
-        return _matrix(result, shown, focus.rows), "", ()
+        words = sums_words(result), special_words(head_of(result).special_mass), *view_words(result)
+        return _matrix(result, shown, focus.rows, say), words if shown.show == "weights" else ()
     if shown.show in VECTORS:
-        return _vector(only(shown, query)), _mixed(head_of(result), shown, query), ()
-    block = keys_of(result, _matrix(result, shown, 0), query, focus.key)
-    return block, most_of(result, query, focus.key), of_row(result, query)
+        return _vector(only(shown, query), say), ()
+    pieces = result.query_groups[query] if isinstance(result, HeadView) else (query,)
+    special = special_words(head_of(result).special_mass_of(pieces), say("of_query"))
+    block = _keys(result, _matrix(result, shown, 0, say), query, focus.key, say)
+    return block, (special, " · ".join(view_words(result)))
 
 
-def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus) -> Iterator[str]:
+def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus, say: Said) -> Iterator[str]:
     if shown.show == "weights" and (sums := sums_words(result)) != _WHOLE:
         yield sums
-    if focus.query is not None and shown.show not in VECTORS:
-        yield left_out(result, focus.query, focus.key)
+    if shown.column_tokens is not None:
+        yield " · ".join(say.lines("left_out")) if focus.query is not None else ""
+        yield from say.lines("notes")
     if isinstance(result, HeadView) and spans(result):
         asked, given = (0 if at is None else at for at in (focus.query, focus.key))
         queries, keys = result.query_groups[asked], result.key_groups[given]
@@ -190,10 +133,38 @@ def _beside(result: HeadWeights | HeadView, shown: Panel, focus: Focus) -> Itera
         yield from span_notes(names[0], queries, names[1], keys)
 
 
-def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> Matrix:
+def _keys(result: HeadWeights | HeadView, matrix: Matrix, query: int, key: int | None, say: Said) -> KeyBars:
+    """The strongest keys of a query, and `key` however weak, each with its weight and its scaled score."""
+    shown = listed(result, query, key)
+    weights = [float(result.weights[query, each]) for each in shown]
+    full = next((full for full in _FULL_BARS if max(weights, default=0.0) <= full), 1.0)
+    columns = [Column("weight", weights, "weight", partial(weight, decimals=3))]
+    if isinstance(result, HeadAttention):
+        texts = alike_texts(result.scaled[query, shown], 2).tolist() if shown else []
+        columns.append(Column("scaled", result.scaled[query, shown].tolist(), "scaled", told=texts))
+    reason = NOTHING_LEFT if say.facts["query_emptied"] else NO_KEY
+    return KeyBars(
+        title=say("query_of_bars", at(result.query_tokens, query)),
+        of="key",
+        names=numbered(result.key_tokens, shown),
+        table=Table(*columns),
+        says=say("full_bar", parameter(full)) if shown else say("no_bar", reason),
+        chosen=frozenset(i for i, each in enumerate(shown) if each == key),
+        marks=(Mark("bar", "own", "", weights),),
+        measured="attention weight",
+        written="weight",
+        axis=(0.0, full),
+        matrix=matrix,
+        query=query,
+        pointed=key,
+        above=key is not None,
+    )
+
+
+def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None, say: Said) -> Matrix:
     pairs, weights = shown.column_tokens is not None, shown.show == "weights"
-    listed = tuple(most_telling(result, shown, rows)) if pairs else ()
-    chosen = telling_words(result, shown, listed) if pairs and listed else ""
+    some = tuple(most_telling(result, shown, rows)) if pairs else ()
+    chosen = say("chosen", len(some), shown.show) if 0 < len(some) < len(shown.row_tokens) else ""
     return Matrix(
         title=shown.title,
         words=(shown.row_word, shown.column_word),
@@ -204,52 +175,25 @@ def _matrix(result: HeadWeights | HeadView, shown: Panel, rows: int | None) -> M
         form=weight_cell if weights else None,
         unanswered=shown.unanswered,
         measured=shown.scale.label if weights else shown.title,
-        listed=listed,
-        listing=(chosen, _MORE) if chosen else (),
+        listed=some,
+        listing=(chosen, say("more_rows")) if chosen else (),
     )
 
 
-def _vector(shown: Panel) -> Matrix:
-    values, name = shown.values[0], settled(shown.row_tokens.named(0))
-    there = bool(shown.answered[0])
-    norm = f"{counted(len(values), 'dimension')} · norm {significant(float((values**2).sum() ** 0.5))}"
+def _vector(shown: Panel, say: Said) -> Matrix:
+    values, there = shown.values[0], bool(shown.answered[0])
     return Matrix(
-        title=f"{_VECTORS[shown.show]} of {name}",
+        title=say("vector", shown.show, settled(shown.row_tokens.named(0))),
         words=(shown.row_word, shown.column_word),
         rows=shown.row_tokens,
         columns=Dimensions.of(len(values)),
         values=np.where(shown.visible, shown.values, np.nan),
         scale=Scale(-(shown.extent or 1.0), shown.extent or 1.0, "signed"),
         form=None,
-        says=norm if there else "",
+        says=say("size", len(values), float((values**2).sum() ** 0.5)) if there else "",
         unanswered=shown.unanswered,
         measured=shown.title,
     )
-
-
-def _mixed(result: HeadWeights, shown: Panel, query: int) -> str:
-    """`output = .980 v(8 opened) + .007 v(9 .) + 9 more`: weights V (Vaswani et al. 2017, equation 1).
-
-    A weight and its vector stand in one line.
-    """
-    if shown.show != "output" or not shown.answered[query]:
-        return ""
-    weights, keys = result.weights[query], result.key_tokens
-    ranked = [key for key in descending(weights) if result.allowed[query, key]]
-    named = [
-        f"{weight(float(weights[key]), 3)} v({settled(keys.named(key))})".replace(" ", "\u00a0")
-        for key in ranked
-    ]
-    more = [f"{len(named) - _MOST_TERMS} more"] if len(named) > _MOST_TERMS else []
-    return f"output = {' + '.join([*named[:_MOST_TERMS], *more])}"
-
-
-def _formula(result: HeadWeights, show: Show) -> Iterator[str]:
-    if isinstance(result, HeadAttention) and show == "scores":
-        yield f"q·k before the scale of {parameter(result.scale)}"
-    if isinstance(result, HeadAttention) and show == "scaled":
-        capped = "" if result.softcap is None else f", capped at ±{parameter(result.softcap)}"
-        yield f"what enters the softmax: q·k x {parameter(result.scale)}{capped}, with any bias of the model"
 
 
 def _every(result: HeadWeights | HeadView) -> Table:

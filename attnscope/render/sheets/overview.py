@@ -354,6 +354,7 @@ def _facts(result: Overview) -> dict[str, object]:
         "kept": kept,
         "heads": len(order) - len(passed) if kept else len(order),
         "middle": _written(result, float(np.nanmedian(main.values))) if len(order) > 1 else None,
+        "spans": bool(result.aim_spans),  # of tokens, which are what is alike then
         "even": None if aimed is None else aimed.even_attention,
         "even_number": number(of_best(main.even_attention)),
         "others": number(of_best(main.control)),

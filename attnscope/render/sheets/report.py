@@ -31,6 +31,7 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.sheet import Next, Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
+from attnscope.render.sheets.head_words import said
 from attnscope.render.sheets.looking import NO_CONTROL
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
@@ -151,7 +152,7 @@ def _next(result: Report) -> Next | None:
     if result.view is not None or not head.answered[result.query]:
         return None
     key = int(np.where(head.allowed[result.query], head.weights[result.query], -1.0).argmax())
-    return next_question(head, result.query, key)
+    return next_question(head, said(head), result.query, key)
 
 
 def _listed(result: Report, most: int) -> Iterator[Ranking]:

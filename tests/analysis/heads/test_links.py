@@ -10,10 +10,9 @@ import pytest
 
 from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.view import Links, aimed, among_all, links
-from attnscope.render.kit.stage import panel
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.telling import strongest_link
 from attnscope.results import Kind, Overview, Special
+from attnscope.results.heads import Case
 from attnscope.results.stored.document import as_json, as_npz, load
 from attnscope.vocabulary import Unit
 
@@ -96,11 +95,11 @@ def test_across_two_texts_a_token_may_look_at_the_same_place() -> None:
 @pytest.mark.parametrize("names", [WORDS, ["[CLS]", *WORDS[1:]]])
 def test_a_head_names_alone_the_link_that_it_has_in_a_grid(names: list[str]) -> None:
     head = replace(made.head(names), weights=CAUSAL, allowed=CAUSAL > 0, kind=Kind.DECODER)
-    alone, in_grid = strongest_link(head, panel(head, "weights")), strongest(CAUSAL, names).strongest[0, 0]
-    assert alone == tuple(in_grid.tolist())
-    said = sheet_of(head).answer
-    assert f"{'“When”' if names == WORDS else '[CLS]'} (.73 of its weight)" in said
-    assert "each token itself (.12)" in said
+    assert head.strongest == tuple(strongest(CAUSAL, names).strongest[0, 0].tolist())
+    assert head.case is Case.TAKEN_UP
+    aside = " ".join(sheet_of(head).notes)
+    assert f"{'“When”' if names == WORDS else '[CLS]'} with .73" in aside
+    assert "each token itself with .12" in aside
 
 
 def test_links_among_all_tokens_end_at_the_sink() -> None:

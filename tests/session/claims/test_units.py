@@ -124,7 +124,9 @@ def test_all_heads_and_their_grid_are_by_units_too(reading, own, groups) -> None
     assert link.aimed.even_attention == pytest.approx(share)
     assert link.aim_spans == (tuple(groups["sentence"][2]), tuple(groups["sentence"][4]))
     assert "1.00 for all" not in written(link)
-    assert f"even attention: {share:.2f}".replace("0.", ".") in " ".join(written(link, width=200).split())
+    assert f"if all tokens got the same: {share:.2f}".replace("0.", ".") in " ".join(
+        written(link, width=200).split()
+    )
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -293,4 +295,4 @@ def test_where_rows_have_the_sentences_of_the_keys_they_are_not_listed_twice(rea
 @pytest.mark.parametrize(("by", "told"), [("sentence", True), ("passage", True), ("word", False)])
 def test_special_tokens_that_count_as_sentences_are_told(by: str, told: bool) -> None:
     found = at.load("demo", device="cpu").read(TEXT).overview(by=by)
-    assert (f"Each special token counts as a {by}." in sheet_of(found).answer) is told
+    assert (f"each special token counts as a {by}" in sheet_of(found).notes) is told
