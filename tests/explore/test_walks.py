@@ -40,7 +40,7 @@ def test_the_reference_head_is_found_from_the_grid_in_nine_keys(explored: Explor
         assert "7 [MASK] → 5 door" in screen.pane("head")
         await screen.press("f")
         told = " ".join(screen.pane("main").split())
-        assert "from [MASK] at “door”: L3 H11 comes nearest" in told
+        assert "L3 H11 stands out most" in told
         assert "(o writes a .csv of all)" in told
         assert "-o FILE" not in told, "no option can be given here"
         found = app.desk.find(questions.view_of(app.state))
