@@ -2,6 +2,7 @@
 
 import json
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,11 @@ from attnscope.results.result import KINDS, name_of
 from attnscope.results.stored.schema import DESCRIBED
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+
+
+@cache
+def described(kind: str) -> Draft202012Validator:
+    return Draft202012Validator(json_schema(kind))
 
 
 @pytest.mark.parametrize("kind", DESCRIBED)
@@ -53,7 +59,7 @@ def test_every_result_of_every_kind_says_its_answer_first(name: str) -> None:
     assert "\n" not in answer
     without = {key: value for key, value in document.items() if key != "answer"}
     kind = document["schema"].removeprefix("attnscope.").partition("/")[0]
-    assert not Draft202012Validator(json_schema(kind)).is_valid(without)
+    assert not described(kind).is_valid(without)
 
 
 def test_the_specimens_are_of_every_kind() -> None:
@@ -68,7 +74,7 @@ def test_a_file_is_what_the_schema_of_its_kind_says(name: str) -> None:
     assert [error.message for error in validator.iter_errors(document)] == []
     for other in KINDS:
         if other != kind:
-            assert not Draft202012Validator(json_schema(other)).is_valid(document)
+            assert not described(other).is_valid(document)
 
 
 @pytest.mark.parametrize(
