@@ -1,6 +1,7 @@
 """One head on a long text: never all queries by all keys, but blocks, single rows and strongest keys."""
 
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,15 @@ from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Pool
+
+
+class Case(StrEnum):
+    """What one head of a long text shows, which is what is said first."""
+
+    SPREAD = "spread"
+    ROW = "row"
+    ROW_WITHOUT_KEYS = "row without keys"
+    NO_KEY = "no key"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -67,6 +77,13 @@ class LongHead(Presented):
         return f"L{self.layer} H{self.head}"
 
     @property
+    def case(self) -> Case:
+        """Whether one query was asked for, and whether there is a key to look at."""
+        if self.row is not None:
+            return Case.ROW if np.nan_to_num(self.row).any() else Case.ROW_WITHOUT_KEYS
+        return Case.NO_KEY if np.isnan(self.entropy).all() else Case.SPREAD
+
+    @property
     def exact(self) -> bool:
         """Whether every block is one weight."""
         return self.steps == (1, 1)
@@ -111,7 +128,7 @@ class LongHead(Presented):
         )
 
     def derived(self) -> dict[str, Value]:
-        return {"name": self.name}
+        return {"name": self.name, "case": self.case}
 
 
 def _joined(values: Any, rows: int, columns: int, combine: np.ufunc) -> Any:

@@ -157,7 +157,7 @@ def test_a_number_that_was_changed_is_not_the_same(tmp_path: Path, suffix: str) 
     changed = result.weights.copy()
     changed[2, 1] = np.nextafter(changed[2, 1], 1)
     path = tmp_path / f"changed{suffix}"
-    other = type(result)(**{**vars(result), "weights": changed})
+    other = replace(result, weights=changed)
     path.write_bytes(files.numbers(other, suffix))
     assert files.numbers(load(path), suffix) != files.numbers(result, suffix)
 

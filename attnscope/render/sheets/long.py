@@ -7,15 +7,15 @@ import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, weight, weight_cell
+from attnscope.render.kit.numbers import weight, weight_cell
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.header import model_words, where_words
-from attnscope.render.kit.words.weights import special_words
 from attnscope.render.sheet.blocks import Matrix, Named, Names, Ranking
 from attnscope.render.sheet.said import at, certified, in_sentence, limits, numbered
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.render.sheets.looking import NO_CONTROL, about, seen_of, tokens_looked_at
+from attnscope.render.sheets.looking import many, tokens_looked_at
+from attnscope.render.words import Said
 from attnscope.results import LongHead
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Pool, Scaling
@@ -27,21 +27,21 @@ _NAMED = 3  # keys of a sentence
 
 
 def sheet(result: LongHead, focus: Focus = WHOLE) -> Sheet:
-    matrix = _matrix(result, focus.scale)
-    below = _listed(result, focus.rows) if result.query is None else _of_query(result, result.query)
+    matrix, say = _matrix(result, focus.scale), said(result)
+    below = _listed(result, focus.rows, say) if result.query is None else _of_query(result, result.query, say)
     return Sheet(
         title=result.name,
-        setting=f"{where_words(result)} · {_window(result)} · {model_words(result.provenance)}",
+        setting=" · ".join((where_words(result), say("window"), model_words(result.provenance))),
         origins=(result.provenance,),
-        answer=_answer(result),
+        answer=say(result.case),
         blocks=(matrix, below),
         table=lambda: Table.of("query query_token rank key key_token weight", _facts(result)),
         texts=tuple(_texts(result)),
         notes=limits(result),
-        departs=(f"block {result.block} of {result.blocks}",) if result.blocks > 1 else (),
+        departs=tuple(say.lines("block")),
         proof=certified(result.certificate, focus.verbose),
         main=matrix,
-        summary=(where_words(result), _window(result)),
+        summary=(where_words(result), say("window")),
     )
 
 
@@ -55,14 +55,30 @@ def _texts(result: LongHead) -> Iterator[str]:
             yield f"{name}“{cut}”" if len(text) <= _EXCERPT else f"{name}“{cut}…”"
 
 
-def _window(result: LongHead) -> str:
-    sides = ("queries", len(result.query_tokens)), ("keys", len(result.key_tokens))
-    if result.whole:
-        return " x ".join(f"{count:,} {noun}" for noun, count in sides)
-    return ", ".join(
-        f"{noun} {first}-{first + size - 1} of {count:,}"
-        for (noun, count), first, size in zip(sides, result.first, result.size, strict=True)
-    )
+def said(result: LongHead) -> Said:
+    """The words of `heads` about one head of a long text."""
+    row = np.nan_to_num(result.row) if result.row is not None else np.zeros(0)
+    strongest = [key for key in np.argsort(-row, kind="stable").tolist()[:_NAMED] if row[key] > 0]
+    keys, mass, entropy = result.key_tokens, result.special_mass, result.entropy
+    facts = {
+        "head": result.name,
+        "queries": len(result.query_tokens),
+        "keys": len(keys),
+        "cross": result.kind is Kind.CROSS,
+        "masked": result.kind is Kind.DECODER,
+        "tokens": None if np.isnan(entropy).all() else many(tokens_looked_at(float(np.nanmean(entropy)))),
+        "special": None if mass is None else settled(max(mass.by_name, key=lambda name: mass.by_name[name])),
+        "special_share": None if mass is None else mass.total,
+        "query": None if result.query is None else in_sentence(result.query_tokens, result.query),
+        "strongest": [f"{in_sentence(keys, key)} {weight(float(row[key]))}" for key in strongest],
+        "whole": result.whole,
+        "first": result.first,
+        "size": result.size,
+        "largest": result.pool is Pool.MAX,
+        "block_number": result.block,
+        "blocks": result.blocks,
+    }
+    return Said("long", facts)
 
 
 def _matrix(result: LongHead, asked: Scaling) -> Matrix:
@@ -81,7 +97,7 @@ def _matrix(result: LongHead, asked: Scaling) -> Matrix:
         values=cells,
         scale=scale,
         form=weight_cell,
-        says=_cell(result),
+        says=said(result)("cell", *result.steps),
         unanswered="",
         measured=scale.label,
         coarser=partial(_coarser, result, asked),
@@ -98,48 +114,39 @@ def _side(tokens: Tokens, first: int, size: int, step: int) -> Named:
     return Names(names, starts)
 
 
-def _cell(result: LongHead) -> str:
-    if result.exact:
-        return "every cell is one weight"
-    what = "the largest weight" if result.pool is Pool.MAX else "the mean weight"
-    sizes = [counted(step, noun) for step, noun in zip(result.steps, ("query", "key"), strict=True)]
-    return f"every cell is {what} of {' x '.join(sizes)}, numbered by its first"
-
-
-def _listed(result: LongHead, asked: int | None) -> Ranking:
+def _listed(result: LongHead, asked: int | None, say: Said) -> Ranking:
     first, size = result.first[0], result.size[0]
     count = size if asked is None else min(asked, size)
     rows = [first + round(i * (size - 1) / max(count - 1, 1)) for i in range(count)]
     columns = [
-        Column(f"rank_{rank}", [_key(result, row, rank) for row in rows], heading, spared=rank)
+        Column(f"rank_{rank}", [_key(result, row, rank, say) for row in rows], heading, spared=rank)
         for rank, heading in zip(range(result.top_keys.shape[1]), _RANKS, strict=False)
     ]
-    which = "every query" if count == size else f"{counted(count, 'query')}, evenly spaced"
     return Ranking(
-        title=f"{which}, with the strongest keys",
+        title=say("listed", count, count == size),
         of="query",
         names=numbered(result.query_tokens, rows),
         table=Table(*columns),
-        says="--query N ranks the keys of one",
+        says=say("one_query"),
         hidden=size - count,
     )
 
 
-def _key(result: LongHead, query: int, rank: int) -> str:
+def _key(result: LongHead, query: int, rank: int, say: Said) -> str:
     key = int(result.top_keys[query, rank])
     if key < 0:
-        return "no valid key" if rank == 0 else ""
+        return say("without_key") if rank == 0 else ""
     told = f"{fit(at(result.key_tokens, key), _LABEL)} {weight(float(result.top_weights[query, rank]), 3)}"
     return told.replace(" ", "\u00a0")  # in one line
 
 
-def _of_query(result: LongHead, query: int) -> Ranking:
+def _of_query(result: LongHead, query: int, say: Said) -> Ranking:
     assert result.row is not None, "a query comes with its row"
     there = np.nan_to_num(result.row)
     ranked = [int(key) for key in np.argsort(-there, kind="stable")[:_MOST_KEYS] if there[key] > 0]
     weights = [float(there[key]) for key in ranked]
     rest = max(1 - sum(weights), 0.0)
-    told = f"{weight(rest, 3)} of the weight lies on other keys" if rest >= 0.0005 else ""
+    told = say("rest", rest) if rest >= 0.0005 else ""
     return Ranking(
         title=f"query {at(result.query_tokens, query)}",
         of="key",
@@ -148,27 +155,8 @@ def _of_query(result: LongHead, query: int) -> Ranking:
         measured="attention weight",
         marks=(Mark("bar", "own", "", weights),),
         written="weight",
-        says=told if ranked else "no valid key",
+        says=told if ranked else say("without_key"),
     )
-
-
-def _answer(result: LongHead) -> str:
-    if result.query is not None and result.row is not None:
-        keys = [
-            key for key in np.argsort(-result.row, kind="stable").tolist()[:_NAMED] if result.row[key] > 0
-        ]
-        most = [f"{in_sentence(result.key_tokens, key)} {weight(float(result.row[key]))}" for key in keys]
-        told = ", then ".join([*most[:1], ", ".join(most[1:])][: len(most)]) or "no key any weight"
-        return (
-            f"From {in_sentence(result.query_tokens, result.query)}, {result.name} gives {told}. {NO_CONTROL}"
-        )
-    there = result.entropy[~np.isnan(result.entropy)]
-    if not there.size:
-        return "No query has a key."
-    seen = seen_of(result.kind, len(result.key_tokens), result.kind is Kind.DECODER)
-    told = f"{result.name} {about(tokens_looked_at(float(there.mean())), seen)}"
-    special = special_words(result.special_mass)
-    return f"{told}; {special}. {NO_CONTROL}" if special else f"{told}. {NO_CONTROL}"
 
 
 def _facts(result: LongHead) -> Iterator[tuple[object, ...]]:

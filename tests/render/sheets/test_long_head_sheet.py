@@ -86,7 +86,7 @@ def test_the_first_line_names_the_head_and_what_the_query_that_is_asked_for_look
     assert told.index(named) < told.index(", then ")
     tokens = np.exp(np.nanmean(found.entropy))
     every = long_head(made.long_head()).answer
-    assert every.startswith(f"{found.name} looks at about {tokens:.0f} of those it may see on average")
+    assert every.startswith(f"In {found.name} a token looks at about {tokens:.0f} of those it may see")
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
