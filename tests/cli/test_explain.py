@@ -156,7 +156,7 @@ def test_files_of_every_kind_hold_it(attnscope: Run, tmp_path: Path) -> None:
 WRONG = {
     "a word that is not there": (("--from", "[MASK]", "--to", "window"), "no token"),
     "a word that is there twice": (("--from", "the", "--to", "door"), ""),
-    "several tokens": (("--from", "[MASK]", "--to", "the door"), "explain takes one score apart"),
+    "several tokens": (("--from", "[MASK]", "--to", "the door"), "explain takes one token each"),
     "no control": (("--from", "[MASK]", "--to", "door", "--controls", "0"), "--controls 0: give 1 to"),
     "no seed": (("--from", "[MASK]", "--to", "door", "--seed", "-1"), "seed"),
     "a head that is not there": (("--from", "[MASK]", "--to", "door", "--layer", "9"), "layers 0-3"),

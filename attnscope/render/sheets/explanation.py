@@ -16,9 +16,8 @@ from attnscope.render.sheet.said import name, read, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, both_ways
-from attnscope.render.sheets import ablation, composition, finding, why
+from attnscope.render.sheets import ablation, ablation_words, composition, finding, why
 from attnscope.render.sheets import explanation_words as words
-from attnscope.render.sheets.ablation_words import asked_again
 from attnscope.render.words import Said
 from attnscope.results import Ablation, Explanation, Kind, Verdict
 from attnscope.results.claims.explanation import Asked, Replaced
@@ -96,8 +95,9 @@ def _without(result: Explanation, say: Said, made: Ablation, question: Asked, *o
         one = max(made.heads, key=lambda each: abs(each.change))
         most = {"name": name(one.layer, one.head), "change": one.change}
     figures = effect.change, beside.typical if beside.controls else None, made.floor.rounding, most
-    command = asking(result, "ablate", *options, *asked_again(made))
-    return Statement(question, ablation.sheet(made).answer, say("without_figures", *figures), command)
+    command = asking(result, "ablate", *options, *ablation_words.asked_again(made))
+    says, *more = ablation_words.said(made).lines(made.case)
+    return Statement(question, says, " ".join([*more, say("without_figures", *figures)]), command)
 
 
 def _shows_words(result: Explanation, made: Replaced) -> str:

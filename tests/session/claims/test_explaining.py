@@ -93,7 +93,7 @@ def test_the_heads_that_were_asked_for_alone_are_looked_at(demo: attnscope.Model
 
 def test_what_is_generated_and_what_is_not_one_token_is_refused() -> None:
     model = attnscope.load("demo-causal")
-    with pytest.raises(InputError, match="explain takes one score apart"):
+    with pytest.raises(InputError, match="explain takes one token each"):
         model.read("the door opened").explain(2, "the door")
     with pytest.raises(InputError, match="leave --generate out"):
         model.read("I was watching the", generate=2).explain(3, 2)

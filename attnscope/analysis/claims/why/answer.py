@@ -99,7 +99,7 @@ def _logit(rows: Tensor, ids: Sequence[int], rivals: Sequence[int]) -> Tensor:
 
 def _slopes(rule: Sloped, total: Tensor) -> Gradients:
     if not total.requires_grad:
-        raise InputError("this answer cannot be taken apart: it does not hang on what the model reads")
+        raise InputError("this answer cannot be taken apart: it does not depend on what the model reads")
     if (name := stranger(total)) is not None:
         raise InputError(f"this answer cannot be taken apart: {name} is not known to be linear")
     leaves = list(rule.leaves.values())

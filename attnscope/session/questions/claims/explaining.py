@@ -32,7 +32,7 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
 MOST, TAKEN_APART = 24, 6  # heads that are asked further, and whose scores are taken apart
-_SINGLE = "explain takes one score apart (find and flow take several tokens), choose one of these"
+_SINGLE = "explain takes one token each for --from and --to (find and flow take several), choose one of these"
 Answer = TypeVar("Answer")
 
 

@@ -109,7 +109,7 @@ def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Li
 
 
 def _places(link: Link, queries: Tokens, keys: Tokens) -> tuple[int, int, int | None]:
-    single = "one query and one key have a score that can be taken apart, choose one of these"
+    single = "why takes one token each for --from and --to, choose one of these"
     against = None if link.against is None else keys.span(link.against).one(single)
     return queries.span(link.query).one(single), keys.span(link.key).one(single), against
 
