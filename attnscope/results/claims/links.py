@@ -1,6 +1,7 @@
 """What is linked in a text: the links that nothing but its words in this order explains."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,6 +12,16 @@ from attnscope.results.base.parts import fits, one_for_each, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL
 from attnscope.tokens import Tokens
+
+
+class Case(StrEnum):
+    """What can be said of the links of a text."""
+
+    NOTHING = "nothing"
+    SEVERAL = "several"
+    ONE = "one"
+    FEW_CONTROLS = "few controls"
+    CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +55,7 @@ class Links(Presented):
     tower: str = ""
     notes: tuple[str, ...] = ()
 
-    for_readers = ("verdict", "controls", "standing_out", "p")
+    for_readers = ("verdict", "case", "controls", "standing_out", "p")
 
     def check_parts(self) -> None:
         for link in self.links:
@@ -58,6 +69,15 @@ class Links(Presented):
     def verdict(self) -> Verdict:
         """The worst verdict of any head."""
         return worst(verdict for layer in self.verdicts for verdict in layer)
+
+    @property
+    def case(self) -> Case:
+        """What can be said."""
+        if not self.links:
+            return Case.NOTHING
+        if self.standing_out:
+            return Case.ONE if self.standing_out == 1 else Case.SEVERAL
+        return Case.FEW_CONTROLS if self.few else Case.CANNOT_TELL
 
     @property
     def controls(self) -> int:
@@ -81,5 +101,8 @@ class Links(Presented):
 
     def chance(self, link: Link) -> float:
         """Of the text and its controls the share that has a link with as much evidence."""
-        reach = int((self.best_of_controls >= link.evidence).sum())
-        return (1 + reach) / (self.controls + 1)
+        return (1 + self.as_clear(link)) / (self.controls + 1)
+
+    def as_clear(self, link: Link) -> int:
+        """How many controls have a link with as much evidence."""
+        return int((self.best_of_controls >= link.evidence).sum())

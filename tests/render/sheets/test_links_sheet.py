@@ -1,47 +1,40 @@
 """What is said of the links of a text, case by case."""
 
-from typing import Any
-
 import pytest
+from cases_links import EXAMPLES
 from made_links import links
 
 from attnscope.render.focus import Focus
 from attnscope.render.sheets import sheet_of
+from attnscope.results.claims.links import Case
 
-CLEAREST = (
-    "L2 H1 looks from “it” at “the”@5 with .75, .50 more than anything simpler explains (.25 at the same two "
-    "places in other orders of the words)"
-)
-CASES: dict[str, tuple[dict[str, Any], str]] = {
-    "several": ({}, f"2 links stand out. The clearest: {CLEAREST}."),
-    "one": ({"found": 1}, f"The one link that stands out: {CLEAREST}."),
-    "undecided": (
-        {"as_clear": 7},
-        f"No link of this text stands out. The clearest: {CLEAREST}, but 7 of 20 texts with the words in "
-        "other orders have a link as clear.",
-    ),
-    "too few controls": (
-        {"controls": 18},
-        f"18 control texts are too few to tell: 19 are needed. The clearest link: {CLEAREST}.",
-    ),
-    "nothing": (
-        {"found": 0},
-        "No link between two words stands out in any of 12 heads: none is .10 above what its place, its "
-        "distance, its key or even attention would explain.",
-    ),
+CLEAREST = "L2 H1", "“it”", "“the”@5", ".75"
+CASES = {  # what of numbers and heads the answer has
+    "several": (Case.SEVERAL, *CLEAREST, ".25", "2 links", "any of 20"),
+    "one": (Case.ONE, *CLEAREST, ".25", "any of 20"),
+    "one that few texts have as well": (Case.ONE, *CLEAREST, "1 of 40"),
+    "cannot tell": (Case.CANNOT_TELL, *CLEAREST, ".25", "7 of 20"),
+    "few controls": (Case.FEW_CONTROLS, *CLEAREST, ".25", "18", "19"),
+    "nothing": (Case.NOTHING, "12 heads", ".10"),
+    "distance": (Case.SEVERAL, *CLEAREST, ".30", "distance"),
+    "others": (Case.SEVERAL, *CLEAREST, ".30", "other words"),
+    "even": (Case.SEVERAL, *CLEAREST, ".30", "the same"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_answer_names_the_clearest_link_and_what_explains_most_of_it(case: str) -> None:
-    made, said = CASES[case]
-    assert sheet_of(links(**made)).answer == said
+    found, (expected, *parts) = EXAMPLES[case](), CASES[case]
+    assert found.case is expected
+    assert [each for each in parts if each not in sheet_of(found).answer] == []
 
 
 def test_links_that_chance_would_give_stand_under_their_own_heading() -> None:
     (block,) = sheet_of(links()).every
-    assert [*block.sections] == [(0, "stand out (2)"), (2, "not told from chance")]
-    assert sheet_of(links(as_clear=3)).every[0].sections == ((0, "not told from chance"),)
+    first, rest = block.sections
+    assert (first[0], rest[0]) == (0, 2)
+    assert "2" in first[1]
+    assert sheet_of(links(as_clear=3)).every[0].sections == ((0, rest[1]),)
     assert sheet_of(links(found=0)).every == ()
 
 
