@@ -1,6 +1,7 @@
 """What is proved: the certificates of a whole model, and a stored run held against the same run anew."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 
@@ -96,6 +97,15 @@ class HeadCheck:
         return f"L{self.layer} H{self.head}"
 
 
+class Case(StrEnum):
+    """What can be said of a stored run that was made anew."""
+
+    DIFFERS = "differs"
+    SAME_TO_THE_BIT = "same to the bit"
+    SAME_BUT_ROUNDING = "same but rounding"
+    NO_HEAD = "no head"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Presented):
     """The heads of the stored run `file`, each against what it is now; `changes` say what is not as it was.
@@ -108,6 +118,15 @@ class Check(Presented):
     changes: tuple[str, ...]
     stored: Provenance
     provenance: Provenance
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Case:
+        """What can be said."""
+        if self.off or not self.heads:
+            return Case.DIFFERS if self.off else Case.NO_HEAD
+        return Case.SAME_BUT_ROUNDING if any(each.off for each in self.heads) else Case.SAME_TO_THE_BIT
 
     @property
     def off(self) -> tuple[HeadCheck, ...]:

@@ -10,87 +10,72 @@ from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table
+from attnscope.render.words import Said
 from attnscope.results import Check, HeadCheck, Verdict
 
 
 def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
     """The heads that are not as stored, or where more is asked for every one."""
+    say = said(result)
     shown = result.heads if focus.verbose else result.off
     return Sheet(
-        title=f"{result.file} computed again",
+        title=say("title"),
         setting=model_words(result.provenance),
         origins=(result.provenance,),
-        answer=_answer(result),
-        blocks=(_heads(shown),) if shown else (),
+        answer=say(result.case),
+        blocks=(_heads(shown, say),) if shown else (),
         table=lambda: _table(result),
         notes=tuple(result.changes),
         about_proof=True,
-        proof=((result.verdict, _conclusion(result)),),
-        summary=(counted(len(result.heads), "head"), f"{len(result.off)} not as stored"),
+        proof=((result.verdict, " ".join((GLYPHS[result.verdict], say("conclusion")))),),
+        summary=(counted(len(result.heads), "head"), say("summary")),
     )
 
 
-def _answer(result: Check) -> str:
-    total, file = counted(len(result.heads), "head"), result.file
-    if result.off:
-        return _differs(result)
-    if not result.heads:
-        return f"{file} has no head that could be run again."
-    worst = max(result.heads, key=_share)
-    if worst.off == 0:
-        return f"Computed again here, {file} is the same to the last bit ({total})."
-    allowed = f"off by {significant(worst.off)} at most, {significant(worst.allowed)} allowed"
-    return f"Computed again here, {file} is the same up to rounding ({total}, {allowed})."
+def said(result: Check) -> Said:
+    """The words of `check` about this result."""
+    return Said("check", _facts(result))
 
 
-def _differs(result: Check) -> str:
-    farthest, several = max(result.off, key=_share), len(result.off) > 1
-    if math.isinf(farthest.off):
-        by = f"{farthest.stage} of another shape, with another mask, or with numbers missing"
-    elif farthest.off > farthest.allowed:
-        of = f" in its {farthest.stage}"
-        by = f"differs by {significant(farthest.off)}{of}, rounding explains {significant(farthest.allowed)}"
-    else:
-        by = "no longer certified when it is run"
-    heads = f"{len(result.off)} of {counted(len(result.heads), 'head')} differ, farthest " if several else ""
-    told = f"✗ {result.file} is not what this model gives here: {heads}{farthest.name}"
-    told += f" {by}" if by.startswith("differs") and not several else f": {by.removeprefix('differs ')}"
-    return f"{told}. Was it edited, or made with other weights or another version?"
+def _facts(result: Check) -> dict[str, object]:
+    farthest = max(result.off or result.heads, key=_share, default=None)
+    return {
+        "file": result.file,
+        "heads": len(result.heads),
+        "off": len(result.off),
+        "farthest": farthest and farthest.name,
+        "stage": farthest and farthest.stage,
+        "by": None if farthest is None or math.isinf(farthest.off) else farthest.off,
+        "allowed": farthest and farthest.allowed,
+        "most": max((each.off for each in result.heads), default=None),
+        "unproved": "" if result.verdict.proved else result.verdict.value,
+    }
 
 
 def _share(head: HeadCheck) -> tuple[float, float]:
     return head.off / head.allowed if head.allowed else math.inf if head.off else 0.0, head.off
 
 
-def _heads(heads: tuple[HeadCheck, ...]) -> Ranking:
+def _heads(heads: tuple[HeadCheck, ...], say: Said) -> Ranking:
     return Ranking(
         title="",
         of="head",
         names=tuple(each.name for each in heads),
         table=Table(
-            Column("stage", [each.stage for each in heads], "stage", says="where a number is furthest off"),
-            Column("off", list(map(_off, heads)), "furthest off"),
-            Column("allowed", [each.allowed for each in heads], "rounding allows", significant),
-            Column("told", ["" if each.as_stored else _why(each) for each in heads], "verdict"),
+            Column("stage", [each.stage for each in heads], "stage", says=say("stage_says")),
+            Column("off", [_off(each, say) for each in heads], "furthest off"),
+            Column("allowed", [each.allowed for each in heads], say("rounding_allows"), significant),
+            Column("told", ["" if each.as_stored else _why(each, say) for each in heads], "verdict"),
         ),
     )
 
 
-def _off(head: HeadCheck) -> str:
-    return "another shape, mask or missing numbers" if math.isinf(head.off) else significant(head.off)
+def _off(head: HeadCheck, say: Said) -> str:
+    return say("no_number") if math.isinf(head.off) else significant(head.off)
 
 
-def _why(head: HeadCheck) -> str:
-    return verdict_words(head.verdict) if head.verdict is Verdict.FAILED else "not as stored"
-
-
-def _conclusion(result: Check) -> str:
-    off, total = len(result.off), counted(len(result.heads), "head")
-    if off:
-        return f"{GLYPHS[Verdict.FAILED]} {off} of {len(result.heads)} heads are not as stored"
-    worst = max(result.heads, key=lambda each: each.off)
-    told = f"{GLYPHS[result.verdict]} {total} as stored, off by {significant(worst.off)} at most"
-    return told if result.verdict.proved else f"{told} · {result.verdict.value} now"
+def _why(head: HeadCheck, say: Said) -> str:
+    return verdict_words(head.verdict) if head.verdict is Verdict.FAILED else say("not_as_stored")
 
 
 def _table(result: Check) -> Table:
