@@ -72,32 +72,37 @@ def test_shares_above_the_whole_are_printed_in_full() -> None:
 
 
 FROM = (
-    "L3 H11 looks most at “because” (.28; even attention: .08), and 52 % of what it writes there comes from "
+    "L3 H11 looks most at “because” (.28; if all tokens got the same: .08), and 52 % of what it writes there "
+    "comes from "
 )
 CASES = {
-    "no prediction": (lambda head: None, 4, f"From “on”, {FROM}“because”. One text, no control yet."),
+    "no prediction": (
+        lambda head: None,
+        4,
+        f"From “on”, {FROM}“because”. Not yet compared with other texts.",
+    ),
     "the mask is asked about": (
         lambda head: reports.masked(head, [2, 4]),
         4,
-        f"At “on” the model answers “princess'” (50.0 %). From there {FROM}“because”. One text, no "
-        "control yet.",
+        f"At “on” the model answers “princess'” (50.0 %). From there {FROM}“because”. Not yet compared "
+        "with other texts.",
     ),
     "another mask": (
         lambda head: reports.masked(head, [2]),
         4,
-        f"At “cat” the model answers “princess” (50.0 %). From “on”, {FROM}“because”. One text, no "
-        "control yet.",
+        f"At “cat” the model answers “princess” (50.0 %). From “on”, {FROM}“because”. Not yet compared "
+        "with other texts.",
     ),
     "a decoder": (
         reports.following,
         4,
-        f"After [SEP] the model goes on with “princess” (50.0 %). From “on”, {FROM}“because”. One text, no "
-        "control yet.",
+        f"After [SEP] the model goes on with “princess” (50.0 %). From “on”, {FROM}“because”. Not yet compared "
+        "with other texts.",
     ),
     "a text of its own": (
         lambda head: reports.written(head, "la porte"),
         4,
-        f"The model writes “la porte”. From “on”, {FROM}“because”. One text, no control yet.",
+        f"The model writes “la porte”. From “on”, {FROM}“because”. Not yet compared with other texts.",
     ),
 }
 

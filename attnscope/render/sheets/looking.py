@@ -6,7 +6,6 @@ from jaxtyping import Float
 from attnscope.render.kit.numbers import cell
 from attnscope.results.base.distances import AtDistance
 
-NO_CONTROL = "One text, no control yet."
 _SHARP, _WHOLE = 1.95, 2.95  # tokens: fewer are almost one, and more need no decimals
 MOSTLY = 0.8  # of the rows: what looks at one distance in so many does so by position
 SINK = 0.5  # of the weight: what leaves more on special tokens tells little of the text

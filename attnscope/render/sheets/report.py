@@ -32,13 +32,13 @@ from attnscope.render.sheet.said import (
 from attnscope.render.sheet.sheet import Next, Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets.head_words import said
-from attnscope.render.sheets.looking import NO_CONTROL
 from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
 from attnscope.render.sheets.prediction import sheet as predicted_sheet
 from attnscope.render.sheets.telling import next_question
 from attnscope.results import Blank, HeadScores, Report
 from attnscope.results.base.distances import even as even_weight
 
+_NOT_COMPARED = "Not yet compared with other texts."
 _MOST_KEYS, _FEW_KEYS = 25, 8  # that -v and the page list, and a first screen
 _MORE_THAN_ALL = 1.005  # a share that is written as more than 100 %
 _LONGEST = 60  # cells of a text that the model wrote
@@ -93,7 +93,7 @@ def _answer(result: Report) -> str:
     The two stand beside each other: nothing here says that one makes the other.
     """
     told = [_predicted(result)] if result.prediction is not None else []
-    return " ".join(each for each in (*told, _looks(result), NO_CONTROL) if each)
+    return " ".join(each for each in (*told, _looks(result), _NOT_COMPARED) if each)
 
 
 def _predicted(result: Report) -> str:
@@ -135,8 +135,8 @@ def _looks(result: Report) -> str:
     most, heaviest = (max(every, key=attrgetter(name)) for name in ("share", "weight"))
     labels = [in_sentence(result.weights.key_tokens, each.key or 0) for each in (most, heaviest)]
     around = weight(_even(result, heaviest.key or 0))
-    told = f"{start} {result.head.name} looks most at {labels[1]} ({weight(heaviest.weight)}; even "
-    told += f"attention: {around}), and "
+    told = f"{start} {result.head.name} looks most at {labels[1]} ({weight(heaviest.weight)}; if "
+    told += f"all tokens got the same: {around}), and "
     if most.key == heaviest.key:
         back = ", other keys pull back" if most.share >= _MORE_THAN_ALL else ""
         return f"{told}{percent(most.share)} of what it writes there comes from {labels[0]}{back}."
