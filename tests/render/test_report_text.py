@@ -96,8 +96,8 @@ CASES = {
     "a decoder": (
         reports.following,
         4,
-        f"After [SEP] the model goes on with “princess” (50.0 %). From “on”, {FROM}“because”. Not yet compared "
-        "with other texts.",
+        f"After [SEP] the model goes on with “princess” (50.0 %). From “on”, {FROM}“because”. Not yet "
+        "compared with other texts.",
     ),
     "a text of its own": (
         lambda head: reports.written(head, "la porte"),
