@@ -32,12 +32,12 @@ DRAWN = {name: EXAMPLES[name] for name in ("each", "each, foretold", "part of th
     ),
 }
 CASES = {  # what of numbers and heads the answer has
-    "one": (Case.MOVES, "L1 H0", "25.0 %", "5.6 %", "20.5 %", "11 others none", "“lid”"),
-    "one, and others change it more": (Case.MIDDLING, "L1 H0", "25.0 %", "37.3 %", "30.5 %", "11 others 4"),
-    "one, not five times the typical head": (Case.MIDDLING, "15.2 %", "20.5 %", "11 others none"),
+    "one": (Case.MOVES, "L1 H0", "25.0 %", "5.6 %", "20.5 %", "11 other heads none", "“lid”"),
+    "one, and others change it more": (Case.MIDDLING, "L1 H0", "25.0 %", "37.3 %", "30.5 %", "11 other heads 4"),
+    "one, not five times the typical head": (Case.MIDDLING, "15.2 %", "20.5 %", "11 other heads none"),
     "one, alone in its layer": (Case.MIDDLING, "15.2 %"),
-    "one, hardly": (Case.LITTLE, "25.0 %", "22.8 %", "11 others none"),
-    "one, the least of all": (Case.LITTLE, "25.0 %", "11 others 11"),
+    "one, hardly": (Case.LITTLE, "25.0 %", "22.8 %", "11 other heads none"),
+    "one, the least of all": (Case.LITTLE, "25.0 %", "11 other heads 11"),
     "rounding": (Case.ROUNDING, "L1 H0", "2.0e-7", "3.0e-7"),
     "each": (Case.EACH, "6 heads", "L1 H0", "25.0 %", "5.6 %", "20.5 %"),
     "each, foretold": (Case.EACH, "3 of 6 heads", "L1 H0", "5.6 %", "16.8 %"),
