@@ -1,5 +1,6 @@
 """What is proved: the certificates of a whole model, and a stored run held against the same run anew."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -36,6 +37,18 @@ class LayerCheck:
     block: int = 0
 
 
+class Proved(StrEnum):
+    """What is proved of a model."""
+
+    NOTHING = "nothing checked"
+    FAILED = "failed"
+    CHANGED = "changed"
+    STORED = "as stored"
+    WEIGHTS = "weights alone"
+    ALL = "all"
+    NOT_ALL = "not all"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Verification(Presented):
     """Every layer and head of one model on one input, and the model's final results."""
@@ -45,6 +58,23 @@ class Verification(Presented):
     outputs: tuple[OutputCheck, ...]
     provenance: Provenance
     notes: tuple[str, ...] = field(default=())
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Proved:
+        """What is proved of its heads, and of its results beside those of an untouched run."""
+        count = Counter(one.verdict for layer in self.layers for one in layer.certificates)
+        if not count or count[Verdict.FAILED]:
+            return Proved.FAILED if count else Proved.NOTHING
+        if not all(check.identical for check in self.outputs):
+            return Proved.CHANGED
+        if count[Verdict.STORED]:
+            return Proved.STORED
+        if count[Verdict.UNCERTIFIED] == count.total():
+            return Proved.WEIGHTS
+        proved = count[Verdict.CERTIFIED] + count[Verdict.RECOMPUTED]
+        return Proved.ALL if proved == count.total() else Proved.NOT_ALL
 
     @property
     def verdict(self) -> Verdict:

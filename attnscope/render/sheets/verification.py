@@ -19,50 +19,85 @@ from attnscope.render.sheet.said import proof, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
+from attnscope.render.words import Said
 from attnscope.results import Certificate, Kind, LayerCheck, Provenance, Verdict, Verification
 from attnscope.results.base.origin import Fault
 from attnscope.tokens import Tokens
 
 POWERS = 6  # of ten: a power beyond a million says no more than that
 _SCALE = Scale(0.0, POWERS)
-_FACTS = (
+_COLUMNS = (
     "tower route layer kind block head weight_error weight_tolerance output_error output_tolerance power "
     "hardest_fault verdict"
 )
 Layer = list[LayerCheck]  # the blocks of one layer
 NOT_COMPARED = (-1.0, math.nan, math.nan, "")
-_OPEN = {
-    Verdict.INCONCLUSIVE: "this text or its precision is too coarse to tell",
-    Verdict.UNCERTIFIED: "the model gives weights alone, which nothing here can check",
-}
-_POWER = (
-    "power: how many times the tolerance a mistake makes that is put in on purpose, of several mistakes the "
-    "one hardest to see; no number: none could be tried",
-)
 
 
 def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
     layers, names = _layers(result), _names(result.layers)
     every = [each for layer in result.layers for each in layer.certificates]
-    heads, grids = counted(len(every), "head"), tuple(_grids(layers, names))
+    say, grids = said(result), tuple(_grids(result, layers, names))
     return Sheet(
-        title=f"verification of {heads}",
+        title=say("title"),
         setting=model_words(result.provenance),
         origins=(result.provenance,),
-        answer=_answer(result),
-        blocks=(_by_layer(layers, names, focus.verbose), *(grids if focus.verbose else ())) if layers else (),
-        table=lambda: Table.of(_FACTS, _facts(result)),
+        answer=say(result.case),
+        blocks=(_by_layer(say, layers, names, focus.verbose), *(grids if focus.verbose else ()))
+        if layers
+        else (),
+        table=lambda: Table.of(_COLUMNS, _rows(result)),
         texts=text(result.tokens),
-        control=_control(every),
+        control=say("control"),
         notes=result.notes,
-        legend=_POWER if layers and focus.verbose else (),
-        details=(*_outputs(result), *_worst(result, layers, names)),
+        legend=tuple(say.lines("legend")) if layers and focus.verbose else (),
+        details=tuple(say.lines("details")),
         more=() if focus.verbose else grids,
         about_proof=True,
-        proof=tuple(_proofs(result, every)),
+        proof=tuple(_proofs(result, every, say)),
         summary=(counted(len(result.tokens), "token"),),
-        next=_next(result),
+        next=_next(result, say),
     )
+
+
+def said(result: Verification) -> Said:
+    """The words of `verify` about this result."""
+    return Said("verification", _facts(result))
+
+
+def _facts(result: Verification) -> dict[str, object]:
+    every = [one for layer in result.layers for one in layer.certificates]
+    count, kinds = Counter(one.verdict for one in every), {layer.kind.value for layer in result.layers}
+    failed = [one for one in every if one.verdict is Verdict.FAILED]
+    furthest = max(failed, key=lambda one: _used(one)[0], default=None)
+    _, off, allowed, what = _used(furthest) if furthest else NOT_COMPARED
+    changed = [check for check in result.outputs if not check.identical]
+    most = max(changed, key=lambda each: each.difference, default=None)
+    reasons = Counter(one.reason for one in every if one.verdict is Verdict.PARTIAL and one.reason)
+    hardest = _hardest(every)
+    return {
+        "model": own_name(result.provenance.model),
+        "head": f"{kinds.pop()} head" if len(kinds) == 1 else "head",
+        "total": len(every),
+        "good": count[Verdict.CERTIFIED] + count[Verdict.RECOMPUTED],
+        "inconclusive": count[Verdict.INCONCLUSIVE],
+        "unchecked": count[Verdict.UNCERTIFIED],
+        "partial": count[Verdict.PARTIAL],
+        "partial_reason": reasons.most_common(1)[0][0] if reasons else "",
+        "refuted": len(failed),
+        "off": None if math.isnan(off) else off,
+        "off_allowed": allowed,
+        "off_what": what,
+        "off_reason": furthest.reason if furthest else "",
+        "differs": most.name if most else None,
+        "change": most.difference if most else None,
+        "unchanged": bool(result.outputs) and count[Verdict.CERTIFIED] == len(every),
+        "outputs": [(each.name, None if each.identical else each.difference) for each in result.outputs],
+        "tried": max((len(each.faults) for each in every), default=0),
+        "hardest": hardest.name if hardest else None,
+        "power": power_words(hardest.power) if hardest else None,
+        "worst": _worst(result),
+    }
 
 
 def _layers(result: Verification) -> list[Layer]:
@@ -82,7 +117,7 @@ def _name(layer: LayerCheck, names: dict[tuple[str, str], str]) -> str:
     return names[layer.tower, layer.kind.value]
 
 
-def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: bool) -> Ranking:
+def _by_layer(say: Said, layers: list[Layer], names: dict[tuple[str, str], str], whole: bool) -> Ranking:
     routes = [blocks[0].route.split()[0] for blocks in layers]
     every = [[one for block in blocks for one in block.certificates] for blocks in layers]
     worst = [max(map(_used, each), default=NOT_COMPARED) for each in every]
@@ -96,30 +131,27 @@ def _by_layer(layers: list[Layer], names: dict[tuple[str, str], str], whole: boo
         ),
         table=Table(
             Column("route", routes, "route" if whole or len(set(routes)) > 1 else ""),
-            Column("heads", list(map(_heads, layers)), "heads", as_written),
+            Column("heads", [_heads(say, each) for each in layers], "heads", as_written),
             Column("verdicts", list(map(_verdicts, every)), "verdicts" if whole else ""),
-            Column("off", [each[1] for each in worst], "furthest off", significant,
-                   "the largest difference of a weight or an output from the model's own, of what uses most "
-                   "of its tolerance; outputs in their largest value"),
+            Column("off", [each[1] for each in worst], "furthest off", significant, say("says_off")),
             Column("allowed", [each[2] for each in worst], "rounding allows", significant,
-                   "what the model's own rounding can make of the same"),
+                   say("says_allowed")),
             Column("weights", list(map(_weights, layers)), "weights, head" if whole else ""),
             Column("output", list(map(_output, every)), "output" if whole else "", as_written),
-            Column("power", list(map(_smallest_power, every)), "weakest test (≥ 1 needed)", as_written,
-                   "how many times what rounding allows the mistake makes that is hardest to see, of those "
-                   "that were put in on purpose"),
+            Column("power", [_smallest_power(each) or say("none_tried") for each in every],
+                   "weakest test (≥ 1 needed)", as_written, say("says_power")),
             Column("fault", [each.name if (each := _hardest(row)) else "" for row in every],
                    "hardest to see" if whole else ""),
         ),
     )  # fmt: skip
 
 
-def _heads(blocks: Layer) -> str:
+def _heads(say: Said, blocks: Layer) -> str:
     every = [one for block in blocks for one in block.certificates]
     heads = f"{sum(one.verdict.proved for one in every)} of {len(every)}"
     if any(one.verdict is Verdict.STORED for one in every):  # proved or not, only the file says so
         heads = _verdicts(every)
-    return heads if len(blocks) == 1 else f"{heads} ({counted(len(blocks), 'block')})"
+    return heads if len(blocks) == 1 else say("blocks", heads, len(blocks))
 
 
 def _verdicts(certificates: Sequence[Certificate]) -> str:
@@ -155,10 +187,12 @@ def _largest(
 
 def _smallest_power(certificates: Sequence[Certificate]) -> str:
     weakest = _hardest(certificates)
-    return power_words(weakest.power) if weakest else "none tried"
+    return power_words(weakest.power) if weakest else ""
 
 
-def _grids(layers: list[Layer], names: dict[tuple[str, str], str]) -> Iterator[HeadGrid]:
+def _grids(
+    result: Verification, layers: list[Layer], names: dict[tuple[str, str], str]
+) -> Iterator[HeadGrid]:
     towers: dict[str, list[Layer]] = {}
     for blocks in layers:
         towers.setdefault(_name(blocks[0], names), []).append(blocks)
@@ -168,9 +202,7 @@ def _grids(layers: list[Layer], names: dict[tuple[str, str], str]) -> Iterator[H
         values = np.array([[_power(row[j]) if j < len(row) else math.nan for j in heads] for row in rows])
         verdicts = tuple(tuple(row[j].verdict if j < len(row) else None for j in heads) for row in rows)
         yield HeadGrid(
-            title=f"{tower}: power of the faintest fault"
-            if len(towers) > 1
-            else "power of the faintest fault",
+            title=said(result)("grid", tower if len(towers) > 1 else ""),
             layers=tuple(blocks[0].layer for blocks in own),
             heads=tuple(heads),
             values=values,
@@ -196,13 +228,15 @@ def _power_text(power: float) -> str:
     return significant(float(f"{10**power:.1e}"))
 
 
-def _worst(result: Verification, layers: list[Layer], names: dict[tuple[str, str], str]) -> Iterator[str]:
+def _worst(result: Verification) -> str:
+    """The head that is furthest from proved, with its certificate; nothing without heads."""
     every = [(layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)]
-    if every:
-        layer, head, certificate = max(every, key=lambda place: _badness(place[2]))
-        block = f" block {layer.block}" if any(len(blocks) > 1 for blocks in layers) else ""
-        where = f"L{layer.layer} H{head}{block} ({_name(layer, names)})"
-        yield f"worst head: {where} {certificate_words(certificate)}"
+    if not every:
+        return ""
+    layer, head, certificate = max(every, key=lambda place: _badness(place[2]))
+    block = f" block {layer.block}" if any(each.block for each in result.layers) else ""
+    where = f"L{layer.layer} H{head}{block} ({_name(layer, _names(result.layers))})"
+    return f"{where} {certificate_words(certificate)}"
 
 
 @dataclass(frozen=True)
@@ -214,13 +248,13 @@ class _Run:
     tower: str = ""
 
 
-def _next(result: Verification) -> Next | None:
+def _next(result: Verification, say: Said) -> Next | None:
     kinds = {(layer.tower, layer.kind) for layer in result.layers}
     if len(kinds) != 1 or result.verdict.stands_out:
         return None
     ((_, kind),) = kinds
     run = _Run(kind, result.tokens, result.tokens, result.provenance)
-    return Next("what do these heads look at?", asking(run, "heads"))
+    return Next(say("what_they_look_at"), asking(run, "heads"))
 
 
 def _badness(certificate: Certificate) -> tuple[int, bool, float]:
@@ -229,7 +263,7 @@ def _badness(certificate: Certificate) -> tuple[int, bool, float]:
     return certificate.verdict.rank, math.isnan(share), share
 
 
-def _facts(result: Verification) -> Iterator[tuple[object, ...]]:
+def _rows(result: Verification) -> Iterator[tuple[object, ...]]:
     for layer in result.layers:
         for head, one in enumerate(layer.certificates):
             errors = one.weight_error, one.weight_tolerance, one.output_error, one.output_tolerance
@@ -239,68 +273,6 @@ def _facts(result: Verification) -> Iterator[tuple[object, ...]]:
                 weakest.name if (weakest := _hardest([one])) else "",
                 one.verdict.value,
             )
-
-
-def _answer(result: Verification) -> str:
-    """Whether each head is computed here as the model computes it, and what reading the model changed."""
-    every = [one for layer in result.layers for one in layer.certificates]
-    count, model = Counter(one.verdict for one in every), own_name(result.provenance.model)
-    kinds = {layer.kind.value for layer in result.layers}
-    head = f"{kinds.pop()} head" if len(kinds) == 1 else "head"
-    changed = [check for check in result.outputs if not check.identical]
-    if not every:
-        told = f"No head of {model} was checked: nothing is proved"
-    elif count[Verdict.FAILED]:
-        told = _refuted(every, count[Verdict.FAILED], head, model)
-    elif changed:
-        told = f"✗ Watching {model} changed its results: do not use these numbers"
-    elif count[Verdict.STORED]:
-        told = f"{model} as the file says: {counted(len(every), 'head')} checked then, nothing again here"
-    else:
-        told = _held(every, count, head, model)
-    if changed:
-        worst = max(changed, key=lambda each: each.difference)
-        told += f". With every head read, {worst.name} differs by up to {significant(worst.difference)}"
-    elif every and result.outputs and len(every) == count[Verdict.CERTIFIED]:
-        told += ", and watching the model changed none of its results"
-    return f"{told}."
-
-
-def _refuted(every: Sequence[Certificate], failed: int, head: str, model: str) -> str:
-    if failed == len(every):
-        told = f"{_of(0, len(every), head, model)} computed here as the model computes it"
-    else:
-        them = "it" if failed == 1 else "them"
-        told = f"{_of(failed, len(every), head, model)} not computed here as the model computes {them}"
-    one = max((each for each in every if each.verdict is Verdict.FAILED), key=lambda each: _used(each)[0])
-    _, error, allowed, what = _used(one)
-    if math.isnan(error):
-        return f"✗ {told}" + (f": {one.reason}" if one.reason else "")
-    off = f"{what} differ by up to {significant(error)}, rounding explains at most {significant(allowed)}"
-    return f"✗ {told}: {off}"
-
-
-def _held(every: Sequence[Certificate], count: Counter[Verdict], head: str, model: str) -> str:
-    good = count[Verdict.CERTIFIED] + count[Verdict.RECOMPUTED]
-    if count[Verdict.UNCERTIFIED] == len(every):
-        return f"{model} gives its weights, but not the queries and keys behind them: nothing can be checked"
-    them = "it" if good < 2 else "them"
-    told = [f"{_of(good, len(every), head, model)} computed here as the model computes {them}"]
-    told += [f"for {count[each]} {why}" for each, why in _OPEN.items() if count[each]]
-    if parts := [one for one in every if one.verdict is Verdict.PARTIAL]:
-        reasons = Counter(one.reason for one in parts if one.reason).most_common(1)
-        why = f": {reasons[0][0]}" if reasons else ""
-        told.append(f"of {len(parts)} a part could not be followed{why}")
-    return "; ".join(told) + (". Nothing disagrees" if len(told) > 1 else "")
-
-
-def _of(number: int, total: int, head: str, model: str) -> str:
-    heads = counted(total, head)
-    if total == 1:
-        return f"The only {head} of {model} is{'' if number else ' not'}"
-    if number in (0, total):
-        return f"All {heads} of {model} are" if number else f"None of the {heads} of {model} is"
-    return f"{number} of {heads} of {model} {'is' if number == 1 else 'are'}"
 
 
 def _used(certificate: Certificate) -> tuple[float, float, float, str]:
@@ -317,36 +289,13 @@ def _used(certificate: Certificate) -> tuple[float, float, float, str]:
     return max(shares, default=NOT_COMPARED)
 
 
-def _control(every: Sequence[Certificate]) -> str:
-    """What was done on purpose to see whether a mistake would be seen."""
-    if (weakest := _hardest(every)) is None:
-        return ""
-    tried = max(len(each.faults) for each in every)
-    mistakes = counted(tried, "mistake") + (" was" if tried == 1 else " were")
-    return (
-        f"{mistakes} put into every head on purpose; the one hardest to see, {weakest.name}, lies at "
-        f"{power_words(weakest.power)} what rounding allows"
-    )
-
-
 def _hardest(certificates: Sequence[Certificate]) -> Fault | None:
     """The mistake put in on purpose that is hardest to see."""
     faults = [fault for certificate in certificates for fault in certificate.faults]
     return min(faults, key=lambda fault: fault.power, default=None)
 
 
-def _outputs(result: Verification) -> Iterator[str]:
-    """The model's own results, watched and left alone."""
-    if result.outputs:
-        told = (
-            f"{each.name} " + ("identical" if each.identical else f"off by {significant(each.difference)}")
-            for each in result.outputs
-        )
-        yield f"against an untouched run: {', '.join(told)}"
-
-
-def _proofs(result: Verification, every: Sequence[Certificate]) -> Iterator[tuple[Verdict, str]]:
+def _proofs(result: Verification, every: Sequence[Certificate], say: Said) -> Iterator[tuple[Verdict, str]]:
     yield from proof((each.verdict for each in every), "head")
     if result.verdict not in {each.verdict for each in every}:
-        told = "no head was checked" if not every else "the model's own results changed while it was read"
-        yield result.verdict, f"{verdict_words(result.verdict)}: {told}"
+        yield result.verdict, f"{verdict_words(result.verdict)}: {say('proof')}"

@@ -10,6 +10,7 @@ import made_results as made
 import numpy as np
 import pytest
 from cases_check import EXAMPLES
+from cases_verification import EXAMPLES as VERIFIED
 from golden_text import printed
 from matplotlib.collections import QuadMesh
 from matplotlib.text import Text
@@ -24,6 +25,7 @@ from attnscope.render.sheets.verification import POWERS
 from attnscope.render.sheets.verification import sheet as verification
 from attnscope.render.terminal.sheet import screen
 from attnscope.results import Kind, LayerCheck, OutputCheck, Result, Verdict, Verification
+from attnscope.results.verification import Proved
 
 
 def shown(result: Result, width: int = 110, focus: Focus = Focus()) -> str:  # noqa: B008
@@ -86,67 +88,30 @@ def test_towers_are_called_by_name_where_their_kind_does_not_tell_and_routes_whe
 
 
 HALF = {(0, j): Verdict.INCONCLUSIVE for j in range(2)}
-ALL = [(i, j) for i in range(4) for j in range(12)]
-CASES = {
-    "all certified": (
-        {},
-        "All 48 encoder heads of bert-base-uncased are computed here as the model computes them, and "
-        "watching the "
-        "model changed none of its results.",
-    ),
-    "inconclusive": (
-        HALF,
-        "46 of 48 encoder heads of bert-base-uncased are computed here as the model computes them; for 2 "
-        "this text "
-        "or its precision is too coarse to tell. Nothing disagrees.",
-    ),
-    "partial": (
-        {(1, 1): Verdict.PARTIAL},
-        "47 of 48 encoder heads of bert-base-uncased are computed here as the model computes them; of 1 "
-        "a part could "
-        "not be followed: relative-position term read as a remainder. Nothing disagrees.",
-    ),
-    "unchecked": (
-        dict.fromkeys(ALL, Verdict.UNCERTIFIED),
-        "bert-base-uncased gives its weights, but not the queries and keys behind them: nothing can be "
-        "checked.",
-    ),
-    "one failed": (
-        {(1, 1): Verdict.FAILED},
-        "✗ 1 of 48 encoder heads of bert-base-uncased is not computed here as the model computes it: "
-        "weights differ "
-        "by up to .25, rounding explains at most 5.2e-7.",
-    ),
-    "all failed": (
-        dict.fromkeys(ALL, Verdict.FAILED),
-        "✗ None of the 48 encoder heads of bert-base-uncased is computed here as the model computes it: "
-        "weights "
-        "differ by up to .25, rounding explains at most 5.2e-7.",
-    ),
+CASES = {  # what of numbers and names the answer has
+    "all": (Proved.ALL, "48 encoder heads", "bert-base-uncased", "none of its results"),
+    "the only one": (Proved.ALL, "only encoder head"),
+    "inconclusive": (Proved.NOT_ALL, "46 of 48 encoder heads", "2"),
+    "none to the end": (Proved.NOT_ALL, "None of 48", "48"),
+    "of three kinds": (Proved.NOT_ALL, "45 of 48", "relative-position term read as a remainder"),
+    "unchecked": (Proved.WEIGHTS,),
+    "one failed": (Proved.FAILED, "✗ 1 of 48 encoder heads", "is not", ".25", "5.2e-7"),
+    "all failed": (Proved.FAILED, "✗ None of the 48 encoder heads", ".25", "5.2e-7"),
+    "failed and changed": (Proved.FAILED, "✗ 1 of 48", "last_hidden_state", ".0010"),
+    "no number": (Proved.FAILED, "✗ The only encoder head", "is not", "no number"),
+    "changed": (Proved.CHANGED, "✗", "last_hidden_state", ".0010"),
+    "stored": (Proved.STORED, "48 heads"),
+    "nothing": (Proved.NOTHING, "No head"),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_answer_of_each_case_is_one_sentence_that_claims_no_more_than_its_verdicts(case: str) -> None:
-    verdicts, sentence = CASES[case]
-    made_one = verification(made.verification(4, 12, verdicts))
-    assert made_one.answer == sentence
-    assert (made_one.next is None) == bool(verdicts)
-
-
-def test_one_head_none_and_a_model_that_watching_changed_are_told_as_what_they_are() -> None:
-    assert verification(made.verification(1, 1)).answer.startswith(
-        "The only encoder head of bert-base-uncased is comp"
-    )
-    failed = made.verification(1, 1, {(0, 0): Verdict.FAILED})
-    assert verification(failed).answer.startswith(
-        "✗ The only encoder head of bert-base-uncased is not computed here"
-    )
-    nothing = verification(made.verification(layers=0)).answer
-    assert nothing == "No head of bert-base-uncased was checked: nothing is proved."
-    changed = verification(made.verification(2, 3, difference=1e-3)).answer
-    assert changed.startswith("✗ Watching bert-base-uncased changed its results")
-    assert changed.endswith("last_hidden_state differs by up to .0010.")
+def test_the_answer_of_each_case_claims_no_more_than_its_verdicts(case: str) -> None:
+    made_one, (expected, *parts) = VERIFIED[case](), CASES[case]
+    told = verification(made_one)
+    assert made_one.case is expected
+    assert [each for each in parts if each not in told.answer] == []
+    assert (told.next is None) == (expected not in (Proved.ALL, Proved.STORED))
 
 
 def test_a_row_has_the_error_that_uses_most_of_its_tolerance_and_that_tolerance() -> None:
@@ -175,7 +140,7 @@ def test_the_control_is_the_mistake_that_is_hardest_to_see_and_there_is_none_whe
     half = verification(made.verification(4, 12, HALF)).control
     assert "2 mistakes were put into every head on purpose" in half
     assert "at .31 x what rounding allows" in half
-    assert verification(made.verification(4, 12, dict.fromkeys(ALL, Verdict.UNCERTIFIED))).control == ""
+    assert verification(VERIFIED["unchecked"]()).control == ""
 
 
 def test_the_first_screen_has_no_grid_and_the_picture_and_the_page_have_it() -> None:
