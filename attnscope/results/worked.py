@@ -241,6 +241,13 @@ class Worked(Presented):
         return {"certificates": certificates, **arrays}
 
 
+class Scaled(StrEnum):
+    """Whether the softmax of scores divided by sqrt(d) has the larger gradient, at the largest size."""
+
+    KEPT = "gradient kept"
+    NOT_KEPT = "no gradient kept"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ScaleStudy(Presented):
     """What dividing by sqrt(d) does to random queries and keys, per size `dims` and with/without scale.
@@ -261,6 +268,14 @@ class ScaleStudy(Presented):
     checks: tuple[Check, ...]
     warnings: tuple[str, ...] = ()
     additive: Float[np.ndarray, "3 dim"] | None = None
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Scaled:
+        """Whether it keeps a gradient."""
+        unscaled, scaled = self.gradient[:, -1]
+        return Scaled.KEPT if scaled > unscaled else Scaled.NOT_KEPT
 
     @property
     def verdict(self) -> Verdict | None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from cases_scale import EXAMPLES, study
 from golden_text import IN_FULL, assert_golden, printed
 from written_numbers import number_of
 
@@ -160,15 +161,6 @@ def test_pairs_lose_decimals_before_they_lose_columns() -> None:
     assert len(narrow) == 14
 
 
-def study() -> ScaleStudy:
-    pairs = [
-        np.array([[1.0, 2.0], [1.0, 1.1]]),
-        np.array([[2.4, 0.5], [2.4, 2.3]]),
-        np.array([[0.3, 0.1], [0.3, 0.31]]),
-    ]
-    return ScaleStudy((1, 4), 16, 256, 0, *pairs, checks=(Check.of("a gradient", 0.0, 1e-15),))
-
-
 @pytest.mark.parametrize("width", [40, 80])
 def test_the_scale_study_is_a_table(width: int) -> None:
     text = shown(study(), width)
@@ -177,17 +169,15 @@ def test_the_scale_study_is_a_table(width: int) -> None:
 
 
 def test_the_scale_study_has_a_curve_for_each_measure_and_says_whether_its_check_failed() -> None:
-    result, additive = study(), np.array([[0.1, 0.4], [2.7, 2.6], [0.2, 0.3]])
+    result, more = study(), EXAMPLES["beside additive"]()
     curves = scale_study(result).every
     assert [[line.at for line in each.lines[:2]] for each in curves] == [  # type: ignore[union-attr]
         getattr(result, measure).tolist() for measure in ("spread", "entropy", "gradient")
     ]
     assert curves[1].key() == ("q·k", "q·k/√d", "ln 16: all keys alike")  # type: ignore[union-attr]
-    more = scale_study(replace(result, additive=additive))
-    assert [each.table["additive"].values for each in more.every] == additive.tolist()  # type: ignore[union-attr]
-    assert any(".40 at d = 4" in note for note in more.notes)
-    told = "From d = 1 to d = 4 the spread of q·k grows from 1.00 to 2.00"
-    assert scale_study(result).answer.startswith(told)
+    curves = scale_study(more).every
+    assert [each.table["additive"].values for each in curves] == more.additive.tolist()  # type: ignore[union-attr]
+    assert any(".40 at d = 4" in note for note in scale_study(more).notes)
     ((verdict, told),) = scale_study(result).proof
     assert (verdict, told[0]) == (Verdict.CERTIFIED, "✓")
     failed = scale_study(replace(result, checks=(Check.of("a gradient", 1.0, 1e-15),)))
