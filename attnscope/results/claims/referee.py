@@ -2,12 +2,20 @@
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.citation import Method
+from attnscope.results.claims.citation import ATTENTION, REMOVAL, Method
 from attnscope.results.claims.prompts import Refused
+
+
+class Case(StrEnum):
+    """What can be said of ways to cite: that removal and attention find the source, or of no source alone."""
+
+    COMPARED = "compared"
+    NO_SOURCE = "without a source"
 
 
 @dataclass(frozen=True)
@@ -84,12 +92,17 @@ class Referee(Presented):
     tower: str = ""
     seed: int = 0
 
-    for_readers = ("verdict", "none", "wrongly_named", "missed", "misnamed")
+    for_readers = ("verdict", "case", "none", "wrongly_named", "missed", "misnamed")
 
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of any head in any case."""
         return worst(each for each, count in self.certified.items() if count)
+
+    @property
+    def case(self) -> Case:
+        """What can be said."""
+        return Case.COMPARED if self.score(REMOVAL) and self.score(ATTENTION) else Case.NO_SOURCE
 
     @property
     def none(self) -> int:

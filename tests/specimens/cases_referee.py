@@ -1,0 +1,35 @@
+"""A result for every case and every optional part of what `cite --cases` says."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from made_citation import referee
+
+from attnscope.render.sheets import referee as sheets
+from attnscope.results.claims.citation import Method
+from attnscope.results.claims.referee import Case, Referee
+
+SAID, CASES = sheets.said, Case
+
+
+def without_gradients() -> Referee:
+    whole = referee()
+    copying = replace(whole.scores[1], method=Method.COPYING, top1=0.5)
+    return replace(whole, scores=(*whole.scores[:2], copying))
+
+
+def without_source() -> Referee:
+    whole = referee()
+    return replace(
+        whole, judged=whole.judged[6:], scores=tuple(replace(each, top1=math.nan) for each in whole.scores)
+    )
+
+
+EXAMPLES: dict[str, Callable[[], Referee]] = {
+    "compared": referee,
+    "one wrongly named": lambda: referee(wrong=1),
+    "all with a source": lambda: referee(none=False),
+    "without gradients": without_gradients,
+    "without a source": without_source,
+}
