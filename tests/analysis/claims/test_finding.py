@@ -383,7 +383,7 @@ def test_with_fewer_than_nineteen_controls_nothing_stands_out() -> None:
         own[2, 1] = 0.95
         found = made_finding.beside(own, controls)
         assert found.stands_out((2, 1)) is out
-        assert found.case is (Case.ONE if out else Case.FEW_CONTROLS)
+        assert found.case is (Case.ONE if out else Case.TOO_SHORT)
 
 
 def test_what_position_explains_comes_after_what_stands_out_whatever_its_weight() -> None:
