@@ -59,7 +59,7 @@ def test_only_of_a_query_it_is_asked_next_where_it_looks(stage: str, asked: bool
 
 def test_an_output_is_told_as_the_values_that_it_is_mixed_of() -> None:
     text = " ".join(shown(focus_on(HEAD, "output", query=6), 140).split())
-    told = re.search(r"output = (.*?) \+ (\d+) more", text)
+    told = re.search(r" is (.*?) \+ (\d+) more", text)
     assert told is not None
     terms = re.findall(r"(\.\d+|1\.0) v\((\d+) ", told[1])
     weights = HEAD.weights[6]

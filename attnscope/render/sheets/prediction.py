@@ -23,7 +23,7 @@ from attnscope.tokens import Tokens
 
 _LONGEST_NAME = 24  # cells of a token
 _LONGEST_TEXT = 60  # cells of a written text in the answer
-_MOST_TOLD = 4  # places in the answer
+_MOST_TOLD = 3  # places in the answer
 _MOST_ROWS, _ABREAST = 24, 3  # tokens of a written text in one block; blocks side by side
 _MARKS = "##", "␣", "<0x"  # in names of tokens, which are explained
 

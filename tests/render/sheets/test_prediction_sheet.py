@@ -51,7 +51,7 @@ def test_every_guess_has_a_bar_as_long_as_its_probability() -> None:
         ("unsure", Case.UNSURE, ("“on”", "“w0” has 8.3 %", "“w1” 7.3 %")),
         ("unsure after", Case.UNSURE, ("After “on”", "“w0” has 1.5 %", "“w1” 1.2 %")),
         ("several places", Case.SEVERAL, ("“princess” 50.0 % at “cat”", "“princess'” 50.0 %")),
-        ("more places", Case.SEVERAL, ("“princess” 50.0 % at", "at “the”@5 and 2 more.")),
+        ("more places", Case.SEVERAL, ("“princess” 50.0 % at", "and 3 more.")),
         ("tags", Case.TAGS, ("is tagged “T2” (55.0 %)", "5 of 7", "“T0”", "51.0 %")),
         ("wrote", Case.WROTE, ("“x”", "“w0”", "60 tokens", "1.0 %")),
         ("given", Case.GIVEN, ("“x”", "given", "60 tokens", "“w0”", "1.0 %")),
