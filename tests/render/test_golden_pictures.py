@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+import cases_find
 import made_ablation
-import made_finding
 import made_reports
 import made_results as made
 import numpy as np
@@ -21,7 +21,7 @@ HEAD = made.head(NAMES)
 PICTURES: dict[str, Result] = {
     "picture_head": HEAD,
     "picture_overview": made.overview(4, 12, NAMES),
-    "picture_find": made_finding.finding(),
+    "picture_find": cases_find.finding(),
     "picture_ablate": made_ablation.ablation(),
     "picture_tsne": made.projection(HEAD),
     "picture_report": made_reports.report(HEAD),
@@ -60,7 +60,7 @@ def test_two_swapped_rows_are_seen() -> None:
 
 
 def test_two_swapped_heads_are_seen() -> None:
-    found, weights = made_finding.finding(), made_finding.finding().weights.copy()
+    found, weights = cases_find.finding(), cases_find.finding().weights.copy()
     first, third = found.ranking[0], found.ranking[2]
     weights[first], weights[third] = weights[third], weights[first]
     assert not alike(drawn(replace(found, weights=weights)), golden("picture_find", found))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
-import made_comparison
+import cases_compare
 import made_every
 import made_outlines
 import made_reports
@@ -378,7 +378,7 @@ def test_a_table_has_the_numbers_of_its_result() -> None:
     assert isinstance(prediction, Prediction)
     guesses = [each.probability for each in prediction.blanks[0].guesses]
     assert list(prediction.to_pandas().probability) == guesses
-    compared = made_comparison.texts()
+    compared = cases_compare.texts()
     weights = compared.to_pandas().query("fact == 'weight' and side == 'b'")
     assert np.array_equal(weights.value.to_numpy(), compared.b.weights)
     assert made.verification().to_pandas().shape[0] == 48

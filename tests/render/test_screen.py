@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import made_comparison
+import cases_compare
 import made_every
 import made_media
 import made_reports
@@ -49,7 +49,7 @@ def test_every_result_has_a_screen_that_keeps_its_width(result: Result) -> None:
         (made.overview(2, 3), WHOLE, "overview_of_few_heads.80"),
         (made.projection(made.head(empty=[0])), IN_FULL, "map.80"),
         (made.projection(), replace(IN_FULL, queries=(3, 7), key=4), "map_compared.80"),
-        (made_comparison.texts(), IN_FULL, "comparison_texts_80"),
+        (cases_compare.texts(), IN_FULL, "comparison_texts_80"),
     ],
 )
 def test_the_body_is_that_of_its_room(result: Result, focus: Focus, name: str) -> None:

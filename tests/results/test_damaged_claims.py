@@ -7,9 +7,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import cases_find
+import cases_flow
 import made_ablation
-import made_finding
-import made_flow
 import made_stored
 import pytest
 import resealed
@@ -28,7 +28,7 @@ Change = Callable[[dict[str, Any]], object]
 
 
 def test_what_is_not_changed_is_read(tmp_path: Path) -> None:
-    for made in (made_finding.finding(), made_flow.flow()):
+    for made in (cases_find.finding(), cases_flow.flow()):
         (tmp_path / "whole.json").write_text(files.as_json(made))
         assert type(load(tmp_path / "whole.json")) is type(made)
 
@@ -47,7 +47,7 @@ def test_what_is_not_changed_is_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_ranking_is_refused(tmp_path: Path, change: Change, said: str) -> None:
-    refused(tmp_path, json.loads(files.as_json(made_finding.finding())), change, said)
+    refused(tmp_path, json.loads(files.as_json(cases_find.finding())), change, said)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_damaged_ranking_is_refused(tmp_path: Path, change: Change, said: str)
     ],
 )
 def test_a_damaged_flow_is_refused(tmp_path: Path, change: Change, said: str) -> None:
-    refused(tmp_path, json.loads(files.as_json(made_flow.flow())), change, said)
+    refused(tmp_path, json.loads(files.as_json(cases_flow.flow())), change, said)
 
 
 def refused(folder: Path, document: dict[str, Any], change: Change, said: str) -> None:

@@ -3,16 +3,65 @@
 from dataclasses import replace
 from typing import Any
 
-import made_composition as made
+import made_results
 import numpy as np
 
 from attnscope.render.focus import Focus
-from attnscope.render.sheets import composition
-from attnscope.results import Composition
-from attnscope.results.claims.composition import Case, HeadMatrix
+from attnscope.render.sheets import composition as sheet
+from attnscope.results import Composition, Kind, Verdict
+from attnscope.results.claims.composition import Case, HeadMatrix, Through
 
-SAID, CASES = composition.said, Case
-EVERY = made.composition()
+LAYERS, COUNTS, HIDDEN, DRAWS = (0, 1, 3), (4, 5, 3), 20, 50
+
+
+def pairs(shown: tuple[int, int] | None = None) -> np.ndarray:
+    """Every earlier head with every later one; with `shown` those that it is one of."""
+    heads = [(layer, head) for layer, count in zip(LAYERS, COUNTS, strict=True) for head in range(count)]
+    every = [(*early, *late) for early in heads for late in heads if early[0] < late[0]]
+    return np.array([pair for pair in every if shown in (None, pair[:2], pair[2:])])
+
+
+def composition(shown: tuple[int, int] | None = None, seed: int = 0) -> Composition:
+    """Numbers by lot; no pair composes through values into the last layer."""
+    random, found = np.random.default_rng(seed), pairs(shown)
+    shape = (len(Through), len(found))
+    scores = random.uniform(0.1, 0.6, shape)
+    scores[2, found[:, 2] == 3] = np.nan
+    lacking = np.isnan(scores)
+    chance, spread, below, limit = (
+        np.where(lacking, np.nan, each)
+        for each in (
+            random.uniform(0.2, 0.24, shape),
+            random.uniform(0.01, 0.03, shape),
+            DRAWS * (scores > 0.22),
+            random.uniform(0.31, 0.35, shape),
+        )
+    )
+    return Composition(
+        kind=Kind.DECODER,
+        layers=LAYERS,
+        counts=COUNTS,
+        hidden=HIDDEN,
+        through=tuple(Through),
+        pairs=found,
+        scores=scores,
+        chance=chance,
+        spread=spread,
+        below=below,
+        limit=limit,
+        draws=DRAWS,
+        seed=3,
+        inside=("residual additions", "the weights of norms before what the heads read"),
+        outside=("other heads and feed-forward parts between them", "offsets"),
+        reasons=("L3: no matrix alone makes its values",),
+        certified={Verdict.CERTIFIED: 12},
+        provenance=made_results.provenance(),
+        shown=shown,
+    )
+
+
+SAID, CASES = sheet.said, Case
+EVERY = composition()
 PAIRS = EVERY.pairs.tolist()
 FIRST, AWAY = PAIRS.index([0, 1, 1, 0]), PAIRS.index([1, 3, 3, 2])
 OTHERS = [PAIRS.index([0, 1, 1, head]) for head in (2, 4)]
@@ -60,7 +109,7 @@ EXAMPLES: dict[str, Any] = {
     "near what is needed": lambda: alike({(0, 3): 0.30002}),
     "every column": (lambda: EVERY, Focus(verbose=True)),
     "read in a text": lambda: read_in("it's late", EVERY),
-    "one head": lambda: read_in("it's late", made.composition((1, 2))),
+    "one head": lambda: read_in("it's late", composition((1, 2))),
     "shared keys": lambda: replace(EVERY, counts=(4, 6, 3), matrices=(KEYS,)),
     "shared weights": fewer,
     "no values": lambda: without_values("L0 to L1 and 5 more: through values: nothing comes there"),

@@ -4,28 +4,44 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-import made_difference as made
+import made_results
 import numpy as np
 
-from attnscope.analysis.claims.comparison.difference import difference as difference_of
-from attnscope.render.sheets import difference
+from attnscope.analysis.claims.comparison.difference import Matrices, Picked, difference, matrices_in
+from attnscope.render.sheets import difference as sheet
 from attnscope.results import Difference, Verdict
 from attnscope.results.claims.difference import Case
 
-SAID, CASES = difference.said, Case
+
+def run(seed: int = 0, layers: int = 3, heads: int = 4) -> Matrices:
+    """A made overview whose weights are drawn by lot."""
+    plain = matrices_in(made_results.overview(layers, heads), "made.npz")
+    random = np.random.default_rng(seed)
+    weights = {}
+    for place, each in plain.weights.items():
+        raw = random.exponential(size=each.shape)
+        weights[place] = raw / raw.sum(axis=1, keepdims=True)
+    return replace(plain, weights=weights)
+
+
+def between(picked: Picked = Picked()) -> Difference:  # noqa: B008
+    return difference(run(0), run(1), ("a.npz", "b.npz"), picked)
+
+
+SAID, CASES = sheet.said, Case
 
 
 def same() -> Difference:
-    return difference_of(made.run(0), made.run(0), ("a.npz", "b.npz"), made.Picked())
+    return difference(run(0), run(0), ("a.npz", "b.npz"), Picked())
 
 
 def rounding(value: float) -> Difference:
-    found = made.between()
+    found = between()
     return replace(found, rounding=np.full_like(found.rounding, value))
 
 
 def other_tokens(count: int) -> Difference:
-    found = made.between()
+    found = between()
     items = (replace(each, text="z", piece="") for each in found.b.query_tokens.items[1 : count + 1])
     tokens = replace(
         found.b.query_tokens,
@@ -35,20 +51,20 @@ def other_tokens(count: int) -> Difference:
 
 
 def nothing() -> Difference:
-    found = made.between()
+    found = between()
     return replace(found, divergences=np.full_like(found.divergences, math.nan))
 
 
 EXAMPLES: dict[str, Callable[[], Difference]] = {
-    "changed": made.between,
-    "changed, one head": lambda: made.between(made.Picked((1,), (2,))),
-    "changed, two heads": lambda: made.between(made.Picked((1,), (2,), 2, 3)),
+    "changed": between,
+    "changed, one head": lambda: between(Picked((1,), (2,))),
+    "changed, two heads": lambda: between(Picked((1,), (2,), 2, 3)),
     "changed, no tolerance": lambda: replace(rounding(math.nan), unlike=math.nan),
     "changed far beyond rounding": lambda: rounding(1e-9),
     "changed, one other token": lambda: other_tokens(1),
     "changed, many other tokens": lambda: other_tokens(7),
     "changed, one run is partial": lambda: replace(
-        made.between(), b=replace(made.between().b, verdict=Verdict.PARTIAL)
+        between(), b=replace(between().b, verdict=Verdict.PARTIAL)
     ),
     "same to the bit": same,
     "same but rounding": lambda: rounding(1.0),

@@ -4,14 +4,79 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import made_finding as made
 import made_media
+import made_results as made
 import numpy as np
 
+from attnscope.analysis.claims.controls import ControlTexts
+from attnscope.analysis.claims.finding.rank import summary
 from attnscope.render.sheets import finding_words
-from attnscope.results import Contents, Finding, Kind, Pattern, Sought
+from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
 from attnscope.results.claims.finding import Case
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
+
+LAYERS, HEADS, CONTROLS = (0, 2, 3), (0, 1, 4, 5), 30
+
+
+def control_texts(tokens: Tokens, count: int = CONTROLS, asked: int = 40) -> ControlTexts:
+    """Orders of all tokens but the first and the last."""
+    random, last = np.random.default_rng(4), len(tokens) - 1
+    sources = np.array([[0, *(1 + random.permutation(last - 1)), last] for _ in range(count)])
+    return ControlTexts(np.array(tokens.ids)[sources], sources, "words change places", 5, asked)
+
+
+def beside(own: np.ndarray, controls: np.ndarray, *, even: float = 0.09, **other: object) -> Finding:
+    """Heads of one link with these numbers, and these in control texts; the first of layers and of heads."""
+    plain = finding()
+    smaller, asked = "question" in other and other["question"].like is not None, len(controls)
+    texts = control_texts(plain.query_tokens, asked, max(asked, 19))
+    made_of = {
+        "weights": own,
+        "controls": summary(own, controls, smaller).described(texts, "input_ids"),
+        "even_attention": None if smaller else np.full(own.shape, even),
+        "layers": tuple(range(len(own))),
+        "heads": tuple(range(own.shape[1])),
+        "verdicts": ((Verdict.CERTIFIED,) * own.shape[1],) * len(own),
+        "ranks": None, "norms": None, "shares": None, "followed": None, "notes": (),
+    }  # fmt: skip
+    return replace(plain, **(made_of | other))  # type: ignore[arg-type]
+
+
+def finding(
+    *, pattern: Pattern | None = None, like: tuple[int, int] | None = None, by_norm: bool = True
+) -> Finding:
+    random, shape = np.random.default_rng(3), (len(LAYERS), len(HEADS))
+    own, controls = random.random(shape) / 2, random.random((CONTROLS, *shape)) / 3
+    own[1, 2] = 0.93
+    if like is not None:
+        place = LAYERS.index(like[0]), HEADS.index(like[1])
+        own[place] = np.nan
+        controls[:, place[0], place[1]] = np.nan
+    tokens, pair = made.tokens(made.DOOR), pattern is None and like is None
+    second = Verdict.CERTIFIED if pair else Verdict.PARTIAL
+    ranked = None if like is not None else np.floor(1 + 3 * random.random(shape))
+    return Finding(
+        question=Sought(query=8, key=2) if pair else Sought(pattern=pattern, like=like),
+        kind=Kind.ENCODER,
+        query_tokens=tokens,
+        key_tokens=tokens,
+        layers=LAYERS,
+        heads=HEADS,
+        rows=1 if pair else len(tokens) - 2,
+        weights=own,
+        ranks=ranked,
+        norms=4 * own if by_norm and like is None else None,
+        shares=own / 2 if by_norm and like is None else None,
+        even_attention=np.full(shape, 1 / 13) if like is None else None,
+        followed=0.6 * own if pair else None,
+        controls=summary(own, controls, like is not None).described(control_texts(tokens), "input_ids"),
+        verdicts=((Verdict.CERTIFIED,) * 4, (second,) * 4, (Verdict.CERTIFIED,) * 4),
+        provenance=made.provenance(),
+        notes=("odd",),
+        links=np.array([[8, 2]]) if pair else np.zeros((0, 2), dtype=int),
+    )
+
 
 SAID, CASES = finding_words.said, Case
 STEADY = np.random.default_rng(0).random((60, 3, 4)) / 50  # of every head in every control
@@ -24,7 +89,7 @@ def with_heads(
     own = LOW.copy()
     for place, value in heads.items():
         own[place] = value
-    return made.beside(own, controls, **other)
+    return beside(own, controls, **other)
 
 
 def raised(place: tuple[int, int], low: float, high: float) -> np.ndarray:
@@ -36,7 +101,7 @@ def raised(place: tuple[int, int], low: float, high: float) -> np.ndarray:
 
 def alike(*like: int) -> Finding:
     own = np.where(LOW > 0, 0.4, 0) - 0.39 * np.isin(np.arange(12).reshape(3, 4), like)
-    return made.beside(own, 0.14 + raised((0, 0), 0, 0.1), question=Sought(like=(2, 4)))
+    return beside(own, 0.14 + raised((0, 0), 0, 0.1), question=Sought(like=(2, 4)))
 
 
 def cannot(**other: object) -> Finding:
@@ -67,7 +132,7 @@ SEVERAL = with_heads({(1, 2): 0.9, (2, 0): 0.5})
 def rare() -> Finding:
     controls = np.zeros((40, 2, 3))
     controls[np.arange(6), [0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]] = 3.0  # in each another head is clear
-    return made.beside(np.full((2, 3), 0.5), controls)
+    return beside(np.full((2, 3), 0.5), controls)
 
 
 def pattern(sought: Pattern) -> Finding:
@@ -95,7 +160,7 @@ EXAMPLES: dict[str, Callable[[], Finding]] = {
     "several alike": lambda: alike(7, 8),
     "cannot tell": cannot,
     "cannot tell, one follows the word": lambda: cannot(followed=np.full((3, 4), 0.5)),
-    "cannot tell alike": lambda: made.beside(
+    "cannot tell alike": lambda: beside(
         np.full((3, 4), 0.3), 0.2 + STEADY * 10, question=Sought(like=(2, 4))
     ),
     "position only": lambda: with_heads({(0, 1): 0.75}, raised((0, 1), 0.6, 0.8)),
@@ -109,12 +174,10 @@ EXAMPLES: dict[str, Callable[[], Finding]] = {
     "position lost": lambda: previous(0.99, 0.1, 0.3),
     "too short": lambda: wanted(40, with_heads({(1, 2): 0.9}, STEADY[:12])),
     "few controls": lambda: wanted(12, with_heads({(1, 2): 0.9}, STEADY[:12])),
-    "unranked": lambda: made.beside(np.full((3, 4), np.nan), STEADY),
+    "unranked": lambda: beside(np.full((3, 4), np.nan), STEADY),
     "perhaps": rare,
-    "a sink": lambda: replace(made.finding(), key_lengths=np.array([1.0, 4.5, 12.0])),
-    "a special key": lambda: replace(
-        made.finding(), question=Sought(query=8, key=0), links=np.array([[8, 0]])
-    ),
+    "a sink": lambda: replace(finding(), key_lengths=np.array([1.0, 4.5, 12.0])),
+    "a special key": lambda: replace(finding(), question=Sought(query=8, key=0), links=np.array([[8, 0]])),
     **{f"at {each}": partial(pattern, each) for each in Pattern},
     **{f"at {each} of a picture": partial(of_patches, each) for each in Pattern},
 }

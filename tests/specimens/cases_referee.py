@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
-from made_citation import referee
+from cases_cite import referee
 
 from attnscope.render.sheets import referee as sheets
 from attnscope.results.claims.citation import Method

@@ -1,46 +1,73 @@
 """A result for every case and every optional part of what `find --retrieval` says."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
-import made_retrieval as made
+import made_results as made
+import numpy as np
 
-from attnscope.render.sheets import retrieval
-from attnscope.results import Retrieval
-from attnscope.results.claims.retrieval import Case
+from attnscope.render.sheets import retrieval as sheet
+from attnscope.results import Kind, Retrieval, Verdict
+from attnscope.results.claims.retrieval import Case, Confirmation, Masked, Needle
 
-SAID, CASES = retrieval.said, Case
+
+def retrieval(*, answers: bool = True, named: bool = True, others: int = 3) -> Retrieval:
+    """Two layers of three heads over twelve facts; L1 H2 looks at the one asked for, L0 H1 at both alike."""
+    needles = tuple(
+        Needle(
+            f"The key of Al{i} is red.", f"What is the key of Al{i}?", "red", "The hat of Bo is blue.",
+            64 if i < 6 else 256, 60 + i, (i % 6) / 6, 0.9 if answers else 0.01, answers and i != 7,
+        )
+        for i in range(12)
+    )  # fmt: skip
+    first, first_other = np.zeros((2, 2, 3, 12))
+    first[1, 2, :], first[0, 1, ::2], first_other[0, 1, 1::2] = float(named), 1.0, 1.0
+    low, high, chance = np.full((3, 2, 3), math.nan) if not answers else np.zeros((3, 2, 3))
+    if answers:
+        low[1, 2], high[:], chance[:] = 0.74, 0.3, 1.0
+        high[1, 2], chance[1, 2] = (1.0, 2.0**-11) if named else (0.3, 1.0)
+    out = tuple(Masked(((1, i % 2),), 8 + i) for i in range(others))
+    told = Confirmation(12, 11, Masked(((1, 2),), 1), 0.02, 0.38, out, 0.6 if others else math.nan)
+    return Retrieval(
+        needles, Kind.DECODER, (0, 1), (0, 1, 2), first, first_other, first * 0.9, first_other * 0.8,
+        low, high, chance, told if answers and named else None, "bundled facts in a bundled text",
+        {Verdict.CERTIFIED: 18}, made.provenance(), seed=3, sampled=(0, 5, 6),
+    )  # fmt: skip
+
+
+SAID, CASES = sheet.said, Case
 
 
 def _confirmed(**fields: object) -> Retrieval:
-    result = made.retrieval()
+    result = retrieval()
     assert result.confirmation is not None
     return replace(result, confirmation=replace(result.confirmation, **fields))  # type: ignore[arg-type]
 
 
 def _few() -> Retrieval:
-    whole = made.retrieval(named=False)
+    whole = retrieval(named=False)
     return replace(whole, needles=tuple(replace(each, right=i < 6) for i, each in enumerate(whole.needles)))
 
 
 def _two() -> Retrieval:
     """Two heads that look there, and none that gives as much weight."""
-    whole = made.retrieval()
+    whole = retrieval()
     first, chance = whole.first.copy(), whole.chance.copy()
     first[0, 2], chance[0, 2] = 1.0, chance[1, 2]
     return replace(whole, first=first, weights=first, weights_other=0 * first, chance=chance)
 
 
 EXAMPLES: dict[str, Callable[[], Retrieval]] = {
-    "one": made.retrieval,
+    "one": retrieval,
     "two": _two,
     "not confirmed": lambda: _confirmed(found_high=0.9),
-    "beside one group": lambda: made.retrieval(others=1),
-    "beside no other": lambda: made.retrieval(others=0),
+    "beside one group": lambda: retrieval(others=1),
+    "beside no other": lambda: retrieval(others=0),
     "nothing to confirm by": lambda: _confirmed(right=0),
-    "none": lambda: made.retrieval(named=False),
+    "none": lambda: retrieval(named=False),
     "few": _few,
-    "no answer": lambda: made.retrieval(answers=False),
-    "not as recomputed": lambda: replace(made.retrieval(), failed=((0, 1),)),
-    "tried on some": lambda: replace(made.retrieval(), acts="2 of 12 texts"),
+    "no answer": lambda: retrieval(answers=False),
+    "not as recomputed": lambda: replace(retrieval(), failed=((0, 1),)),
+    "tried on some": lambda: replace(retrieval(), acts="2 of 12 texts"),
 }

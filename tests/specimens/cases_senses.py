@@ -3,15 +3,39 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import made_senses as made
+import made_results
 import numpy as np
 
 from attnscope.analysis.claims.comparison.senses import separation, together
-from attnscope.render.sheets import senses
-from attnscope.results import Senses
+from attnscope.render.sheets import senses as sheet
+from attnscope.results import Kind, Senses, Verdict
 from attnscope.results.claims.senses import Case, Usage
 
-SAID, CASES = senses.said, Case
+LABELS = ("river", "river", "money", "money", "money")
+TEXTS = ("the bank of the river", "a muddy bank", "the bank has the money", "his bank", "two banks lend")
+
+
+def senses(labelled: bool = True) -> Senses:
+    random = np.random.default_rng(0)
+    by_layer = [random.normal(size=(len(TEXTS), 2, 4)) for _ in range(3)]
+    for vectors in by_layer[1:]:
+        vectors[:2] += 1
+    words = ("bank", "bank", "bank", "bank", "banks")
+    labels = LABELS if labelled else ("",) * len(TEXTS)
+    return Senses(
+        question="bank",
+        kind=Kind.ENCODER,
+        usages=tuple(map(Usage, TEXTS, labels, words, (2, 3, 2, 2, 2))),
+        layers=(0, 1, 2),
+        heads=(0, 3),
+        cosines=np.array([together(vectors) for vectors in by_layer]),
+        separation=separation(by_layer, LABELS, controls=20, seed=0) if labelled else None,
+        certified={Verdict.CERTIFIED: 30},
+        provenance=made_results.provenance(),
+    )
+
+
+SAID, CASES = sheet.said, Case
 FEW, ENOUGH = ("river",) * 3 + ("money",) * 3, ("river",) * 5 + ("money",) * 5
 
 
@@ -23,7 +47,7 @@ def by_rule(labels: tuple[str, ...], apart: float, controls: int = 1000, heads: 
     usages = tuple(Usage(f"the bank of {i}", label, "bank", 2) for i, label in enumerate(labels))
     found = separation(by_layer, labels, controls, seed=0) if labels[0] else None
     cosines = np.array([together(vectors) for vectors in by_layer])
-    plain = replace(made.senses(labelled=False), heads=(0, 3)[:heads])
+    plain = replace(senses(labelled=False), heads=(0, 3)[:heads])
     return replace(plain, usages=usages, cosines=cosines, separation=found)
 
 
@@ -31,7 +55,7 @@ EXAMPLES: dict[str, Callable[[], Senses]] = {
     "unlabelled": lambda: by_rule(("", "", ""), 0),
     "unlabelled, of one head": lambda: by_rule(("", "", ""), 0, heads=1),
     "few texts": lambda: by_rule(FEW, 9),
-    "few texts, at several positions": made.senses,
+    "few texts, at several positions": senses,
     "few controls": lambda: by_rule(ENOUGH, 9, controls=10),
     "parted": lambda: by_rule(ENOUGH, 9),
     "parted beside shuffled labels": lambda: by_rule(ENOUGH, 9, controls=99),

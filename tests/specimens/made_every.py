@@ -3,20 +3,23 @@
 from dataclasses import fields, replace
 from functools import cache
 
+import cases_check
+import cases_cite
+import cases_compare
+import cases_compose
+import cases_difference
+import cases_drift
+import cases_explain
+import cases_find
+import cases_flow
+import cases_retrieval
+import cases_senses
+import cases_why
 import made_ablation
 import made_alignment
-import made_check
-import made_citation
-import made_comparison
-import made_composition
 import made_contributions
 import made_corpus
-import made_difference
 import made_dimensions
-import made_drift
-import made_explanation
-import made_finding
-import made_flow
 import made_layered
 import made_links
 import made_long_heads
@@ -26,10 +29,7 @@ import made_prompts
 import made_relations
 import made_reports
 import made_results as made
-import made_retrieval
-import made_senses
 import made_thumbnails
-import made_why
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
@@ -61,17 +61,18 @@ def every() -> dict[str, Result]:
         head, returned(), viewed(head, by=Unit.WORD, special=Special.HIDE), terms(), made.overview(3, 4),
         made_dimensions.dimensions(), made.verification(), made.projection(), made_reports.masked(head, [4]),
         made_reports.report(),
-        made_comparison.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
+        cases_compare.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
-        made_senses.senses(), made_drift.drift(),
-        made_finding.finding(), made_flow.flow(), made_relations.dependencies(),
-        made_thumbnails.thumbnails(), made_difference.between(), made_check.check(), made_ablation.ablation(),
-        made_composition.composition(), made_long_heads.long_head(),
+        cases_senses.senses(), cases_drift.drift(),
+        cases_find.finding(), cases_flow.flow(), made_relations.dependencies(),
+        made_thumbnails.thumbnails(), cases_difference.between(), cases_check.check(),
+        made_ablation.ablation(),
+        cases_compose.composition(), made_long_heads.long_head(),
         made_corpus.corpus(), made_corpus.apart(),
-        made_why.why(), made_layered.layered("middle"),
-        made_links.links(), made_prompts.prompts(), made_explanation.explanation(),
+        cases_why.why(), made_layered.layered("middle"),
+        made_links.links(), made_prompts.prompts(), cases_explain.explanation(),
         made_contributions.contributions(), made_alignment.alignment(), made_alignment.timing(),
-        made_citation.citation(), made_citation.referee(), made_retrieval.retrieval(),
+        cases_cite.citation(), cases_cite.referee(), cases_retrieval.retrieval(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}

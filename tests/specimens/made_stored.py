@@ -4,20 +4,23 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import cases_check
+import cases_cite
+import cases_compare
+import cases_compose
+import cases_difference
+import cases_drift
+import cases_explain
+import cases_find
+import cases_flow
+import cases_retrieval
+import cases_senses
+import cases_why
 import made_ablation
 import made_alignment
-import made_check
-import made_citation
-import made_comparison
-import made_composition
 import made_contributions
 import made_corpus
-import made_difference
 import made_dimensions
-import made_drift
-import made_explanation
-import made_finding
-import made_flow
 import made_layered
 import made_links
 import made_long_heads
@@ -27,10 +30,7 @@ import made_prompts
 import made_relations
 import made_reports
 import made_results as made
-import made_retrieval
-import made_senses
 import made_thumbnails
-import made_why
 import numpy as np
 
 from attnscope.analysis.heads.overview import viewed_overview
@@ -233,13 +233,13 @@ MADE: dict[str, Callable[[], Result]] = {
     "report by words": report,
     "report on a head with a sink": lambda: report(view=False),
     "report on a query without key": lambda: made_reports.report(made.head(empty=[4])),
-    "comparison of texts": lambda: made_comparison.texts(verdict=Verdict.FAILED),
-    "comparison of cross-attention": made_comparison.cross,
-    "comparison of layers": made_comparison.layers,
-    "comparison of models": made_comparison.models,
-    "comparison by words": made_comparison.by_words,
-    "comparison with hidden tokens": lambda: made_comparison.by_words(Special.HIDE),
-    "comparison of models of two spaces": lambda: made_comparison.models(one_space=False),
+    "comparison of texts": lambda: cases_compare.texts(verdict=Verdict.FAILED),
+    "comparison of cross-attention": cases_compare.cross,
+    "comparison of layers": cases_compare.layers,
+    "comparison of models": cases_compare.models,
+    "comparison by words": cases_compare.by_words,
+    "comparison with hidden tokens": lambda: cases_compare.by_words(Special.HIDE),
+    "comparison of models of two spaces": lambda: cases_compare.models(one_space=False),
     "ablation": made_ablation.ablation,
     "ablation of a group": made_ablation.together,
     "ablation foretold": made_ablation.foretold,
@@ -248,24 +248,24 @@ MADE: dict[str, Callable[[], Result]] = {
     "ablation token by token": made_ablation.grid,
     "ablation of MLPs": made_ablation.mlps,
     "ablation along a path": made_ablation.along,
-    "found pair": made_finding.finding,
+    "found pair": cases_find.finding,
     "thumbnails": lambda: made_thumbnails.thumbnails(causal=True),
     "long head": made_long_heads.long_head,
     "long head by its largest": lambda: made_long_heads.long_head(pool=Pool.MAX, query=11),
     "window of a long head": lambda: made_long_heads.long_head(zoom=(7, 3, 9, 12)),
-    "found pattern": lambda: made_finding.finding(pattern=Pattern.INDUCTION, by_norm=False),
-    "found likeness": lambda: made_finding.finding(like=(2, 4)),
-    "flow": made_flow.flow,
-    "flow of a lead": made_flow.leading,
-    "flow by words": made_flow.by_words,
-    "flow of little": lambda: made_flow.flow(replaced=False, whole=False),
-    "flow from a pooled vector": made_flow.pooled,
-    "flow without an answer": lambda: made_flow.flow(answer=""),
+    "found pattern": lambda: cases_find.finding(pattern=Pattern.INDUCTION, by_norm=False),
+    "found likeness": lambda: cases_find.finding(like=(2, 4)),
+    "flow": cases_flow.flow,
+    "flow of a lead": cases_flow.leading,
+    "flow by words": cases_flow.by_words,
+    "flow of little": lambda: cases_flow.flow(replaced=False, whole=False),
+    "flow from a pooled vector": cases_flow.pooled,
+    "flow without an answer": lambda: cases_flow.flow(answer=""),
     "layers": lambda: made_layered.layered("middle", "late"),
     "layers of a class": lambda: made_layered.layered("early", task="class", controls=0),
-    "explanation": made_explanation.explanation,
-    "explanation of heads alone": lambda: made_explanation.explanation("shown"),
-    "explanation of nothing": lambda: made_explanation.explanation("nobody", replaced=None),
+    "explanation": cases_explain.explanation,
+    "explanation of heads alone": lambda: cases_explain.explanation("shown"),
+    "explanation of nothing": lambda: cases_explain.explanation("nobody", replaced=None),
     "links": made_links.links,
     "links across": lambda: made_links.links(cross=True, as_clear=2),
     "no links": lambda: made_links.links(found=0),
@@ -281,19 +281,19 @@ MADE: dict[str, Callable[[], Result]] = {
     "an answer's parts over prompts": lambda: made_prompts.prompts(Asked.ANSWER),
     "one prompt": lambda: made_prompts.prompts(count=1),
     "contributions": made_contributions.contributions,
-    "citation": made_citation.citation,
-    "citation of sentences": lambda: made_citation.citation("two", "none", "spread"),
-    "citation by subsets": lambda: made_citation.citation(subsets=16),
-    "referee": made_citation.referee,
-    "referee without none": lambda: made_citation.referee(none=False),
-    "retrieval": made_retrieval.retrieval,
-    "retrieval of nothing": lambda: made_retrieval.retrieval(answers=False),
+    "citation": cases_cite.citation,
+    "citation of sentences": lambda: cases_cite.citation("two", "none", "spread"),
+    "citation by subsets": lambda: cases_cite.citation(subsets=16),
+    "referee": cases_cite.referee,
+    "referee without none": lambda: cases_cite.referee(none=False),
+    "retrieval": cases_retrieval.retrieval,
+    "retrieval of nothing": lambda: cases_retrieval.retrieval(answers=False),
     "contributions to a logit": lambda: made_contributions.contributions(alone=True, change=0.4),
     "contributions beside another text": lambda: made_contributions.contributions(patched=True),
-    "why": made_why.why,
-    "why with no single reason": lambda: made_why.why(weight_left=0.9),
-    "why of nothing": lambda: made_why.why(contrast=-1.5),
-    "why beside another text": lambda: made_why.why(against=2, patched=True),
+    "why": cases_why.why,
+    "why with no single reason": lambda: cases_why.why(weight_left=0.9),
+    "why of nothing": lambda: cases_why.why(contrast=-1.5),
+    "why beside another text": lambda: cases_why.why(against=2, patched=True),
     "relations": made_relations.dependencies,
     "one relation of a decoder": lambda: made_relations.dependencies("det", ahead=False),
     "alignment": made_alignment.alignment,
@@ -303,21 +303,21 @@ MADE: dict[str, Callable[[], Result]] = {
     "timing": made_alignment.timing,
     "timing that was learnt": lambda: made_alignment.timing(learnt=True),
     "timing beside its gold": lambda: made_alignment.timing(own=True),
-    "composition": made_composition.composition,
-    "composition of a head": lambda: made_composition.composition((1, 2)),
+    "composition": cases_compose.composition,
+    "composition of a head": lambda: cases_compose.composition((1, 2)),
     "corpus": made_corpus.corpus,
     "corpus of linked words": made_corpus.linked,
     "corpus that failed": lambda: made_corpus.corpus(failed=True),
     "two corpora": made_corpus.apart,
-    "two runs": made_difference.between,
-    "a run made anew": made_check.check,
-    "a run that came out otherwise": lambda: made_check.check(broken=True),
+    "two runs": cases_difference.between,
+    "a run made anew": cases_check.check,
+    "a run that came out otherwise": lambda: cases_check.check(broken=True),
     "dimensions": made_dimensions.dimensions,
     "dimensions that are not turned": lambda: made_dimensions.dimensions(turned=False, unpaired="so it is"),
-    "drift": made_drift.drift,
-    "drift of nothing": lambda: made_drift.drift(moved=False),
-    "senses": made_senses.senses,
-    "senses without labels": lambda: made_senses.senses(labelled=False),
+    "drift": cases_drift.drift,
+    "drift of nothing": lambda: cases_drift.drift(moved=False),
+    "senses": cases_senses.senses,
+    "senses without labels": lambda: cases_senses.senses(labelled=False),
     "worked example": lambda: example("fruit"),
     "worked example with a mistake": lambda: mistaken(example("tensors"), "no-transpose"),
     "worked example with projections": projected,

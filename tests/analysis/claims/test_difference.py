@@ -5,7 +5,7 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-import made_difference as made
+import cases_difference as made
 import made_results
 import numpy as np
 import pytest

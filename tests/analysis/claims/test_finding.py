@@ -3,12 +3,12 @@
 import math
 from dataclasses import replace
 
-import made_finding
+import cases_find
 import numpy as np
 import pytest
 import torch
+from cases_find import finding
 from made_calls import call_of
-from made_finding import finding
 from scipy.stats import binom
 
 from attnscope.analysis.claims.controls import control_texts
@@ -89,12 +89,12 @@ def test_a_key_that_all_queries_look_at_is_no_sign_of_one_of_them() -> None:
     controls = 0.03 * np.random.default_rng(7).random((60, 3, 4))
     own, others = np.full((3, 4), 0.02), np.full((3, 4), 0.02)
     own[0, 1], own[1, 2], own[2, 0], others[0, 1], others[2, 0] = 0.9, 0.7, 0.5, 0.6, 0.2
-    found = made_finding.beside(own, controls, elsewhere=others)
+    found = cases_find.beside(own, controls, elsewhere=others)
     assert found.evidence.group((0, 1)) is Group.KEY
     assert found.evidence.of_group(Group.STANDS_OUT) == ((1, 2), (2, 0))
-    alone = made_finding.beside(np.where(own == 0.9, own, 0.02), controls, elsewhere=others)
+    alone = cases_find.beside(np.where(own == 0.9, own, 0.02), controls, elsewhere=others)
     assert alone.case is Case.KEY_ONLY
-    blind = made_finding.beside(own, controls)
+    blind = cases_find.beside(own, controls)
     assert blind.evidence.of_group(Group.STANDS_OUT) == ((0, 1), (1, 2), (2, 0))
 
 
@@ -104,7 +104,7 @@ def test_of_those_that_stand_out_the_largest_number_comes_first() -> None:
     controls[:, 0, 1] = 0.3 * random.random(99)
     own = np.full((2, 3), 0.01)
     own[0, 1], own[1, 2] = 0.96, 0.9
-    found = made_finding.beside(own, controls)
+    found = cases_find.beside(own, controls)
     assert found.evidence.excess[1, 2] > found.evidence.excess[0, 1]
     assert found.evidence.of_group(Group.STANDS_OUT) == ((0, 1), (1, 2))
 
@@ -356,7 +356,7 @@ def test_a_head_stands_out_against_the_best_head_of_every_control(seed: int, rai
     controls, own = random.beta(1, 12, (40, 3, 4)), random.beta(1, 12, (3, 4))
     for place, value in raised.items():
         own[place] = value
-    found = made_finding.beside(own, controls, even=1e-9)
+    found = cases_find.beside(own, controls, even=1e-9)
     out = {place for place in np.ndindex(3, 4) if found.stands_out(place)}
     explained = {
         place for place in np.ndindex(3, 4) if found.evidence.depends_on(place) is DependsOn.POSITION
@@ -371,7 +371,7 @@ def test_a_steady_head_stands_out_by_less_weight_than_one_that_wanders() -> None
     controls = 0.01 + 0.01 * random.random((99, 1, 2))
     controls[:, 0, 1] = random.random(99) * 0.8
     own = np.array([[0.25, 0.75]])
-    found = made_finding.beside(own, controls)
+    found = cases_find.beside(own, controls)
     assert found.stands_out((0, 0))
     assert not found.stands_out((0, 1))
 
@@ -381,7 +381,7 @@ def test_with_fewer_than_nineteen_controls_nothing_stands_out() -> None:
         controls = np.full((count, 3, 4), 0.1) + np.random.default_rng(0).random((count, 3, 4)) / 100
         own = np.full((3, 4), 0.1)
         own[2, 1] = 0.95
-        found = made_finding.beside(own, controls)
+        found = cases_find.beside(own, controls)
         assert found.stands_out((2, 1)) is out
         assert found.case is (Case.ONE if out else Case.TOO_SHORT)
 
@@ -392,7 +392,7 @@ def test_what_position_explains_comes_after_what_stands_out_whatever_its_weight(
     controls[:, 0, 0] = 0.85 + random.random(60) / 10
     own = random.random((3, 4)) / 50
     own[0, 0], own[1, 1] = 0.99, 0.6
-    found = made_finding.beside(own, controls)
+    found = cases_find.beside(own, controls)
     assert found.ranking[0] == (1, 1)
     assert found.evidence.group((0, 0)) is Group.POSITION
     assert found.evidence.of_group(Group.POSITION) == ((0, 0),)

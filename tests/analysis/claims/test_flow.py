@@ -5,8 +5,8 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 import torch
+from cases_flow import matrices
 from made_calls import call_of
-from made_flow import matrices
 from scipy.stats import spearmanr
 
 from attnscope.analysis.claims.flow import back

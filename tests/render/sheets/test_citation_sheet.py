@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import made_citation as made
+import cases_cite as made
 import pytest
 from cases_cite import EXAMPLES
 from cases_referee import EXAMPLES as REFEREES

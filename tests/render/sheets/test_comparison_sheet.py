@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-import made_comparison as made
+import cases_compare as made
 import made_results
 import numpy as np
 import pytest

@@ -5,7 +5,7 @@ import re
 import shlex
 from dataclasses import replace
 
-import made_composition
+import cases_compose
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -27,12 +27,12 @@ from attnscope.results.claims.composition import Case, Pair, Through
 
 @pytest.fixture(scope="module")
 def every() -> Composition:
-    return made_composition.composition()
+    return cases_compose.composition()
 
 
 @pytest.fixture(scope="module")
 def one() -> Composition:
-    return made_composition.composition((1, 2))
+    return cases_compose.composition((1, 2))
 
 
 def test_pairs_are_ranked_by_what_they_have_over_chance_and_those_without_score_are_left_out(
@@ -142,7 +142,7 @@ def test_pairs_of_layers_that_are_left_out_as_they_share_weights_are_counted(eve
     assert fewer.repeated == fewer.derived()["repeated"] == 1
     assert any("1 of 3 pairs of layers" in each for each in composition(fewer).notes)
     assert len(composition(fewer).table()["score"].values) == 3 * (every.pairs[:, 0] == 0).sum()
-    assert made_composition.composition((1, 2)).repeated == 0
+    assert cases_compose.composition((1, 2)).repeated == 0
 
 
 def test_an_input_without_any_score_is_told_once_with_its_reason() -> None:
@@ -247,7 +247,7 @@ def test_csv_has_every_pair_and_input(every: Composition) -> None:
 
 @pytest.mark.parametrize("shown", [None, (1, 2)])
 def test_nothing_of_a_picture_is_cut_or_lies_outside(shown: tuple[int, int] | None) -> None:
-    figure = figure_of(made_composition.composition(shown))
+    figure = figure_of(cases_compose.composition(shown))
     figure.canvas.draw()
     page = figure.bbox
     for text in figure.findobj(Text):

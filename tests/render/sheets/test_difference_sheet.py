@@ -5,7 +5,7 @@ import io
 import math
 from dataclasses import replace
 
-import made_difference as made
+import cases_difference as made
 import numpy as np
 import pytest
 from golden_text import IN_FULL, printed

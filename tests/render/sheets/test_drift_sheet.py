@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import made_drift
+import cases_drift
 import numpy as np
 import pytest
 
@@ -17,7 +17,7 @@ def titles(result: Drift) -> list[str]:
 
 
 def test_the_answer_says_what_moved_beside_rounding_by_whose_doing_and_what_it_does() -> None:
-    result = made_drift.drift()
+    result = cases_drift.drift()
     assert result.case is Case.MOVED
     told = sheet(result).answer
     shares = f"{100 * result.mean[0, 1]:.0f} %", f"{100 * result.loudest.mean():.1f} %", "95 %", "1.7 %"
@@ -26,7 +26,7 @@ def test_the_answer_says_what_moved_beside_rounding_by_whose_doing_and_what_it_d
 
 
 def test_of_nothing_that_changed_one_line_tells_the_precision_and_tables_of_zeros_stand_aside() -> None:
-    result = made_drift.drift(moved=False)
+    result = cases_drift.drift(moved=False)
     made = sheet(result)
     assert result.case is Case.SAME
     assert f"{100 * result.loudest.mean():.1f} % at most" in made.answer
@@ -40,7 +40,7 @@ def test_of_nothing_that_changed_one_line_tells_the_precision_and_tables_of_zero
 
 
 def test_heads_within_rounding_are_said_so_with_their_share() -> None:
-    result = made_drift.drift()
+    result = cases_drift.drift()
     within = replace(result, moved=result.floor / 2, limit=0.5)
     assert within.case is Case.WITHIN
     assert not within.beyond
@@ -48,7 +48,7 @@ def test_heads_within_rounding_are_said_so_with_their_share() -> None:
 
 
 def test_a_head_is_beyond_where_it_is_so_in_more_than_half_of_the_texts() -> None:
-    result = made_drift.drift()
+    result = cases_drift.drift()
     moved = np.zeros_like(result.moved)
     moved[:2, 0, 0] = 1  # two of four
     moved[:3, 1, 2] = 0.01
@@ -68,7 +68,7 @@ def test_a_head_is_beyond_where_it_is_so_in_more_than_half_of_the_texts() -> Non
     ],
 )
 def test_who_changed_by_its_own_weights_is_named(changed, told: str) -> None:
-    result = made_drift.drift()
+    result = cases_drift.drift()
     own = np.zeros_like(result.own)
     for rank, place in enumerate(changed):
         own[(slice(None), *place)] = 0.5 - 0.1 * rank
@@ -78,7 +78,7 @@ def test_who_changed_by_its_own_weights_is_named(changed, told: str) -> None:
 
 
 def test_where_all_changed_or_it_is_not_told_nobody_is_singled_out() -> None:
-    result = made_drift.drift()
+    result = cases_drift.drift()
     every = replace(result, own=np.full_like(result.own, 0.2))
     unknown = replace(result, own=np.full_like(result.own, np.nan), notes=("so it is",))
     assert unknown.touched is None
@@ -90,7 +90,7 @@ def test_where_all_changed_or_it_is_not_told_nobody_is_singled_out() -> None:
 
 def test_a_model_that_answers_nothing_says_why_no_head_was_put_back() -> None:
     none = np.full(4, np.nan)
-    bare = replace(made_drift.drift(), put_back=None, unanswered="it has no head")
+    bare = replace(cases_drift.drift(), put_back=None, unanswered="it has no head")
     result = replace(bare, answers=none, answers_floor=none, answers_by="")
     assert "the answers are not compared: it has no head" in sheet(result).notes
     assert "nats" not in sheet(result).answer
@@ -98,7 +98,7 @@ def test_a_model_that_answers_nothing_says_why_no_head_was_put_back() -> None:
 
 
 def test_answers_no_further_apart_than_rounding_moves_them_are_given_no_share() -> None:
-    result = made_drift.drift()
+    result = cases_drift.drift()
     assert result.put_back is not None
     within = replace(result, answers_floor=np.full(4, 0.25))
     made = sheet(within)
@@ -107,7 +107,7 @@ def test_answers_no_further_apart_than_rounding_moves_them_are_given_no_share() 
 
 
 def test_the_table_has_a_row_for_each_number_of_each_head_and_text() -> None:
-    table = sheet(made_drift.drift()).table()
+    table = sheet(cases_drift.drift()).table()
     facts = [table["fact"].values.count(name) for name in ("moved", "own", "written", "floor")]
     assert facts == [24] * 4
     assert table["fact"].values.count("put back, alone") == 6

@@ -1,8 +1,7 @@
 """What an explanation says: one verdict by its case, and a sentence for each question behind it."""
 
 import pytest
-from cases_explain import EXAMPLES
-from made_explanation import explanation
+from cases_explain import EXAMPLES, explanation
 
 from attnscope.render.focus import Focus
 from attnscope.render.sheet.drawings import Statement, Statements

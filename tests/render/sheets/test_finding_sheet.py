@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-import made_finding as made
+import cases_find as made
 import made_results
 import numpy as np
 import pytest

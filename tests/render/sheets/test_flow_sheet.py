@@ -4,7 +4,7 @@ import csv
 import io
 from dataclasses import replace
 
-import made_flow
+import cases_flow
 import made_results as made
 import matplotlib.pyplot as plt
 import numpy as np
@@ -44,13 +44,13 @@ def whole_ranking(found: Flow) -> Ranking:
 
 
 def test_what_was_replaced_stands_by_its_effect_beside_the_last_layers_attention() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     tokens, _ = rankings(found)
     sizes = [abs(each) for each in tokens.table["effect"].values]
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) == found.ablated.count == 10
     places = [int(name.split()[0]) for name in tokens.names]
-    assert set(places) == set(range(1, 12)) - {made_flow.QUERY}
+    assert set(places) == set(range(1, 12)) - {cases_flow.QUERY}
     assert tokens.table["attention"].values == pytest.approx(found.raw[-1][places])
     assert tokens.unshown == "3 tokens not replaced (-v)"
     lost, gained = tokens.marks
@@ -63,7 +63,7 @@ def test_red_is_what_the_answer_loses_here_as_where_heads_are_taken_away() -> No
     """A cost is above 0 and a change below it, and both are the answer's loss."""
     import made_ablation
 
-    tokens, _ = rankings(made_flow.flow())
+    tokens, _ = rankings(cases_flow.flow())
     heads = next(each for each in sheet_of(made_ablation.ablation()).every if isinstance(each, Ranking))
     for marks in (tokens.marks, heads.marks):
         told = {mark.label: TINTS[mark.tint] for mark in marks}
@@ -81,7 +81,7 @@ def test_red_is_what_the_answer_loses_here_as_where_heads_are_taken_away() -> No
 
 
 def test_a_lead_over_another_answer_is_told_in_logits_and_no_probability_is_made_of_it() -> None:
-    found = made_flow.leading()
+    found = cases_flow.leading()
     assert found.ablated is not None
     first = float(found.ablated.effects[found.ablated.ranking[0]])
     told = flow(found).answer
@@ -94,24 +94,24 @@ def test_a_lead_over_another_answer_is_told_in_logits_and_no_probability_is_made
 
 
 def test_what_the_query_cannot_see_has_no_row_and_is_counted() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     rollout = found.rollout.copy()
-    rollout[-1, made_flow.QUERY + 1 :] = 0  # as in a decoder
+    rollout[-1, cases_flow.QUERY + 1 :] = 0  # as in a decoder
     effects = found.ablated.effects.copy()
-    effects[made_flow.QUERY + 1 :] = np.nan
+    effects[cases_flow.QUERY + 1 :] = np.nan
     seen = replace(found, rollout=rollout, ablated=replace(found.ablated, effects=effects))
     assert rankings(seen)[0].unshown == "2 tokens not replaced (-v), 4 tokens it cannot see"
     whole = whole_ranking(seen)
-    assert sorted(int(name.split()[0]) for name in whole.names) == list(range(made_flow.QUERY + 1))
+    assert sorted(int(name.split()[0]) for name in whole.names) == list(range(cases_flow.QUERY + 1))
     assert whole.unshown == "4 tokens it cannot see"
     nothing = replace(seen, ablated=None, attributed=(), reason="there is no other token")
     tokens = flow(nothing).blocks[0].blocks[0]
-    assert [int(name.split()[0]) for name in tokens.names] == list(range(made_flow.QUERY + 1))
+    assert [int(name.split()[0]) for name in tokens.names] == list(range(cases_flow.QUERY + 1))
     assert tokens.unshown == "4 tokens it cannot see"
 
 
 def test_two_methods_stand_beside_attention_those_that_agree_best_and_the_others_behind() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     agrees = {each.method: each.correlation for each in found.ablated.trust}
     others = sorted((each for each in found.methods if each != "attention"), key=lambda each: -agrees[each])
     keys = ["effect", "attention", *(each.replace(" ", "_") for each in others)]
@@ -121,7 +121,7 @@ def test_two_methods_stand_beside_attention_those_that_agree_best_and_the_others
 
 
 def test_what_each_way_back_sums_to_is_told_and_what_there_is_none_of_and_why() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     says = {each.name: each.says for each in whole_ranking(found).table.columns}
     summed = next(one for one in found.attributed if one.method == INTEGRATED)
     proved = [each for _, each in flow(found).proof]
@@ -130,24 +130,24 @@ def test_what_each_way_back_sums_to_is_told_and_what_there_is_none_of_and_why() 
         f"24 steps, times that way (Sundararajan et al. 2017); sums to {signed(summed.whole)}"
         in (says["integrated_gradients"])
     )
-    silent = made_flow.flow(answer="")
+    silent = cases_flow.flow(answer="")
     assert "no gradient x input, attention x gradient: nothing is answered here" in flow(silent).notes
 
 
 def test_with_everything_every_token_has_its_share_by_each_method() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     tokens = whole_ranking(found)
     places = [int(name.split()[0]) for name in tokens.names]
     assert sorted(places) == list(range(13))
-    assert [places[i] for i in tokens.chosen] == [made_flow.QUERY]
+    assert [places[i] for i in tokens.chosen] == [cases_flow.QUERY]
     for name, values in found.methods.items():
         assert tokens.table[name.replace(" ", "_")].values == pytest.approx(values[places], nan_ok=True)
     empty = [places[row] for row in range(13) if not tokens.table["effect"].text(row)]
-    assert sorted(empty) == [0, made_flow.QUERY, 12], "the query and two others were not replaced"
+    assert sorted(empty) == [0, cases_flow.QUERY, 12], "the query and two others were not replaced"
 
 
 def test_every_method_stands_beside_shuffled_effects_and_beside_distance_the_best_first() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     _, agreement = rankings(found)
     correlations = agreement.table["correlation"].values
     assert list(correlations) == sorted(correlations, reverse=True)
@@ -185,7 +185,7 @@ def test_the_answer_is_the_sentence_of_its_case(name: str) -> None:
 
 
 def test_where_no_method_can_be_ranked_there_is_no_table_of_methods_and_no_control() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     few_of_them = replace(found, ablated=replace(found.ablated, effects=few(3), trust=()))
     assert len(rankings(found)) == 2
     assert flow(found).control
@@ -194,17 +194,17 @@ def test_where_no_method_can_be_ranked_there_is_no_table_of_methods_and_no_contr
 
 
 def test_the_next_question_is_which_heads_look_at_what_the_answer_hangs_on() -> None:
-    found = made_flow.flow()
-    sides = found.tokens.labels[made_flow.QUERY], found.tokens.labels[found.ablated.ranking[0]]
+    found = cases_flow.flow()
+    sides = found.tokens.labels[cases_flow.QUERY], found.tokens.labels[found.ablated.ranking[0]]
     following = flow(found).next
     assert following is not None
     assert " find " in following.command
     assert all(each.strip("[]") in following.command for each in sides)
-    assert flow(made_flow.flow(replaced=False)).next is None
+    assert flow(cases_flow.flow(replaced=False)).next is None
 
 
 def test_where_nothing_was_replaced_nothing_is_trusted_and_no_effect_is_drawn() -> None:
-    found = made_flow.flow(replaced=False)
+    found = cases_flow.flow(replaced=False)
     (tokens,) = rankings(found)
     assert not tokens.marks
     assert "no other token that could be replaced" in flow(found).answer
@@ -217,7 +217,7 @@ def test_of_a_long_text_those_tokens_have_a_row_that_most_reaches_the_query_from
     tokens = made.tokens([f"w{i}" for i in range(count)])
     shares = np.random.default_rng(1).dirichlet(np.ones(count), size=3)
     found = replace(
-        made_flow.flow(replaced=False, whole=False), tokens=tokens, query=query, raw=shares, rollout=shares
+        cases_flow.flow(replaced=False, whole=False), tokens=tokens, query=query, raw=shares, rollout=shares
     )
     (ranking,) = rankings(found)
     listed = [int(each.split()[0]) for each in ranking.names]
@@ -236,7 +236,7 @@ def test_every_method_is_a_map_of_the_picture_beside_the_effects() -> None:
     assert maps[-1].values[2, 2] == pytest.approx(found.ablated.effects[1 + 2 * COLUMNS + 2])
     assert np.isnan(maps[-1].values[1, 3]), "the query itself was not replaced"
     assert {each.marked for each in maps} == {((1, 3),)}
-    others = np.delete(found.rollout[-1], [0, made_flow.QUERY])
+    others = np.delete(found.rollout[-1], [0, cases_flow.QUERY])
     assert maps[1].scale.top == pytest.approx(others.max()), "the query is not in it"
     drawn = figure_of(found)
     words = " ".join(text.get_text() for text in drawn.texts)
@@ -256,19 +256,19 @@ def test_patches_stand_where_their_positions_say_and_one_without_stays_empty() -
 
 
 def test_tokens_of_a_text_are_rows_and_no_map() -> None:
-    assert patches_of(made_flow.flow()) is None
-    assert len(flow(made_flow.flow()).blocks) == 1
+    assert patches_of(cases_flow.flow()) is None
+    assert len(flow(cases_flow.flow()).blocks) == 1
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
 @pytest.mark.parametrize("replaced", [True, False])
 def test_no_line_is_wider_than_the_terminal(width: int, replaced: bool) -> None:
-    for found in (made_flow.flow(replaced=replaced), of_picture()):
+    for found in (cases_flow.flow(replaced=replaced), of_picture()):
         assert max(map(len, written(found, width=width).splitlines())) <= width
 
 
 def test_a_row_of_the_file_is_a_fact_and_only_what_was_replaced_has_an_effect() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     lines = [each for each in as_csv(found).splitlines() if not each.startswith("#")]
     rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
     raw = [each for each in rows if each["fact"] == "attention"]
@@ -283,17 +283,17 @@ def test_a_row_of_the_file_is_a_fact_and_only_what_was_replaced_has_an_effect() 
 
 def test_on_an_axes_stand_the_tokens() -> None:
     _, axes = plt.subplots()
-    assert made_flow.flow().plot(axes) is axes
+    assert cases_flow.flow().plot(axes) is axes
     assert len(axes.child_axes[0].get_yticklabels()) == 10
     plt.close()
 
 
 def test_every_panel_side_by_side_has_a_title() -> None:
-    assert all(each.title for each in rankings(made_flow.flow()))
+    assert all(each.title for each in rankings(cases_flow.flow()))
 
 
 def test_what_the_answer_rests_on_has_one_colour_in_a_row() -> None:
-    found = made_flow.flow()
+    found = cases_flow.flow()
     scales = {each.name: each.scale for each in rankings(found)[0].table.columns}
     both = [each.kind for each in scales.values() if each is not None and each.around_0]
     assert set(both) == {"costs"}

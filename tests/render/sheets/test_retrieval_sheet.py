@@ -1,6 +1,6 @@
 """What is said of heads that fetch: named and confirmed, named alone, none, or a model that cannot answer."""
 
-import made_retrieval as made
+import cases_retrieval as made
 import pytest
 from cases_retrieval import EXAMPLES
 

@@ -4,7 +4,7 @@ import csv
 import io
 from dataclasses import replace
 
-import made_senses
+import cases_senses
 import numpy as np
 import pytest
 from cases_senses import EXAMPLES
@@ -19,14 +19,14 @@ from attnscope.render.terminal.sheet import written
 
 
 def blocks(labelled: bool = True) -> tuple[Curve, Matrix]:
-    curve, matrix = senses(made_senses.senses(labelled)).blocks
+    curve, matrix = senses(cases_senses.senses(labelled)).blocks
     assert isinstance(curve, Curve)
     assert isinstance(matrix, Matrix)
     return curve, matrix
 
 
 def test_the_matrix_has_the_layer_whose_groups_lie_furthest_apart_and_texts_of_one_label_together() -> None:
-    found = made_senses.senses()
+    found = cases_senses.senses()
     usages = (*found.usages[1:], found.usages[0])  # river, money, money, money, river
     moved = [1, 2, 3, 4, 0]
     found = replace(found, usages=usages, cosines=found.cosines[:, moved][:, :, moved])
@@ -42,14 +42,14 @@ def test_the_matrix_has_the_layer_whose_groups_lie_furthest_apart_and_texts_of_o
 
 def test_the_gap_of_every_layer_stands_beside_that_of_shuffled_labels() -> None:
     curve, _ = blocks()
-    parted = made_senses.senses().separation
+    parted = cases_senses.senses().separation
     table = curve.table
     above = parted.within - parted.between - parted.control_mean
     assert table["above_control"].values == pytest.approx(above)
     assert table["control_mean"].values == pytest.approx(parted.control_mean)
     assert table["below"].text(1) == f"{int(parted.below[1])} of 9"
     assert "best head" not in [each.heading for each in table.headed]
-    (whole, _) = senses(made_senses.senses(), Focus(verbose=True)).blocks
+    (whole, _) = senses(cases_senses.senses(), Focus(verbose=True)).blocks
     best = parted.heads_excess.argmax(axis=1)
     assert whole.table["best"].values == [f"H{(0, 3)[j]}" for j in best]
     assert curve.lines[-1].label == "gap of shuffled labels"
@@ -58,7 +58,7 @@ def test_the_gap_of_every_layer_stands_beside_that_of_shuffled_labels() -> None:
 
 def test_without_labels_the_pairs_have_their_mean_and_their_range() -> None:
     curve, matrix = blocks(labelled=False)
-    found = made_senses.senses(labelled=False)
+    found = cases_senses.senses(labelled=False)
     upper = np.triu_indices(5, 1)
     band, mean = curve.lines
     assert mean.at == pytest.approx([each[upper].mean() for each in found.cosines])
@@ -75,13 +75,13 @@ def test_without_labels_the_pairs_have_their_mean_and_their_range() -> None:
 def test_no_line_is_wider_than_the_terminal_and_other_forms_of_the_word_are_named(
     width: int, labelled: bool
 ) -> None:
-    text = written(made_senses.senses(labelled), width=width)
+    text = written(cases_senses.senses(labelled), width=width)
     assert max(map(len, text.splitlines())) <= width
     assert "taken in another form: “banks” in text 5" in " ".join(text.split())
 
 
 def test_a_row_of_the_file_is_a_fact_and_none_is_left_out() -> None:
-    found = made_senses.senses()
+    found = cases_senses.senses()
     lines = as_csv(found).splitlines()
     rows = list(csv.DictReader(io.StringIO("\n".join(each for each in lines if not each.startswith("#")))))
     pairs = [each for each in rows if each["fact"] == "cosine"]
@@ -95,7 +95,7 @@ def test_a_row_of_the_file_is_a_fact_and_none_is_left_out() -> None:
 
 
 def test_the_picture_has_the_texts_by_number_and_says_what_every_line_is() -> None:
-    drawn = figure_of(made_senses.senses())
+    drawn = figure_of(cases_senses.senses())
     labels = [each.get_text() for axes in drawn.axes for each in axes.get_yticklabels()]
     assert "3 money “the «bank» has the money”" in labels
     legends = [axes.get_legend() for axes in drawn.axes if axes.get_legend()]
@@ -143,7 +143,7 @@ def test_the_least_p_stands_beside_any_p() -> None:
 
 
 def test_what_leads_on_runs_the_model_in_the_same_way() -> None:
-    found = made_senses.senses()
+    found = cases_senses.senses()
     with as_typed(Typed(run=("--revision v1", "--trust-remote-code"))):
         led = senses(found).next
     assert led is not None

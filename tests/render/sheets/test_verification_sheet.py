@@ -5,7 +5,7 @@ import io
 import json
 from dataclasses import replace
 
-import made_check
+import cases_check
 import made_results as made
 import numpy as np
 import pytest
@@ -213,7 +213,7 @@ def test_files_of_a_verification_tell_tower_route_and_block() -> None:
 
 
 def test_a_check_has_the_heads_that_are_not_as_stored_and_every_one_where_more_is_asked_for() -> None:
-    broken, whole = made_check.check(broken=True), made_check.check()
+    broken, whole = cases_check.check(broken=True), cases_check.check()
     named = [sheet_of(broken, Focus(verbose=verbose)).every[0].names for verbose in (False, True)]  # type: ignore[union-attr]
     assert named == [("L2 H11", "L3 H5"), ("L0 H1", "L2 H11", "L3 H5")]
     row = next(line for line in shown(broken).splitlines() if line.startswith("L2 H11"))
@@ -243,7 +243,7 @@ def test_a_check_says_whether_the_file_is_what_the_model_gives_and_which_head_is
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
-    for each in (made.verification(4, 12), checks(*SEVERAL), made_check.check(broken=True)):
+    for each in (made.verification(4, 12), checks(*SEVERAL), cases_check.check(broken=True)):
         assert max(map(len, shown(each, width).splitlines())) <= width
 
 

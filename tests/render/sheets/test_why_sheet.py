@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import made_why
+import cases_why
 import pytest
 from cases_why import EXAMPLES, changed
 
@@ -65,27 +65,27 @@ def test_each_case_has_its_numbers(name: str, case: Case, numbers: str) -> None:
     ],
 )
 def test_a_part_is_no_reason_unless_every_test_is_passed(fields: dict[str, object], case: Case) -> None:
-    result = changed(made_why.why(), "L0 H2", **fields)
+    result = changed(cases_why.why(), "L0 H2", **fields)
     assert result.case is case
     assert result.reasons_of(Side.QUERY) == ()
 
 
 def test_embeddings_and_biases_have_shares_and_are_never_reasons() -> None:
-    result = made_why.why()
+    result = cases_why.why()
     for name in ("token", "position", "biases"):
         assert part(result, name).contrast
         assert not result.is_reason(replace(part(result, name), contrast=100.0))
 
 
 def test_the_rows_of_each_side_sum_to_the_contrast_that_its_title_tells() -> None:
-    result = made_why.why()
+    result = cases_why.why()
     for block in sheet_of(result).every:
         assert sum(block.table["contrast"].values) == pytest.approx(result.contrast)
         assert "+6.00" in block.title
 
 
 def test_the_line_of_proof_tells_the_residual_and_a_soft_cap_is_told() -> None:
-    sheet = sheet_of(made_why.why(), Focus(verbose=True))
+    sheet = sheet_of(cases_why.why(), Focus(verbose=True))
     assert any("3.1e-7 of it, 1e-5 allowed" in told for _, told in sheet.proof)
     assert any("soft cap" in note for note in sheet.notes)
     assert sheet.next is not None
@@ -94,7 +94,7 @@ def test_the_line_of_proof_tells_the_residual_and_a_soft_cap_is_told() -> None:
 
 def test_the_first_screen_is_read_without_a_legend() -> None:
     """Plain columns, and a sentence that says what they are; what only some ask for is under -v."""
-    first, full = (sheet_of(made_why.why(), Focus(verbose=each)) for each in (False, True))
+    first, full = (sheet_of(cases_why.why(), Focus(verbose=each)) for each in (False, True))
     columns = [each.heading for each in first.every[0].table.headed]
     assert columns == ["brings", "score", "others", "weight left", "reason?"]
     assert {"rest fixed", "norm", "of the score"} <= {each.heading for each in full.every[0].table.headed}

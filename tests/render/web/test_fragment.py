@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import cases_find
 import made_every
-import made_finding
 import made_results as made
 import pytest
 
@@ -85,7 +85,7 @@ def test_each_fragment_keeps_its_place_at_its_own_element_and_none_touches_the_a
 
 def test_where_markup_is_put_in_without_its_script_answer_proof_and_tables_stand(host) -> None:
     """`innerHTML` runs no script and makes no shadow: what stands beside the template is all there is."""
-    found = made_finding.finding()
+    found = cases_find.finding()
     with host(wait=False) as view:
         view.evaluate(PUT, fragment(found))
         told = view.locator(".attnscope").inner_text()
@@ -123,7 +123,7 @@ def test_a_link_to_a_head_is_followed_inside(host) -> None:
 
 
 def test_the_styles_of_neither_reach_the_other(host) -> None:
-    with host(fragment(made_finding.finding())) as view:
+    with host(fragment(cases_find.finding())) as view:
         own = "element => { const s = getComputedStyle(element); return [s.color, s.fontSize, s.fontFamily] }"
         assert view.locator("body > p").first.evaluate(own)[0] == "rgb(9, 9, 9)"
         assert view.locator("body").evaluate(own)[:2] == ["rgb(1, 2, 3)", "30px"]
@@ -158,7 +158,7 @@ def test_a_fragment_follows_when_its_host_turns_dark(host) -> None:
 
 @pytest.mark.parametrize("policy", ["script-src 'none'", "default-src 'self'"])
 def test_where_the_host_lets_no_script_run_answer_and_tables_are_there(host, policy) -> None:
-    found, head = made_finding.finding(), f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    found, head = cases_find.finding(), f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
     with host(fragment(found), head=head, wait=False) as view:
         view.locator(".page #answer").wait_for()
         assert view.locator(".page .ranking tbody tr").first.is_visible()

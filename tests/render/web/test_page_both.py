@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-import made_comparison
-import made_difference
+import cases_compare
+import cases_difference
 import made_every
 import made_results as made
 import numpy as np
@@ -24,7 +24,7 @@ def runs() -> tuple[Overview, Overview]:
     plain = made.overview(3, 4)
 
     def drawn(seed: int) -> Overview:
-        every = made_difference.run(seed).weights
+        every = cases_difference.run(seed).weights
         weights = tuple(tuple(every[layer, head] for head in plain.heads) for layer in plain.layers)
         return replace(plain, weights=weights)
 
@@ -98,7 +98,7 @@ def test_runs_of_which_nothing_else_is_known_show_the_pair_that_differs_most(ope
 
 
 def test_of_texts_that_differ_no_difference_is_taken(opened, go) -> None:
-    texts = made_comparison.texts()
+    texts = cases_compare.texts()
     with opened(texts) as view:
         go(view, "#view=both")
         for side, each in enumerate(texts.sides):

@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import product
 from urllib.parse import unquote
 
+import cases_flow
 import made_every
-import made_flow
 import made_results as made
 import numpy as np
 import pytest
@@ -422,7 +422,7 @@ def test_numbers_keep_their_order_beside_names_that_run_from_the_right(opened, v
 
 def test_a_map_a_grid_and_a_flow_keep_the_order_of_numbers_beside_such_names(opened) -> None:
     long = made.tokens([*ARABIC[:-1], *ARABIC[1:-1], "قال", "[SEP]"])
-    found = made_flow.flow()
+    found = cases_flow.flow()
     assert len(long) == len(found.tokens)
     for result in (
         made.overview(3, 4, ARABIC), made.projection(made.head(ARABIC)), replace(found, tokens=long)

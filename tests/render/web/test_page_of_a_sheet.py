@@ -5,10 +5,10 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import cases_compare
+import cases_compose
+import cases_find
 import made_ablation
-import made_comparison
-import made_composition
-import made_finding
 import numpy as np
 import pytest
 from made_blocks import curve, grid, matrix, ranking, sheet
@@ -29,7 +29,7 @@ from attnscope.results import Result, Verdict
 from attnscope.tokens import Token, Tokens
 from attnscope.worked import example
 
-MADE: list[Result] = [made_finding.finding(), made_ablation.together(), made_composition.composition()]
+MADE: list[Result] = [cases_find.finding(), made_ablation.together(), cases_compose.composition()]
 
 
 def rows(page: str) -> list[list[str]]:
@@ -235,7 +235,7 @@ def test_the_steps_of_a_worked_example_are_written_out_and_its_text_is_no_markup
 
 
 def test_two_sides_of_a_word_have_a_grid_of_every_head_for_rows_and_for_vectors() -> None:
-    rows, vectors = made_comparison.layers(), made_comparison.texts()
+    rows, vectors = cases_compare.layers(), cases_compare.texts()
     assert rows.divergence is not None
     grids = comparison_grids(rows)
     assert np.array_equal(grids["divergence of the rows"], rows.divergence.jensen_shannon)

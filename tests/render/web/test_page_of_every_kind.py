@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-import made_citation
+import cases_cite
+import cases_flow
 import made_corpus
 import made_every
-import made_flow
 import made_results as made
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.web.sheet import section
 
 EVERY = made_every.every()
-TRIED = EVERY | {"with links": made_corpus.linked(), "of nothing": made_citation.citation("from", "none")}
+TRIED = EVERY | {"with links": made_corpus.linked(), "of nothing": cases_cite.citation("from", "none")}
 AXE = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
 DRAWN = (
     "() => new Promise(done => requestAnimationFrame(() => setTimeout(done, 60)))"  # a page draws later on
@@ -70,7 +70,7 @@ def test_a_page_says_its_answer_and_every_number_of_its_tables_without_a_script(
 
 
 def test_what_a_flow_says_of_tokens_stands_in_its_text(opened) -> None:
-    flow = made_flow.flow()
+    flow = cases_flow.flow()
     with opened(flow) as view:
         spans = view.query_selector_all("#sheet .passage >> nth=0 >> .w")
         assert len(spans) == len(flow.tokens)

@@ -6,7 +6,7 @@ Light and dark, wide and narrow, by pointer, keys and address.
 import re
 from dataclasses import replace
 
-import made_finding
+import cases_find
 import made_results as made
 import numpy as np
 import pytest
@@ -248,7 +248,7 @@ def test_on_paper_the_colours_are_those_of_light_and_no_control_is_there(opened,
 
 
 def test_a_finding_has_the_clearest_of_each_control_as_a_dot_and_its_own_first_head_as_a_line() -> None:
-    found = made_finding.finding()
+    found = cases_find.finding()
     drawn = content(found, ".html").decode().split('class="heap" role="img"')[1].split("</svg>")[0]
     assert 0 < drawn.count("<circle") <= np.isfinite(found.controls.best_excess).sum()
     assert f">{named(found, found.ranking[0])} " in drawn
@@ -256,7 +256,7 @@ def test_a_finding_has_the_clearest_of_each_control_as_a_dot_and_its_own_first_h
 
 
 def test_the_heads_of_a_group_stand_under_its_heading_in_a_page() -> None:
-    found = made_finding.finding()
+    found = cases_find.finding()
     told = content(found, ".html").decode()
     headings = re.findall(r'<th scope="colgroup" colspan="\d+"><span>([^<]*)<', told)
     sections = next(block.sections for block in finding(found).blocks if getattr(block, "sections", ()))

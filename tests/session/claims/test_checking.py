@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import made_check
+import cases_check
 import media_models as media
 import numpy as np
 import pytest
@@ -246,17 +246,17 @@ def test_what_cannot_be_run_again_is_refused_in_one_line(folder: Path, tmp_path:
 
 
 def test_heads_that_are_not_as_stored_have_a_line_each_and_others_with_v_alone() -> None:
-    broken = made_check.check(broken=True)
+    broken = cases_check.check(broken=True)
     lines = broken.text(width=80).splitlines()
     told = [line.split("  ")[0].split(" · ")[0] for line in lines if "not as stored" in line]
     assert told == ["L2 H11", "L3 H5", "✗ 2 of 3 heads are not as stored"]
     assert "torch: stored 2.4, now 2.5" in lines
     assert not any(line.startswith("L0 H1") for line in lines)
-    assert "✓ 3 heads as stored, off by 4.0e-7 at most" in made_check.check().text(width=80)
+    assert "✓ 3 heads as stored, off by 4.0e-7 at most" in cases_check.check().text(width=80)
 
 
 def test_a_number_that_only_one_run_has_comes_back_from_a_file(tmp_path: Path) -> None:
-    broken = made_check.check(broken=True)
+    broken = cases_check.check(broken=True)
     for suffix in ("json", "npz"):
         again = at.open(broken.save(tmp_path / f"check.{suffix}"))
         heads = tuple(replace(each, verdict=each.verdict.from_file(False)) for each in broken.heads)
