@@ -69,7 +69,7 @@ KEYS = (
     Key("M", "M", "measures", "choose among all measures"),
     Key("t", "t", "view('TERMS')", "the score of query and key by its parts, and back", "t parts", 5),
     Key("p", "p", "view('MAP')", "the map of queries and keys (t-SNE), and back", "p map", 6),
-    Key("f", "f", "find", "which heads link query and key, beside control texts", "f find", 1),
+    Key("f", "f", "find", "which heads link query and key, beside shuffled texts", "f find", 1),
     Key(
         "enter",
         "Enter",

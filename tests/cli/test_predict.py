@@ -448,4 +448,4 @@ def test_controls_of_layers_are_refused_where_layers_are_not_asked(attnscope) ->
     for option in ("--controls", "--seed"):
         result = attnscope("predict", "A [MASK].", "-m", "demo", option, "3")
         assert (result.exit_code, result.stdout) == (2, "")
-        assert f"{option} is about control texts: it goes with --layers" in result.stderr
+        assert f"{option} is about shuffled texts: it goes with --layers" in result.stderr

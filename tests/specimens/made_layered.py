@@ -28,7 +28,7 @@ def layered(
         tuple(places),
         3e-7,
         made.provenance(),
-        "words change places" if controls else "no control texts were asked for",
+        "words change places" if controls else "no shuffled texts were asked for",
         4,
         np.arange(controls * len(tokens)).reshape(controls, -1) if controls else np.zeros((0, 0), dtype=int),
     )

@@ -32,7 +32,7 @@ With = Annotated[
     typer.Option(
         "--with",
         metavar="zero|mean",
-        help="What stands in the place of what is taken away: zeros, or its mean over control texts. "
+        help="What stands in the place of what is taken away: zeros, or its mean over shuffled texts. "
         "Default: zero; with --rank mean, unless --by is given.",
     ),
 ]
@@ -140,7 +140,9 @@ Texts = Annotated[
     int | None,
     typer.Option("--controls", metavar="N", help="Control texts that a mean is over. Default: 30."),
 ]
-DrawSeed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of control texts and random heads.")]
+DrawSeed = Annotated[
+    int, typer.Option("--seed", metavar="N", help="Seed of shuffled texts and random heads.")
+]
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def explain(
 ) -> None:
     """Explain a link: who looks, by what, and if it matters.
 
-    One verdict, and a sentence for each question behind it: which heads look there beyond control texts,
+    One verdict, and a sentence for each question behind it: which heads look there beyond shuffled texts,
     whether the word, the place or the context draws them, whether the answer needs them, why they look,
     whom they read, and whether the answer depends on the word at all. Each has its figures and the command
     that shows more.

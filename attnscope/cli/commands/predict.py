@@ -48,11 +48,11 @@ Layers = Annotated[
 Count = Annotated[
     int | None,
     typer.Option(
-        "--controls", metavar="N", min=0, help="How many control texts --layers reads. Default: 20."
+        "--controls", metavar="N", min=0, help="How many shuffled texts --layers reads. Default: 20."
     ),
 ]
 ControlSeed = Annotated[
-    int | None, typer.Option("--seed", metavar="N", help="Seed of these control texts. Default: 0.")
+    int | None, typer.Option("--seed", metavar="N", help="Seed of these shuffled texts. Default: 0.")
 ]
 
 
@@ -76,7 +76,7 @@ class PredictOptions:
         given = {name: value for name, value in told.items() if value is not None}
         if not self.layers:
             for name in given:
-                raise InputError(f"--{name} is about control texts: it goes with --layers")
+                raise InputError(f"--{name} is about shuffled texts: it goes with --layers")
             if self.top is not None and self.answer is not None:
                 raise InputError("--top is how many answers are shown: --answer is one")
             return None

@@ -148,7 +148,7 @@ def _beside(state: State, answer: Beside, surface: Surface) -> Part:
 def _waiting(state: State) -> str:
     doing = {
         View.MAP: "drawing the map … (p or Esc stops it)",
-        View.FOUND: "reading the text and its control texts …",
+        View.FOUND: "reading the text and its shuffled texts …",
         View.WITHOUT: "running the model without these heads, and without others beside them …",
         View.BESIDE: "reading the second sentence …",
     }

@@ -145,7 +145,7 @@ def _curve(result: LayeredPrediction, place: LayeredPlace) -> Curve:
     lines = [Line("line", "query", f"probability of {answer}", [100 * each for each in own])]
     if result.controls:
         columns.insert(
-            4, Column("control", held, "other orders", chance, f"{answer} in the control texts, on average")
+            4, Column("control", held, "other orders", chance, f"{answer} in the shuffled texts, on average")
         )
         lines.append(Line("dashed", "peers", "with the words in other orders", [100 * each for each in held]))
     return Curve(

@@ -44,7 +44,7 @@ def told(overview: Overview, opening: Opening) -> Told:
     less = []
     if link.controls is not None:
         stays = " and what the decoder reads kept" if crosses else ""
-        texts = counted(opening.controls, "control text")
+        texts = counted(opening.controls, "shuffled text")
         less.append(
             f"at most {weight(link.controls)} at the same places in {texts}, your words shuffled{stays}"
         )
@@ -54,14 +54,14 @@ def told(overview: Overview, opening: Opening) -> Told:
     less.append(f"{weight(link.even)} if all were alike")
     why = f"What else could explain it gives less: {'; '.join(less)}."
     if link.controls is None:
-        why += " No control texts were read."
+        why += " No shuffled texts were read."
     around = "" if max(len(queries), len(keys)) <= _LONG else _around(queries, link.query, keys, link.key)
     return Told(f"{query} → {key} · {head}", sentence, f"{around}{escape(why)}")
 
 
 def _explained(opening: Opening) -> str:
-    controls = f"{counted(opening.controls, 'control text')}, " if opening.controls else ""
-    return f"{controls}the same distance, the same key or even attention"
+    controls = f"{counted(opening.controls, 'shuffled text')}, " if opening.controls else ""
+    return f"{controls}the same distance, the same key or what each would get if all got the same"
 
 
 def _around(queries: Tokens, query: int, keys: Tokens, key: int) -> str:

@@ -85,7 +85,7 @@ def _controls(
     reading: Reading, positions: list[int | None], beside: Layering
 ) -> tuple[ControlTexts | None, str]:
     if not beside.controls:
-        return None, "no control texts were asked for"
+        return None, "no shuffled texts were asked for"
     if reading.perceived is not None or _IDS not in reading.inputs:
         return None, "no control: what was read is no text alone"
     kept = [each for each in positions if each is not None]

@@ -146,7 +146,7 @@ def heads_in_full(
 
 
 def most_telling(reading: Reading, chosen: Chosen, overview: Overview) -> Opening:
-    """The link of an overview that says most of the text, beside a few control texts where it is not long.
+    """The link of an overview that says most of the text, beside a few shuffled texts where it is not long.
 
     The overview is by tokens.
     """
@@ -160,7 +160,7 @@ def most_telling(reading: Reading, chosen: Chosen, overview: Overview) -> Openin
 def _most_of_controls(reading: Reading, chosen: Chosen, overview: Overview) -> tuple[Weights, int]:
     if not overview.query_tokens.texts or not overview.key_tokens.texts:
         raise InputError("no texts are read")
-    with reading.listener.working("reading control texts"):
+    with reading.listener.working("reading shuffled texts"):
         layers, whole = layers_of(reading.attention(chosen), chosen)
         exchange = exchange_of(reading, chosen, names_in(whole)[1], ())
         texts = exchange.controls(Controls(CONTROLS, SEED))

@@ -55,7 +55,7 @@ def test_the_answer_says_from_which_layer_on(case: str) -> None:
 def test_without_controls_it_is_said_that_there_are_none() -> None:
     shown = sheet_of(layered("middle", controls=0))
     assert shown.control == ""
-    assert "no control texts were asked for" in shown.notes
+    assert "no shuffled texts were asked for" in shown.notes
     assert not any(column.name == "control" for column in shown.every[0].table.columns)
 
 

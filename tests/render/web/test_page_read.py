@@ -55,7 +55,7 @@ def test_a_page_of_heads_opens_on_the_head_and_the_link_that_its_sentence_names(
         assert names[1] in said
         assert view.locator(CHOSEN).get_attribute("id") == f"query{link.query}"
         assert view.inner_text("#reader h2").startswith(f"L{overview.layers[link.layer]} H{link.head}")
-        assert "No control texts were read" in view.inner_text("#why")
+        assert "No shuffled texts were read" in view.inner_text("#why")
 
 
 def test_a_page_of_a_translation_names_the_word_that_is_written_where_a_query_looks(page) -> None:
@@ -73,7 +73,7 @@ def test_a_page_of_a_translation_names_the_word_that_is_written_where_a_query_lo
 def test_a_page_whose_heads_have_no_such_link_says_so(overview) -> None:
     told = as_page(overview, beside=Beside(opening=Opening(None, 8))).decode()
     assert "No link between two words stands out in any of 48 heads." in told
-    assert "8 control texts" in told
+    assert "8 shuffled texts" in told
 
 
 def test_the_text_stands_there_as_it_was_typed_with_its_blanks(opened, page) -> None:
