@@ -138,7 +138,7 @@ Top = Annotated[
 ]
 Texts = Annotated[
     int | None,
-    typer.Option("--controls", metavar="N", help="Control texts that a mean is over. Default: 30."),
+    typer.Option("--controls", metavar="N", help="Shuffled texts that a mean is over. Default: 30."),
 ]
 DrawSeed = Annotated[
     int, typer.Option("--seed", metavar="N", help="Seed of shuffled texts and random heads.")
