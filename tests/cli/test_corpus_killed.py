@@ -90,7 +90,7 @@ def test_a_corpus_that_is_killed_at_random_moments_ends_in_the_same_bytes(tmp_pa
 
 
 def test_ctrl_c_says_where_what_is_measured_is_kept_and_how_to_go_on(tmp_path: Path) -> None:
-    (tmp_path / "texts.txt").write_text("The old dog barks.\n" * 3_000)
+    (tmp_path / "texts.txt").write_text("The old dog barks.\n" * 12_000)
     process = corpus(tmp_path, "cut", 1, subprocess.PIPE)
     while not done(tmp_path):
         assert process.poll() is None

@@ -151,7 +151,7 @@ def test_without_a_target_the_links_of_the_text_are_ranked(attnscope: Run) -> No
     first = found["links"][0]
     key = found["key_tokens"][first["key"]]["text"]
     told = " ".join(shown.stdout.split())
-    assert f"L{first['layer']} H{first['head']} looks from [MASK] at “{key}” with" in told
+    assert f"L{first['layer']} H{first['head']} looks from [MASK] at “{key}”: " in told
     known = [first[each] for each in ("controls", "distance", "others", "even") if first[each] is not None]
     assert first["evidence"] == pytest.approx(first["weight"] - max(known))
     head = json.loads(

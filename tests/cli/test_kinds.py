@@ -51,7 +51,7 @@ def test_the_weights_of_each_kind_are_those_of_the_untouched_model(
 
 def test_without_a_kind_cross_attention_is_shown_and_said_so(attnscope, folder) -> None:
     result = attnscope("heads", TEXT, *HEAD, "-m", str(folder), "--target", TARGET)
-    assert result.stdout.startswith("From each written token, L1 H3 looks at ")
+    assert result.stdout.startswith("When the decoder reads ")
     command = following(result.stdout)
     assert command[command.index("--kind") + 1] == "cross"
     assert "showing cross (--kind chooses)" in result.stderr

@@ -353,9 +353,9 @@ def test_a_find_over_a_picture_is_shown_and_stored(
     shown = attnscope(*given, "-o", file)
     assert shown.exit_code == 0, shown.stderr
     said = " ".join(shown.stdout.split())
-    assert said.startswith("3 control pictures are too few to tell: 19 are needed.")
-    assert "in 3 control pictures" in said
-    assert "control: its patches shuffled" in said
+    assert said.startswith("3 shuffled pictures are too few to tell: 19 are needed.")
+    assert "in 3 shuffled pictures" in said
+    assert "control: its patches in random order" in said
     leads = pasted(shown.stdout)
     assert leads.startswith(f"attnscope heads --image {square} -m ")
     assert "--key" not in leads  # over a picture every key is shown

@@ -59,12 +59,13 @@ MARGIN = 1.05  # of the moves: which kernels a processor has decides some of the
 
 
 def _lines(folder: Path, without: Path | None = None) -> tuple[int, int]:
-    files = [each for each in folder.rglob("*.py") if without is None or without not in each.parents]
+    every = [*folder.rglob("*.py"), *folder.rglob("*.jinja")]  # code, and the tables of words
+    files = [each for each in every if without is None or without not in each.parents]
     return len(files), sum(each.read_bytes().count(b"\n") for each in files)
 
 
 def size() -> dict[str, tuple[int, int]]:
-    """Files and lines of Python."""
+    """Files and lines."""
     return {
         "package": _lines(PACKAGE, without=TRAINING),
         "render": _lines(PACKAGE / "render"),
