@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+import cases_ablate
 import cases_find
-import made_ablation
 import made_reports
 import made_results as made
 import numpy as np
@@ -22,7 +22,7 @@ PICTURES: dict[str, Result] = {
     "picture_head": HEAD,
     "picture_overview": made.overview(4, 12, NAMES),
     "picture_find": cases_find.finding(),
-    "picture_ablate": made_ablation.ablation(),
+    "picture_ablate": cases_ablate.ablation(),
     "picture_tsne": made.projection(HEAD),
     "picture_report": made_reports.report(HEAD),
 }

@@ -1,11 +1,13 @@
 """The picture of one query: bars, a strip of a long text, the matrix with row and key marked."""
 
+import re
 from dataclasses import replace
 from itertools import pairwise
 
 import made_results as made
 import numpy as np
 import pytest
+from cases_head import row
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.container import BarContainer
@@ -19,6 +21,7 @@ from attnscope.render.focus import Focus, focus_on
 from attnscope.render.kit.palette import CHOSEN
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.plot.row import MOST_STRONGEST
+from attnscope.render.sheets import sheet_of
 from attnscope.results import HeadAttention
 from attnscope.vocabulary import Scaling
 
@@ -206,3 +209,22 @@ def test_on_a_terminal_the_key_is_listed_however_weak_and_its_rank_is_told() -> 
     masked = made.head(causal=True).text(query=2, key=10, width=80)
     assert " “tired” is masked." in " ".join(masked.split())
     assert "--from cat --to cat" in masked, "the next command asks for a key that may be looked at"
+
+
+@pytest.mark.parametrize(
+    ("weights", "key", "numbers"),
+    [
+        ([0.0031, 0.0078, 0.0062], None, [".0078", ".0062"]),
+        ([0.0031, 0.98, 0.004], None, [".98", ".01"]),
+        ([0.02, 0.9, 0.0], None, [".90", ".02"]),
+        ([0.21, 0.6, 0.1], None, [".60", ".21", ".10"]),
+        ([0.0031, 0.0078, 0.0062], 0, [".0078", ".0062", ".0031", "3", "3"]),
+        ([0.0031, 0.9, 0.004], 0, [".90", ".01", "<.01", "3", "3"]),
+    ],
+)
+def test_what_a_query_gives_is_told_in_digits_alike(
+    weights: list[float], key: int | None, numbers: list[str]
+) -> None:
+    make, focus = row(*weights, key=key)
+    told = sheet_of(make(), focus).answer.split(" gives ")[1]
+    assert re.findall(r"<?\.?\d+", told) == numbers

@@ -7,9 +7,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import cases_ablate
 import cases_find
 import cases_flow
-import made_ablation
 import made_stored
 import pytest
 import resealed
@@ -89,7 +89,7 @@ def of_first(key: str, **fields: float) -> Change:
 def test_an_ablation_whose_numbers_contradict_one_another_is_refused(
     tmp_path: Path, change: Change, said: str
 ) -> None:
-    refused(tmp_path, json.loads(files.as_json(made_ablation.ablation())), change, said)
+    refused(tmp_path, json.loads(files.as_json(cases_ablate.ablation())), change, said)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_a_change_follows_from_both_numbers_by_what_is_measured(
 
 @pytest.mark.parametrize("where", ["group", "floor", "total"])
 def test_changes_of_groups_of_controls_and_of_texts_are_looked_at_too(tmp_path: Path, where: str) -> None:
-    made = made_ablation.patched() if where == "total" else made_ablation.together()
+    made = cases_ablate.patched() if where == "total" else cases_ablate.together()
     told = json.loads(files.as_json(made))
     at = {"group": ("group", "effect"), "floor": ("noise_floor", "random", 0), "total": ("total",)}[where]
 
@@ -162,7 +162,7 @@ def test_changes_of_groups_of_controls_and_of_texts_are_looked_at_too(tmp_path: 
 
 
 def test_what_is_no_number_is_not_taken_for_a_contradiction(tmp_path: Path) -> None:
-    told = json.loads(files.as_json(made_ablation.ablation()))
+    told = json.loads(files.as_json(cases_ablate.ablation()))
     told["heads"][0].update(after=0.0, change=None, kl=None)
     (tmp_path / "x.json").write_text(json.dumps(resealed.document(told)))
     assert math.isnan(load(tmp_path / "x.json").heads[0].change)

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from dataclasses import replace
 
+import cases_ablate
 import cases_compose
 import cases_find
 import cases_why
-import made_ablation
 import numpy as np
 from cases_why import changed
 
@@ -50,11 +50,11 @@ def _why(layer: int, head: int, weight_left: float) -> Why:
 
 def _without(heads: tuple[tuple[int, int], ...], change: float) -> Ablation:
     each = tuple(
-        made_ablation.effect(*head, 0.1 * change / (1 + i), typical=0.01, below=3, controls=3)
+        cases_ablate.effect(*head, 0.1 * change / (1 + i), typical=0.01, below=3, controls=3)
         for i, head in enumerate(heads)
     )
     effect = Effect(0.25, 0.25 * float(np.exp(change)), change, 0.5)
-    return made_ablation.ablation(heads=each, group=Group(heads, effect, 0.03, 11, 12))
+    return cases_ablate.ablation(heads=each, group=Group(heads, effect, 0.03, 11, 12))
 
 
 def _composition() -> Composition:
@@ -86,7 +86,7 @@ def _one(asked: int) -> Explanation:
     if asked == 1:
         found = replace(found, apart=((1, 2),))
     whys = (replace(changed(cases_why.why(), "L0 H2", contrast=2.9), layer=1, head=2, query=8, key=2),)
-    taken = made_ablation.ablation(heads=(made_ablation.effect(1, 2, -0.5, below=0, controls=0),), group=None)
+    taken = cases_ablate.ablation(heads=(cases_ablate.effect(1, 2, -0.5, below=0, controls=0),), group=None)
     made = explanation("shown", finding=found, heads=((1, 2),), taken=taken, cut=None, whys=whys)
     return replace(made, composition=None, unasked=())
 
@@ -130,6 +130,6 @@ EXAMPLES: dict[str, Callable[[], Explanation]] = {
     "from elsewhere too": lambda: _nobody("key only"),
     "no number": lambda: _nobody("unranked"),
     "few controls": _few,
-    "along paths": lambda: explanation(paths=(made_ablation.along(), made_ablation.along())),
+    "along paths": lambda: explanation(paths=(cases_ablate.along(), cases_ablate.along())),
     "reads nobody": _unread,
 }

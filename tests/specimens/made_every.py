@@ -3,30 +3,30 @@
 from dataclasses import fields, replace
 from functools import cache
 
+import cases_ablate
 import cases_check
 import cases_cite
 import cases_compare
 import cases_compose
+import cases_dependencies
 import cases_difference
 import cases_drift
 import cases_explain
 import cases_find
 import cases_flow
+import cases_links
+import cases_long
 import cases_retrieval
 import cases_senses
 import cases_why
-import made_ablation
 import made_alignment
 import made_contributions
 import made_corpus
 import made_dimensions
 import made_layered
-import made_links
-import made_long_heads
 import made_media
 import made_outlines
 import made_prompts
-import made_relations
 import made_reports
 import made_results as made
 import made_thumbnails
@@ -64,13 +64,13 @@ def every() -> dict[str, Result]:
         cases_compare.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
         made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
         cases_senses.senses(), cases_drift.drift(),
-        cases_find.finding(), cases_flow.flow(), made_relations.dependencies(),
+        cases_find.finding(), cases_flow.flow(), cases_dependencies.dependencies(),
         made_thumbnails.thumbnails(), cases_difference.between(), cases_check.check(),
-        made_ablation.ablation(),
-        cases_compose.composition(), made_long_heads.long_head(),
+        cases_ablate.ablation(),
+        cases_compose.composition(), cases_long.long_head(),
         made_corpus.corpus(), made_corpus.apart(),
         cases_why.why(), made_layered.layered("middle"),
-        made_links.links(), made_prompts.prompts(), cases_explain.explanation(),
+        cases_links.links(), made_prompts.prompts(), cases_explain.explanation(),
         made_contributions.contributions(), made_alignment.alignment(), made_alignment.timing(),
         cases_cite.citation(), cases_cite.referee(), cases_retrieval.retrieval(),
     ]  # fmt: skip

@@ -4,30 +4,30 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+import cases_ablate
 import cases_check
 import cases_cite
 import cases_compare
 import cases_compose
+import cases_dependencies
 import cases_difference
 import cases_drift
 import cases_explain
 import cases_find
 import cases_flow
+import cases_links
+import cases_long
 import cases_retrieval
 import cases_senses
 import cases_why
-import made_ablation
 import made_alignment
 import made_contributions
 import made_corpus
 import made_dimensions
 import made_layered
-import made_links
-import made_long_heads
 import made_media
 import made_outlines
 import made_prompts
-import made_relations
 import made_reports
 import made_results as made
 import made_thumbnails
@@ -240,19 +240,19 @@ MADE: dict[str, Callable[[], Result]] = {
     "comparison by words": cases_compare.by_words,
     "comparison with hidden tokens": lambda: cases_compare.by_words(Special.HIDE),
     "comparison of models of two spaces": lambda: cases_compare.models(one_space=False),
-    "ablation": made_ablation.ablation,
-    "ablation of a group": made_ablation.together,
-    "ablation foretold": made_ablation.foretold,
-    "ablation from another text": made_ablation.patched,
-    "ablation of a link": made_ablation.link,
-    "ablation token by token": made_ablation.grid,
-    "ablation of MLPs": made_ablation.mlps,
-    "ablation along a path": made_ablation.along,
+    "ablation": cases_ablate.ablation,
+    "ablation of a group": cases_ablate.together,
+    "ablation foretold": cases_ablate.foretold,
+    "ablation from another text": cases_ablate.patched,
+    "ablation of a link": cases_ablate.link,
+    "ablation token by token": cases_ablate.grid,
+    "ablation of MLPs": cases_ablate.mlps,
+    "ablation along a path": cases_ablate.along,
     "found pair": cases_find.finding,
     "thumbnails": lambda: made_thumbnails.thumbnails(causal=True),
-    "long head": made_long_heads.long_head,
-    "long head by its largest": lambda: made_long_heads.long_head(pool=Pool.MAX, query=11),
-    "window of a long head": lambda: made_long_heads.long_head(zoom=(7, 3, 9, 12)),
+    "long head": cases_long.long_head,
+    "long head by its largest": lambda: cases_long.long_head(pool=Pool.MAX, query=11),
+    "window of a long head": lambda: cases_long.long_head(zoom=(7, 3, 9, 12)),
     "found pattern": lambda: cases_find.finding(pattern=Pattern.INDUCTION, by_norm=False),
     "found likeness": lambda: cases_find.finding(like=(2, 4)),
     "flow": cases_flow.flow,
@@ -266,9 +266,9 @@ MADE: dict[str, Callable[[], Result]] = {
     "explanation": cases_explain.explanation,
     "explanation of heads alone": lambda: cases_explain.explanation("shown"),
     "explanation of nothing": lambda: cases_explain.explanation("nobody", replaced=None),
-    "links": made_links.links,
-    "links across": lambda: made_links.links(cross=True, as_clear=2),
-    "no links": lambda: made_links.links(found=0),
+    "links": cases_links.links,
+    "links across": lambda: cases_links.links(cross=True, as_clear=2),
+    "no links": lambda: cases_links.links(found=0),
     "heads over prompts": made_prompts.prompts,
     "likeness over prompts": lambda: made_prompts.prompts(Asked.LIKE),
     "ablation over prompts": lambda: made_prompts.prompts(Asked.ABLATE),
@@ -294,8 +294,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "why with no single reason": lambda: cases_why.why(weight_left=0.9),
     "why of nothing": lambda: cases_why.why(contrast=-1.5),
     "why beside another text": lambda: cases_why.why(against=2, patched=True),
-    "relations": made_relations.dependencies,
-    "one relation of a decoder": lambda: made_relations.dependencies("det", ahead=False),
+    "relations": cases_dependencies.dependencies,
+    "one relation of a decoder": lambda: cases_dependencies.dependencies("det", ahead=False),
     "alignment": made_alignment.alignment,
     "alignment that was learnt": lambda: made_alignment.alignment(learnt=True),
     "alignment beside its gold": lambda: made_alignment.alignment(own=True),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-import made_links
+import cases_links
 import numpy as np
 import pytest
 
@@ -106,10 +106,10 @@ def test_of_texts_that_differ_by_chance_the_first_is_seldom_clearest() -> None:
 
 
 def test_links_stand_out_by_how_many_controls_have_as_clear_a_one() -> None:
-    assert made_links.links().standing_out == 2
-    assert made_links.links(as_clear=1).standing_out == 0
-    assert made_links.links(as_clear=1).p == pytest.approx(2 / 21)
-    assert made_links.links(found=0).p == 1.0
-    few: Links = made_links.links(controls=18)
+    assert cases_links.links().standing_out == 2
+    assert cases_links.links(as_clear=1).standing_out == 0
+    assert cases_links.links(as_clear=1).p == pytest.approx(2 / 21)
+    assert cases_links.links(found=0).p == 1.0
+    few: Links = cases_links.links(controls=18)
     assert few.few
     assert few.standing_out == 0

@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-import made_relations as made
+import cases_dependencies as made
 import numpy as np
 import pytest
 import torch

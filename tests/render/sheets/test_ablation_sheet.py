@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 
-import made_ablation as made
+import cases_ablate as made
 import made_results
 import numpy as np
 import pytest

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import made_relations as made
+import cases_dependencies as made
 import numpy as np
 import pytest
 from cases_dependencies import EXAMPLES, by_errors

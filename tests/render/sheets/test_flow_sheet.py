@@ -61,10 +61,10 @@ def test_what_was_replaced_stands_by_its_effect_beside_the_last_layers_attention
 
 def test_red_is_what_the_answer_loses_here_as_where_heads_are_taken_away() -> None:
     """A cost is above 0 and a change below it, and both are the answer's loss."""
-    import made_ablation
+    import cases_ablate
 
     tokens, _ = rankings(cases_flow.flow())
-    heads = next(each for each in sheet_of(made_ablation.ablation()).every if isinstance(each, Ranking))
+    heads = next(each for each in sheet_of(cases_ablate.ablation()).every if isinstance(each, Ranking))
     for marks in (tokens.marks, heads.marks):
         told = {mark.label: TINTS[mark.tint] for mark in marks}
         assert told["the answer loses"] == TINTS["loses"] == "#b2182b"

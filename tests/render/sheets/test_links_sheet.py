@@ -1,8 +1,7 @@
 """What is said of the links of a text, case by case."""
 
 import pytest
-from cases_links import EXAMPLES
-from made_links import links
+from cases_links import EXAMPLES, links
 
 from attnscope.render.focus import Focus
 from attnscope.render.sheets import sheet_of

@@ -3,7 +3,7 @@
 import csv
 import io
 
-import made_long_heads as made
+import cases_long as made
 import numpy as np
 import pytest
 from matplotlib.collections import QuadMesh

@@ -5,14 +5,16 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import cases_ablate
 import cases_compare
 import cases_compose
 import cases_find
-import made_ablation
 import numpy as np
 import pytest
 from made_blocks import curve, grid, matrix, ranking, sheet
 
+from attnscope import load
+from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import signed, weight
 from attnscope.render.kit.palette import RAMPS
 from attnscope.render.saving import content
@@ -23,13 +25,17 @@ from attnscope.render.sheet.table import Line, Mark
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps
 from attnscope.render.web.blocks import shaded
+from attnscope.render.web.document import document
 from attnscope.render.web.marks import ticks
+from attnscope.render.web.room import NOTHING
 from attnscope.render.web.sheet import section
 from attnscope.results import Result, Verdict
+from attnscope.session.looking import aim_at
+from attnscope.session.wanted import Looking
 from attnscope.tokens import Token, Tokens
 from attnscope.worked import example
 
-MADE: list[Result] = [cases_find.finding(), made_ablation.together(), cases_compose.composition()]
+MADE: list[Result] = [cases_find.finding(), cases_ablate.together(), cases_compose.composition()]
 
 
 def rows(page: str) -> list[list[str]]:
@@ -269,3 +275,16 @@ def test_a_cell_without_script_has_the_colours_of_both_grounds() -> None:
     assert len(cells) >= 4
     assert all('class="shade"' in each and "--d:#" in each for each in cells)
     assert "background:#" not in table[0], "no colour that stays as it is"
+
+
+TEXT = "I was watching the door when [MASK] opened."
+
+
+def test_a_page_of_a_span_opens_on_tokens_that_were_named() -> None:
+    seen = aim_at(load("demo").read(TEXT).head(3, 11), Looking(), "[MASK]", "the door")
+    assert (seen.query, seen.key) == (6, 4)  # the span is one row
+    opening = document(seen.shown, Focus(queries=(seen.query,), key=seen.key), NOTHING).opening
+    assert (opening["query"], opening["key"]) == (7, 4)  # [MASK], and the first of the door
+    single = aim_at(load("demo").read(TEXT).head(3, 11), Looking(), "[MASK]", "door")
+    opening = document(single.shown, Focus(queries=(single.query,), key=single.key), NOTHING).opening
+    assert (opening["query"], opening["key"]) == (7, 5)
