@@ -21,6 +21,7 @@ from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
+from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.results import Kind
 from attnscope.sdpa import attend
@@ -328,3 +329,30 @@ def test_tensors_are_copies_without_gradient_on_the_cpu():
         model.h[0].attn.c_attn.weight.zero_()
         full_run(model, ids())
     assert torch.equal(call.q, q)
+
+
+def only_watched() -> None:
+    raise ZeroDivisionError
+
+
+def test_an_input_that_the_model_cannot_run_on_is_one_line() -> None:
+    model = sharp("bert")
+    too_long = ids(80)
+    with (
+        pytest.raises(InputError, match=r"^tiny cannot run on this input: .*") as raised,
+        if_it_runs(model, too_long, "tiny"),
+    ):
+        record(model, too_long)
+    assert "\n" not in str(raised.value)
+
+
+def test_an_error_that_only_the_watched_run_makes_passes_through() -> None:
+    model = sharp("bert")
+    with pytest.raises(ZeroDivisionError), if_it_runs(model, ids(), "tiny"):
+        only_watched()
+
+
+def test_an_error_of_our_own_is_left_as_it_is() -> None:
+    model = sharp("bert")
+    with pytest.raises(InputError, match="no layer 7"), if_it_runs(model, ids(), "tiny"):
+        record(model, ids(), Selection(layers=[7]))

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "attnscope"
 TRAINING = PACKAGE / "demo" / "train"  # made the bundled models, and is not in the wheel
 BERT = ["-m", "demo", "I was watching the [MASK] when it opened."]
 
-SIZE = {"package": (711, 105923), "render": (181, 28501), "tests": (520, 89149)}  # files and lines, at most
+SIZE = {"package": (678, 105591), "render": (176, 28048), "tests": (515, 89145)}  # files and lines, at most
 OPTIONS = {
     "ablate": 60,
     "align": 47,
@@ -42,11 +42,11 @@ OPTIONS = {
     "why": 50,
 }
 WALKS = {  # files of the package that a command enters, and moves between two of them
-    "heads": (139, 4621),
-    "find": (142, 27703),
-    "corpus": (165, 13402),
-    "show": (53, 2133),
-    "image": (143, 9647),
+    "heads": (129, 4437),
+    "find": (133, 27703),
+    "corpus": (151, 13339),
+    "show": (52, 1970),
+    "image": (132, 9632),
 }
 COMMANDS = {
     "heads": ["heads", *BERT, "--layer", "3", "--head", "11"],

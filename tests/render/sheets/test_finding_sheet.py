@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import cases_find as made
-import made_results
 import numpy as np
 import pytest
 from cases_find import EXAMPLES, ONE, SEVERAL, raised, with_heads
@@ -25,7 +24,6 @@ from attnscope.results.claims.finding import Case
 from attnscope.results.claims.ranking import DependsOn, Group
 from attnscope.vocabulary import Unit
 
-CROSS = EXAMPLES["one of a decoder"]()
 CASES = {  # what of numbers and heads the answer has
     "several": (Case.SEVERAL, "2 of 12", "“it”", "“cat”", "L1 H2", ".90", ".01"),
     "one": (Case.ONE, "12 heads", "L1 H2", ".71", ".01", "60 shuffled"),
@@ -188,7 +186,6 @@ def test_departures_from_what_is_usual_stand_in_the_line_of_proof() -> None:
     told = finding(made.finding())
     assert told.departs == ("30 of 40 controls", "seed 5")
     assert finding(replace(SEVERAL, by=Unit.WORD)).departs[0] == "by words"
-    assert made_results.provenance().kernel in "eager"
     assert SEVERAL.evidence.of_group(Group.STANDS_OUT) == SEVERAL.ranking[:2]
 
 

@@ -1,6 +1,7 @@
 """A result with a sheet as a page: its answer and its rankings stand there without any script."""
 
 import html
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import cases_compose
 import cases_find
 import numpy as np
 import pytest
+import written_numbers as cases
 from made_blocks import curve, grid, matrix, ranking, sheet
 
 from attnscope import load
@@ -24,6 +26,7 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.table import Line, Mark
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.worked import Steps
+from attnscope.render.web.assets import asset
 from attnscope.render.web.blocks import shaded
 from attnscope.render.web.document import document
 from attnscope.render.web.marks import ticks
@@ -288,3 +291,34 @@ def test_a_page_of_a_span_opens_on_tokens_that_were_named() -> None:
     single = aim_at(load("demo").read(TEXT).head(3, 11), Looking(), "[MASK]", "door")
     opening = document(single.shown, Focus(queries=(single.query,), key=single.key), NOTHING).opening
     assert (opening["query"], opening["key"]) == (7, 5)
+
+
+RULES = {
+    "numberText": cases.SIGNIFICANT,
+    "parameterText": cases.PARAMETER,
+    "signedText": cases.SIGNED,
+    "weightText": cases.WEIGHT,
+    "weightCell": cases.WEIGHT_CELL,
+}
+
+
+@pytest.fixture(scope="module")
+def written(browser):
+    """A function of the script by its name, for values and their digits."""
+    view = browser.new_page()
+    view.add_script_tag(content=re.sub(r"^export ", "", asset("elements.js"), flags=re.MULTILINE))
+    yield lambda name, pairs: view.evaluate(
+        f"pairs => pairs.map(([value, digits]) => {name}(value, digits))", pairs
+    )
+    view.close()
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_page_writes_a_number_as_the_package_does(written, name) -> None:
+    values, texts = [[value, digits] for value, digits, _ in RULES[name]], [text for *_, text in RULES[name]]
+    assert written(name, values) == texts
+
+
+def test_the_page_leaves_a_place_empty_where_there_is_no_number(written) -> None:
+    for name in RULES:
+        assert written(name, [[math.nan, 2]]) == [""]
