@@ -19,7 +19,7 @@ from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
 
 Explored = Callable[..., Explorer]
-SAID = "sharpest not explained by position"
+SAID = "most focused, not by its place"
 
 
 class Unasked:

@@ -111,7 +111,7 @@ class Basis(App[str]):
         place = sharpest(measured)
         if place is None:
             return
-        told = f"L{place[0]} H{place[1]}: sharpest not explained by position"
+        told = f"L{place[0]} H{place[1]}: most focused, not by its place"
         if time.monotonic() - self._gone < _SOON:
             self.go(state.to_head(*place))
             self.tell(told)
