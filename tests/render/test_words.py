@@ -131,7 +131,7 @@ def test_every_case_has_an_example(verb: str) -> None:
 
 
 def sentences(answer: str) -> list[str]:
-    return re.split(r"(?<=[.!?]) (?=[A-ZL(“\[])", answer)
+    return re.split(r"(?<=[.!?]) (?=[A-Z0-9(“\[])", answer)
 
 
 @pytest.mark.parametrize(("verb", "name"), EXAMPLES)

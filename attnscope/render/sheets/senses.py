@@ -61,7 +61,6 @@ def _facts(result: Senses) -> dict[str, object]:
     parted, i = result.separation, result.shown
     most, least = result.extremes(i)
     counts, every = Counter(usage.label for usage in result.usages), enumerate(result.usages, start=1)
-    enough = (0, 0) if parted is None else _enough(len(result.labels))
     best = None
     if parted is not None and len(result.heads) > 1:
         best = next(iter(ordered(parted.heads_excess)), (0, 0))
@@ -85,8 +84,7 @@ def _facts(result: Senses) -> dict[str, object]:
         "controls_told": f"{0 if parted is None else parted.controls:,}",
         "reached": 0 if parted is None else parted.reached,
         "needed": round(1 / LEVEL),
-        "enough": [enough[0]] * len(result.labels),
-        "enough_splits": enough[1],
+        "enough": [] if parted is None else [_enough(len(result.labels))] * len(result.labels),
         "p": parted and parted.p,
         "least_p": parted and parted.least_p,
         "best_head": best and named(result, best),
@@ -99,10 +97,9 @@ def _facts(result: Senses) -> dict[str, object]:
     }
 
 
-def _enough(groups: int) -> tuple[int, int]:
-    """How many texts of each of so many groups can tell, and in how many ways these can be split."""
-    each = next(size for size in count(2) if splits_of([size] * groups) * LEVEL >= 1)
-    return each, splits_of([each] * groups)
+def _enough(groups: int) -> int:
+    """How many texts of each of so many groups can tell."""
+    return next(size for size in count(2) if splits_of([size] * groups) * LEVEL >= 1)
 
 
 def _by_label(result: Senses) -> list[int]:

@@ -45,7 +45,7 @@ from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Route
 
 FOLLOWS = ("follows", "does not follow")
-_NO_QUERY = "no --from: {0} takes --from TOKEN (only of a model that tags tokens it may be left out)"
+_NO_QUERY = "no --from: {0} takes --from TOKEN, as --from '[MASK]'"
 _FEW = 12  # names of choices in a message
 
 
