@@ -122,6 +122,7 @@ class HeadWeights(Linked):
 
     @property
     def crosses(self) -> bool:
+        """Whether queries and keys are of two sequences."""
         return self.kind is Kind.CROSS
 
     @property
@@ -230,10 +231,12 @@ class HeadView(OfOneHead, Linked):
 
     @property
     def crosses(self) -> bool:
+        """Whether queries and keys are of two sequences."""
         return self.head.crosses
 
     @property
     def expected(self) -> Float[np.ndarray, "query key"] | None:
+        """What lengths alone give of each weight, where units are sentences or passages; else None."""
         return self.even if self.by.is_long else None
 
     @property
