@@ -33,7 +33,14 @@ def corpus(
         "--workers", str(workers), "-q", "-o", f"{run}.npz", "-o", f"{run}.png",
     ]  # fmt: skip
     environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=narration)
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=narration,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # off in a background
+    )
 
 
 def left(run: Path) -> dict[str, bytes]:

@@ -69,7 +69,7 @@ def test_the_screen_has_groups_chance_and_every_text_within_its_width(
     for told in (
         "one head: L",
         "above control",
-        "5 texts are too few to tell: 2 + 3 can be split in only 10 ways",
+        "5 texts are too few to tell (2 and 3; ",
         "4 money “he went to the «bank» today”",
         "✓ certified",
     ):
