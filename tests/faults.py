@@ -83,7 +83,7 @@ def copy_with(fault: Fault) -> Iterator[Path]:
 def seen(fault: Fault) -> tuple[bool, str]:
     """Whether a test fails with it that passes without it; and what the tests said last."""
     code, said = asked(fault)
-    failed = re.search(r"^FAILED (\S+)", said, re.MULTILINE)
+    failed = re.search(r"^FAILED (.+?)(?: - .*)?$", said, re.MULTILINE)
     if code != 1 or failed is None:
         return False, said.splitlines()[-1] if said else ""
     code, _ = asked(replace(fault, new=fault.old, tests=(failed[1],)))
