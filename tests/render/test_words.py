@@ -130,6 +130,18 @@ def test_every_case_has_an_example(verb: str) -> None:
     assert {_result(make).case for make in VERBS[verb].EXAMPLES.values()} == {*cases}
 
 
+@pytest.mark.parametrize(
+    ("verb", "name"),
+    [(verb, name) for verb, cases in VERBS.items() for name in getattr(cases, "NUMBERS", ())],
+)
+def test_an_answer_has_the_numbers_of_its_case(
+    verb: str, name: str, shown: dict[tuple[str, str], str]
+) -> None:
+    case, *parts = VERBS[verb].NUMBERS[name]
+    assert _result(VERBS[verb].EXAMPLES[name]).case == case
+    assert [each for each in parts if each not in shown[verb, name]] == []
+
+
 def sentences(answer: str) -> list[str]:
     return re.split(r"(?<=[.!?]) (?=[A-Z0-9(“\[])", answer)
 

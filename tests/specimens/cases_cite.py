@@ -171,3 +171,22 @@ EXAMPLES: dict[str, Callable[[], Citation]] = {
     "by subsets that all did the same": lambda: fitted(float("nan")),
     "by all": by_all,
 }
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "from one": (Case.FROM, "passage 0", "“The door was red.”", "90.5 %", "1.7 %", "1.3 times", "found it"),
+    "from another than attention says": (Case.FROM, "passage 1 (.20 of the attention, .15 for passage 0)"),
+    "from two": (Case.FROM, "passages 0 and 1", "either of them", "7.4 %", "found them"),
+    "from one of two": (Case.FROM, "Without the other "),
+    "from none": (Case.NONE, "all 3 passages", "90.5 %", "67.0 %", "passage 0 (.30"),
+    "from none of two": (Case.NONE, "both passages", "81.9 %"),
+    "from all": (Case.SPREAD, "all 3 passages", "90.5 %", "4.5 %", "passage 1", "60.7 %"),
+    "half of the others do as much": (Case.SPREAD, "passage 0", "12.2 %", "6.7 times"),
+    "most from one of two": (
+        Case.SPREAD,
+        "passage 0",
+        "8.0 times as many nats",
+        "1 other passage",
+        "39 times",
+    ),
+    "of several": (Case.FROM, "Of 4 sentences 1 ", "2 from none", "1 from no single one. “door” comes"),
+    "rare": (Case.FROM, "55 times less probable"),
+}

@@ -149,3 +149,14 @@ EXAMPLES: dict[str, Callable[[], Dependencies] | tuple[Callable[[], Dependencies
     "one few": lambda: by_errors(4.0, counts=7, shown="r0"),
     "one of a treebank": lambda: dependencies("nsubj"),
 }
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "found, one": (Case.FOUND, "1 of 3 relations is", "r1: L3 H2", ".80 of its 30 pairs", ".40"),
+    "found, several": (Case.FOUND, "2 of 3 relations are", "r1: L3 H2", ".75", ".40"),
+    "nearest": (Case.NEAREST, "3 relations", "r0: L3 H2", ".60", ".40", ".00 to +.40"),
+    "distance": (Case.DISTANCE, "2 relations", "better for r1"),
+    "few pairs": (Case.FEW_PAIRS, "20 pairs"),
+    "one better": (Case.ONE_BETTER, "L3 H2 finds r0", ".80 of 30 pairs", "the word two on .40", "+.40"),
+    "one worse": (Case.ONE_WORSE, "L3 H2 finds r0", "the word three back .40"),
+    "one open": (Case.ONE_OPEN, "not clear", "L3 H2 finds r0", ".45", ".40"),
+    "one few": (Case.ONE_FEW, "r0", "7 pairs", "20"),
+}

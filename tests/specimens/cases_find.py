@@ -181,3 +181,16 @@ EXAMPLES: dict[str, Callable[[], Finding]] = {
     **{f"at {each}": partial(pattern, each) for each in Pattern},
     **{f"at {each} of a picture": partial(of_patches, each) for each in Pattern},
 }
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "several": (Case.SEVERAL, "2 of 12", "“it”", "“cat”", "L1 H2", ".90", ".01"),
+    "one": (Case.ONE, "12 heads", "L1 H2", ".71", ".01", "60 shuffled"),
+    "cannot tell": (Case.CANNOT_TELL, "L1 H2", ".72", "In 10 of 60"),
+    "position only": (Case.POSITION_ONLY, "L0 H1", ".75", ".71"),
+    "key only": (Case.KEY_ONLY, "L0 H1", ".75", ".60", "14 other"),
+    "nothing": (Case.NOTHING, ".07", "L0 H1", ".09"),
+    "too short": (Case.TOO_SHORT, "12", "19", "L1 H2", ".90"),
+    "few controls": (Case.FEW_CONTROLS, "12", "19", "L1 H2", ".90"),
+    "position sought": (Case.POSITION_SOUGHT, "L0 H1", ".99", ".98", "L1 H1"),
+    "position lost": (Case.POSITION_LOST, "L0 H1", ".99", ".21"),
+    "one alike": (Case.ONE, "L2 H4", "L1 H3", ".01", ".69"),
+}

@@ -85,3 +85,18 @@ EXAMPLES: dict[str, Callable[[], Prediction]] = {
     "pair and places": lambda: masked(next_sentence=NextSentence(0.125)),
     "nothing": lambda: masked(blanks=()),
 }
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "sure": (Case.SURE, "“w0”", "“on”", "99.8 %", "“w1”", "1 in 2,000"),
+    "sure after": (Case.SURE, "After “on”", "“w0”", "60.0 %", "“w1”", "1 in 50,000"),
+    "leans": (Case.LEANS, "“##w0”", "“on”", "40.0 %", "20.0 %"),
+    "unsure": (Case.UNSURE, "“on”", "“w0” has 8.3 %", "“w1” 7.3 %"),
+    "unsure after": (Case.UNSURE, "After “on”", "“w0” has 1.5 %", "“w1” 1.2 %"),
+    "several places": (Case.SEVERAL, "“princess” 50.0 % at “cat”", "“princess'” 50.0 %"),
+    "more places": (Case.SEVERAL, "“princess” 50.0 % at", "and 3 more."),
+    "tags": (Case.TAGS, "is tagged “T2” (55.0 %)", "5 of 7", "“T0”", "51.0 %"),
+    "wrote": (Case.WROTE, "“x”", "“w0”", "60 tokens", "1.0 %"),
+    "given": (Case.GIVEN, "“x”", "given", "60 tokens", "“w0”", "1.0 %"),
+    "pair and places": (Case.SEVERAL, "follows from the first with 12.5 %. The likeliest"),
+    "order of a pair": (Case.PAIR, "comes after the first with 50.0 %"),
+    "score": (Case.SCORE, "1.25"),
+}

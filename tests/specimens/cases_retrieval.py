@@ -71,3 +71,22 @@ EXAMPLES: dict[str, Callable[[], Retrieval]] = {
     "not as recomputed": lambda: replace(retrieval(), failed=((0, 1),)),
     "tried on some": lambda: replace(retrieval(), acts="2 of 12 texts"),
 }
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "one": (
+        Case.NAMED,
+        "L1 H2 fetches",
+        "1 of 6",
+        "100 %",
+        "0 %",
+        "11 of 12",
+        "1 of 11 other",
+        "9 (average of 3",
+        "confirms it",
+    ),
+    "two": (Case.NAMED, "L0 H2 and L1 H2 fetch", "2 of 6 heads", "confirms them"),
+    "not confirmed": (Case.NAMED, "does not confirm it"),
+    "beside no other": (Case.NAMED, "not as many other heads"),
+    "no answer": (Case.UNANSWERED, "none of 12"),
+    "none": (Case.NONE, "None of 6 heads"),
+    "few": (Case.TOO_FEW, "6 answers", "6 heads", "7 could"),
+}

@@ -61,3 +61,18 @@ EXAMPLES: dict[str, Callable[[], Senses]] = {
     "parted beside shuffled labels": lambda: by_rule(ENOUGH, 9, controls=99),
     "cannot tell": lambda: by_rule(ENOUGH, 0),
 }
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "unlabelled": (Case("unlabelled"), "layer 2", "texts 1 and 2 (cosine "),
+    "few texts": (
+        Case("few texts"),
+        "6 texts",
+        "3 and 3",
+        "4 and 4",
+        "“bank”",
+        "layer 1",
+        "any of the 9 other",
+    ),
+    "few controls": (Case("few controls"), "10 shufflings", "19", "“bank”", "layer 1"),
+    "parted": (Case("parted"), "“bank”", "10 texts", "layer 1", "any of the 125 other splits"),
+    "cannot tell": (Case("cannot tell"), "“bank”", "10 texts", "125 other splits"),
+}

@@ -117,3 +117,18 @@ EXAMPLES: dict[str, Callable[[], Why] | tuple[Callable[[], Why], Focus]] = {
     "no contrast": lambda: replace(why(contrast=1e-9), contrast=0.0, pairs=(Pair("a", "b", 0.0),)),
     "stored": lambda: replace(why(), certificate=replace(why().certificate, verdict=sheet.Verdict.STORED)),
 }
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "both": (Case.BOTH, "L2 H3", "“it”", "“the”@5", ".91", "L0 H2", "“because”", "L1 H0", "“on”", "to .04"),
+    "at the query": (Case.QUERY, ".91", "L0 H2", "to .04", "No part of “the”@5"),
+    "share, another does more": (Case.SHARE, ".91", "L0 H2 at “it”", "70 %", "−3.36", "−9.00"),
+    "share, too near": (Case.SHARE, "−3.36", "−3.00", "too near"),
+    "share, few others": (Case.SHARE, "2 other heads of its layer"),
+    "share of an MLP, no others": (Case.SHARE, "no other MLP"),
+    "share, the score rises": (Case.SHARE, "+4.00"),
+    "share, the weight stays": (Case.SHARE, ".90"),
+    "none": (Case.NONE, ".91", "3 parts", "L0 H2 at “it”", ".90"),
+    "none, small parts": (Case.NONE, "L0 H2 at “it”", ".04", "33 %"),
+    "does not look": (Case.NOT_ABOVE, ".11", ".08", ".40", ".69"),
+    "less than all alike": (Case.NOT_ABOVE, ".05", ".08"),
+    "below a key": (Case.NOT_ABOVE, ".91", "1.50 below “cat”"),
+}
