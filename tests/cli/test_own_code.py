@@ -56,7 +56,7 @@ def _ids() -> torch.Tensor:
         (("heads", TEXT, "--layer", "1", "--head", "2"), "L1 H2 looks most from "),
         (("predict", TEXT), "After “door” the model "),
         (("heads", TEXT, "--generate", "3", "--layer", "1", "--head", "2"), "goes on, greedily"),
-        (("verify", TEXT), "All 12 decoder heads of plain are computed here as the model computes them"),
+        (("verify", TEXT), "All 12 decoder heads of plain come out as the model's own when recomputed"),
     ],
     ids=["heads", "predict", "generate", "verify"],
 )

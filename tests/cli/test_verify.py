@@ -15,7 +15,7 @@ def test_every_layer_and_head_is_certified_and_nothing_changed(attnscope) -> Non
     assert result.exit_code == 0
     told = " ".join(result.stdout.split())
     assert told.startswith(
-        "All 48 encoder heads of demo are computed here as the model computes them, and watching"
+        "All 48 encoder heads of demo come out as the model's own when recomputed, and watching"
     )
     rows = [line.split()[:4] for line in result.stdout.splitlines() if line.startswith("L")]
     assert rows == [[f"L{layer}", "12", "of", "12"] for layer in range(4)]

@@ -262,8 +262,8 @@ def _table(result: Ablation, say: Said, rows: Sequence[Row], whole: bool) -> Tab
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
         Column("enough", back),
         Column("whole", of_each("whole"), form=change, spared=1),
-        Column("share", shares, told=words.shares_told(say, shares, changes)),
-        Column("share_enough", shares_back, told=words.shares_told(say, shares_back, back)),
+        Column("share", shares, told=words.share_words(say, shares, changes)),
+        Column("share_enough", shares_back, told=words.share_words(say, shares_back, back)),
         Column("instead", of_each("instead"), spared=2),
     )
     # fmt: on

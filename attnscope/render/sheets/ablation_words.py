@@ -58,7 +58,7 @@ def is_share(part: float | None) -> bool:
     return part is not None and -_BEYOND <= part <= 1 + _BEYOND
 
 
-def shares_told(say: Said, parts: Sequence[float | None], changes: Sequence[float | None]) -> list[str]:
+def share_words(say: Said, parts: Sequence[float | None], changes: Sequence[float | None]) -> list[str]:
     """`38 %`, and of what is no part of the gap by how much it changes the answer."""
     both = zip(parts, changes, strict=True)
     return ["" if part is None else say("share", part if is_share(part) else None, by) for part, by in both]

@@ -96,8 +96,8 @@ def _facts(result: Dependencies) -> dict[str, object]:
         "better": len(there[BETTER]),
         "worse": [each.name for each in there[_WORSE]],
         "least": LEAST,
-        "told_alone": [f"{each.name} (p {significant(p)})" for each, p, _ in alone[:_NAMED]],
-        "told_more": max(0, len(alone) - _NAMED),
+        "found_alone": [f"{each.name} (p {significant(p)})" for each, p, _ in alone[:_NAMED]],
+        "found_more": max(0, len(alone) - _NAMED),
         "needed": alone[0][2] if alone else None,
         # what was tried, on what
         "heads": len(result.layers) * len(result.heads),

@@ -126,6 +126,11 @@ def _aside(result: Shown, link: tuple[int, int] | None) -> list[tuple[str, float
     return found
 
 
+def _tells(digits: str) -> bool:
+    """Whether a weight is more than nothing in these digits."""
+    return bool(digits.strip("0."))
+
+
 def _row_facts(result: Shown, query: int | None, key: int | None) -> dict[str, object]:
     """The same names where no query is asked for."""
     order = [] if query is None else ranked(result, query)
@@ -135,6 +140,8 @@ def _row_facts(result: Shown, query: int | None, key: int | None) -> dict[str, o
     shares = [form(float(row[to])) for to in order[:_NAMED]]
     given = [f"{in_sentence(result.key_tokens, to)} {text}" for to, text in zip(order, shares, strict=False)]
     further = [each for each in order if each not in bars]
+    least = shares[1] if len(order) > 1 and row[order[1]] < _LITTLE else None
+    share = None if key is None else form(float(row[key]))
     rank = order.index(key) + 1 if key is not None and key in order else None
     pieces = list(result.query_groups[query]) if isinstance(result, HeadView) and query is not None else []
     full = result if isinstance(result, HeadAttention) and result.sink is not None else None
@@ -147,11 +154,12 @@ def _row_facts(result: Shown, query: int | None, key: int | None) -> dict[str, o
         "query_emptied": bool(pieces) and bool(head_of(result).answered[pieces].any()),
         "first": given[0] if given else None,
         "then": given[1:],
-        "least": shares[1] if len(order) > 1 and row[order[1]] < _LITTLE else None,
+        "least": None if least is None else least if _tells(least) else f"{least[:-1]}1",
+        "nearly_none": least is not None and not _tells(least),
         "key": None if key is None else in_sentence(result.key_tokens, key),
         "key_masked": key is not None and key not in order,
         "key_rank": None if rank == 1 else rank,
-        "key_share": None if key is None else form(float(row[key])),
+        "key_share": share if share is None or _tells(share) else f"<{share[:-1]}1",
         "ranked": len(order),
         "terms": terms,
         "more_terms": max(len(order) - _MOST_TERMS, 0),

@@ -81,7 +81,7 @@ def _facts(result: Senses) -> dict[str, object]:
         "splits": parted and f"{parted.splits:,}",
         "exact": parted is not None and parted.exact,
         "controls": 0 if parted is None else parted.controls,
-        "controls_told": f"{0 if parted is None else parted.controls:,}",
+        "controls_written": f"{0 if parted is None else parted.controls:,}",
         "reached": 0 if parted is None else parted.reached,
         "needed": round(1 / LEVEL),
         "enough": [] if parted is None else [_enough(len(result.labels))] * len(result.labels),

@@ -1,6 +1,6 @@
 """What each verb says: `find.jinja` has the words of `find`, a macro for each case and phrase.
 
-    say = words("find", {"head": "L3 H11", "own": 0.93, ...})
+    say = Said("find", {"head": "L3 H11", "own": 0.93, ...})
     say("one")             # its text in one line, filled with these facts; of `a case` the macro is a_case
     say.lines("legend")    # its paragraphs, which blank lines part
 
@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from attnscope.errors import listed
 from attnscope.render.kit import numbers
+from attnscope.render.sheet.said import begun
 
 _BLANK = "\0"  # stands for those of facts, which are not of the table
 
@@ -56,7 +57,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "plural": numbers.plural,
     "many": lambda count, one, several: one if count == 1 else several,  # {{ n | many("does", "do") }}
     "nth": _nth,
-    "begun": lambda phrase: phrase[:1].upper() + phrase[1:],  # with a capital
+    "begun": begun,
     "odds": lambda logits: FORMS["times"](exp(logits)),  # of a difference of logits
     "list": listed,
     "names": _names,
@@ -74,7 +75,7 @@ class Said:
     """The words of one verb about one result."""
 
     def __init__(self, verb: str, facts: Mapping[str, object]) -> None:
-        self.verb, self.facts = verb, facts
+        self.facts = facts
         self._macros = environment().get_template(f"{verb}.jinja").make_module(dict(facts))
 
     def __call__(self, name: str, *given: object) -> str:
@@ -83,5 +84,5 @@ class Said:
     def lines(self, name: str, *given: object) -> Iterator[str]:
         text: str = str(getattr(self._macros, name.replace(" ", "_"))(*given))
         for paragraph in re.split(r"\n\s*\n", text):
-            if told := " ".join(re.split(r"[ \n]+", paragraph)).strip():
-                yield told.replace(_BLANK, " ")
+            if line := " ".join(re.split(r"[ \n]+", paragraph)).strip():
+                yield line.replace(_BLANK, " ")

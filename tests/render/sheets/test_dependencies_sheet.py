@@ -146,12 +146,14 @@ def test_of_many_relations_one_is_told_apart_only_by_what_is_rare_among_so_many(
 def test_a_relation_that_would_be_told_alone_says_why_it_is_not_among_others() -> None:
     found = by_errors(2.5, -2.3, 1.5, *[0.0] * 9)  # p .012, .021 and .13; .05 / 12 is needed
     assert set(found.told_apart.values()) == {0}
-    why = "r0 (p .012), r1 (p .021) would be told apart, as the interval shows; among 12 relations p .0042 or"
-    assert why in " ".join(written(found, width=140).split())
+    why = "r0 (p .012), r1 (p .021) would be found better or worse"
+    assert f"{why}, as the interval shows; among 12 relations p .0042 or less" in " ".join(
+        written(found, width=140).split()
+    )
     three = written(by_errors(-2.3, 2.2, 2.5, *[0.0] * 9), width=140)
-    assert "tried alone, r2 (p .012), r1 (p .028) and 1 more would be told apart" in " ".join(three.split())
+    assert "tried alone, r2 (p .012), r1 (p .028) and 1 more would be found" in " ".join(three.split())
     one = replace(found, shown="r1")
-    assert "tried alone, r1 (p .021) would be told apart" in " ".join(written(one, width=140).split())
+    assert "tried alone, r1 (p .021) would be found" in " ".join(written(one, width=140).split())
     for silent in (replace(found, shown="r2"), by_errors(2.5), by_errors(1.5, 4.0)):
         assert "tried alone" not in written(silent, width=140)
 

@@ -85,7 +85,7 @@ def test_what_has_no_interactive_page_has_one_of_its_blocks(tmp_path) -> None:
     code, said = run("verify", TEXT, "-m", "demo", "-o", f"{tmp_path}/x.html", "-q")
     assert code == 0, said
     page = (tmp_path / "x.html").read_text("utf-8")
-    assert "All 48 encoder heads of demo are computed here as the model computes them" in page
+    assert "All 48 encoder heads of demo come out" in page
     assert "✓ certified: 48 of 48 heads" in page
     cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
     assert cells.count("12 of 12") == 4, "a row of the table for every layer"
