@@ -39,6 +39,15 @@ def tolerance(*keys: Sequence[float], **changes: object) -> float:
     ).weight_tolerance
 
 
+def test_a_call_of_some_queries_has_their_weights_in_their_order() -> None:
+    call = random_call(5, 7)
+    rows, exchanged = call.rows([4, 1]), call.rows([1, 4])
+    for head in range(2):
+        assert torch.equal(rows.weights[head], torch.stack([call.weights[head][4], call.weights[head][1]]))
+        assert certify(rows, head).verdict is Verdict.CERTIFIED
+        assert certify(replace(rows, weights=exchanged.weights), head).verdict is Verdict.FAILED
+
+
 # the conclusion -------------------------------------------------------------------------------------
 
 

@@ -154,5 +154,10 @@ def test_no_control_is_wider_where_no_two_words_are_linked_twice() -> None:
     text = tokens_of("[CLS]", "sea", "hill", "road", "sea", "hill", "road", "[SEP]")
     places = [[i] for i in range(len(text))]
     assert (control_texts(text, count=9).wider(places, places, links_of(text)) == 1).all()
+    twice = tokens_of("[CLS]", "sea", "hill", "hill", "sea", "[SEP]")
+    orders = control_texts(twice, count=9)
+    links = np.array([[1, 2], [3, 4]])  # of two pairs of words here, of one and the same in two of the orders
+    assert ((orders.ids[:, 1:3] == orders.ids[:, 3:5]).all(axis=1)).sum() == 2
+    assert (orders.wider(places[:6], places[:6], links) == 1).all()
     pair = control_texts(SENTENCE, count=9, moved=[DOOR]).wider([[5, DOOR]], [[9, 10]], np.array([[0, 0]]))
     assert (pair == 1).all()

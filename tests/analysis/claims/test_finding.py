@@ -386,6 +386,17 @@ def test_with_fewer_than_nineteen_controls_nothing_stands_out() -> None:
         assert found.case is (Case.ONE if out else Case.TOO_SHORT)
 
 
+@pytest.mark.parametrize(("count", "reaching", "out"), [(38, 1, False), (39, 1, True), (39, 2, False)])
+def test_the_text_itself_counts_among_those_that_reach_as_far(count: int, reaching: int, out: bool) -> None:
+    controls = np.full((count, 3, 4), 0.1)
+    controls[range(reaching), 0, range(reaching)] = 0.96
+    own = np.full((3, 4), 0.1)
+    own[2, 1] = 0.95
+    found = cases_find.beside(own, controls)
+    assert found.evidence.as_far((2, 1)) == reaching
+    assert found.stands_out((2, 1)) is out
+
+
 def test_what_position_explains_comes_after_what_stands_out_whatever_its_weight() -> None:
     random = np.random.default_rng(5)
     controls = random.random((60, 3, 4)) / 50

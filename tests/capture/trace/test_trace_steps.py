@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from attnscope.capture.trace.steps import forbids
 from attnscope.capture.trace.tracer import TracedAttention, traced
 
 BATCH, HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 2, 3, 5, 7, 4, 6
@@ -193,6 +194,10 @@ SPELLINGS: dict[str, tuple[Callable[..., Tensor], Tensor]] = {
         ),
         PLAIN,
     ),
+    "a number less the scores": (
+        lambda q, k, v: (0.5 - SCALE * q @ k.mT).softmax(-1) @ v,
+        expected(-SCALE * Q @ K.mT),
+    ),
     "a scale of its own for each head": (
         lambda q, k, v: (q @ k.mT * torch.tensor([0.3, 0.6, 0.9]).view(HEADS, 1, 1)).softmax(-1) @ v,
         expected(torch.tensor([0.3, 0.6, 0.9]).view(HEADS, 1, 1) * Q @ K.mT),
@@ -248,6 +253,14 @@ def test_a_mask_is_no_term_and_a_term_is_no_mask():
     ((_, term),) = biased.terms
     assert torch.equal(term.expand_as(biased.weights), BIAS.expand_as(biased.weights))
     assert biased.allowed is None
+
+
+@pytest.mark.parametrize(
+    ("values", "low"), [((-1e4, -1e30), True), ((-1e30, 0.5), False), ((0.5, -1e30), False), ((), False)]
+)
+def test_only_what_is_low_in_every_cell_forbids(values: tuple[float, ...], low: bool):
+    assert forbids(torch.tensor(values)) is low
+    assert all(forbids(each) is (each < 0) for each in values)
 
 
 def test_one_tensor_that_is_a_bias_and_a_mask_is_taken_apart():

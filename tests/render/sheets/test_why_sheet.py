@@ -21,6 +21,7 @@ def part(result: Why, name: str) -> Part:
     [
         ({"controls": (0.3, -9.0, 0.1)}, Case.KEY),
         ({"controls": (0.3, -4.7, 0.1)}, Case.KEY),
+        ({"controls": (*[0.0] * 12, -3.5)}, Case.KEY),  # more than −3.36, which lies 3 spreads beyond them
         ({"controls": (0.3, -0.1)}, Case.KEY),
         ({"contrast": 2.9}, Case.KEY),
         ({"controls": ()}, Case.KEY),
@@ -31,6 +32,7 @@ def part(result: Why, name: str) -> Part:
     ids=[
         "a control does more",
         "within their spread",
+        "one of many controls does more",
         "two controls",
         "a small share",
         "no control",
