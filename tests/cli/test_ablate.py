@@ -120,7 +120,7 @@ def test_a_whole_layer_is_held_against_other_whole_layers(attnscope) -> None:
     assert "12 heads of layer 2" in told
     assert "3 other whole layers" in told
     every = attnscope("ablate", TEXT, "-m", "demo", "--head", "all", width=200)
-    assert "there is no other group of as many heads to compare with" in " ".join(every.stdout.split())
+    assert "no other group" in " ".join(every.stdout.split())
 
 
 def test_induction_heads_do_nothing_one_by_one_and_everything_together(attnscope) -> None:
@@ -406,6 +406,5 @@ def test_parts_and_tokens_and_other_texts_go_along_a_path_as_well(attnscope) -> 
 def test_of_many_heads_at_one_token_those_that_do_most_are_shown_and_one_is_asked_next(attnscope) -> None:
     shown = attnscope("ablate", TEXT, "-m", "demo", "--at", "opened")
     assert "32 more (-v)" in shown.stdout
-    assert "ordered by the size of the change" in shown.stdout
     assert "Next: what does L" in shown.stdout
     assert attnscope("ablate", TEXT, "-m", "demo", "--at", "opened", "-v").stdout.count(" at 8 opened ") >= 48

@@ -126,7 +126,7 @@ def test_two_layers_have_rows_and_no_cosines(attnscope, sides) -> None:
     moved = np.abs(sides[0]["weights"][1] - sides[0]["weights"][3]).sum(-1) / 2
     assert document["divergence"]["total_variation"][0] == pytest.approx(moved, abs=1e-5)
     said = " ".join(attnscope(*arguments[:-1], "--legend").stdout.split())
-    assert "no cosines: the vectors of two layers do not live in one space" in said
+    assert "no cosines" in said
 
 
 def copy_of(folder: Path, model: PreTrainedModel, noise: float) -> Path:
@@ -275,7 +275,6 @@ def test_of_several_tokens_the_means_are_compared_and_that_is_said(attnscope, na
     said = " ".join(attnscope(*asked).stdout.split())
     assert "2-10 detective looks at" in said
     assert "tokens named together: sum over the keys, mean over the queries" in said
-    assert "vectors of several tokens: their means" in said
 
 
 def test_a_word_of_several_pieces_is_compared_by_words(attnscope) -> None:

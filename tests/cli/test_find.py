@@ -49,7 +49,6 @@ def test_the_screen_ranks_heads_beside_their_controls_and_opens_the_best(attnsco
     assert lines[same].split()[:4] == ["L0", "H11", "1.0", ".98"]
     assert lines[same].endswith("place")
     assert "control: your words in random order; special tokens, masks" in " ".join(lines)
-    assert "Next: what do heads look at from there?" in lines
     assert following(shown.stdout) == ["attnscope", "heads", TEXT, "-m", "demo", "--query", "[MASK]"]
     narrow = attnscope(*PAIR, width=40).stdout
     assert "mean" in narrow
@@ -70,7 +69,6 @@ def test_enough_controls_tell_which_heads_stand_out_and_the_link_is_what_to_try_
     first = lines.index("clearly") + 1
     assert [line[:6].strip() for line in lines[first : first + len(clear)]] == clear
     assert lines[first + len(clear)].startswith("perhaps: ")
-    assert "Next: does the model's answer need that look?" in lines
     command = following(shown.stdout)
     assert command[:5] == ["attnscope", "ablate", text, "-m", "demo"]
     assert command[5:] == ["--layer", clear[0][1], "--link", "[MASK]->opened"]

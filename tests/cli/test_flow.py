@@ -66,9 +66,7 @@ def test_the_screen_says_how_it_was_pooled_and_a_script_is_refused(
     asked = ("flow", "The dog saw the door when it opened.", "--from", "pooled", "-m", "demo")
     told = attnscope(*asked, "-o", "f.json", "-o", "f.png", "-o", "f.html")
     assert told.exit_code == 0
-    words = " ".join(told.stdout.split())
-    assert words.startswith("The pooled vector turns most where “")
-    assert "is what the model's own pooler makes of the last vector of the first token" in words
+    assert told.stdout.startswith("The pooled vector turns most where “")
     again = load("f.json")
     assert isinstance(again, Flow)
     assert (again.query, again.pooled.how) == (None, "pooler")  # type: ignore[union-attr]

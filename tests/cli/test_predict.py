@@ -70,7 +70,7 @@ def test_json_csv_and_npz_hold_the_same_numbers(attnscope, tmp_path: Path) -> No
 def test_what_an_encoder_decoder_wrote_is_shown_with_its_check(attnscope, tmp_path: Path) -> None:
     folder = tiny_translator(tmp_path / "m")
     result = attnscope("predict", "the door", "-m", str(folder))
-    assert "as it was written, with a cache, no probability differs by more than" in result.stdout
+    assert "no probability differs" in result.stdout
 
 
 def test_a_text_that_was_given_is_not_called_the_models_own(attnscope, tmp_path: Path) -> None:
@@ -156,13 +156,13 @@ def test_a_model_that_gives_a_number_tells_that_and_no_classes(attnscope, tmp_pa
     result = attnscope("predict", "we saw the door", "-m", str(folder), "-o", str(file))
     told, right = json.loads(file.read_text("utf-8")), float(logits_of(folder, "we saw the door")[0])
     assert (told["task"], told["classes"]) == ("score", None)
-    assert told["score"] == pytest.approx(right, abs=1e-5)
+    assert told["score"] == pytest.approx(right, rel=1e-4)
     assert f"{abs(right):.3g}" in result.stdout.partition("\n")[0]
     texts = tmp_path / "t.txt"
     texts.write_text("we saw the door\nit opened\n")
     lines = attnscope("predict", "--texts", str(texts), "-m", str(folder), "--json").stdout.splitlines()
     for line, text in zip(lines[:2], ("we saw the door", "it opened"), strict=True):
-        assert json.loads(line)["score"] == pytest.approx(float(logits_of(folder, text)[0]), abs=1e-5)
+        assert json.loads(line)["score"] == pytest.approx(float(logits_of(folder, text)[0]), rel=1e-4)
     several = {"num_labels": 2, "problem_type": "regression"}
     folder = tiny_bert(tmp_path / "n", BertForSequenceClassification, **several)
     refused = attnscope("predict", "we saw the door", "-m", str(folder))

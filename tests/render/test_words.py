@@ -3,6 +3,7 @@
 `cases_VERB.py` among the specimens has the examples of the table `attnscope/render/words/VERB.jinja`.
 """
 
+import ast
 import re
 import sys
 from collections.abc import Callable
@@ -175,3 +176,31 @@ def test_a_fact_that_is_missing_is_a_dash_and_no_exception() -> None:
     assert issubclass(words.environment().undefined, Undefined)
     facts = dict.fromkeys(named("find"))
     assert words.Said("find", facts)("here_and_shuffled").startswith("- of its attention here, -")
+
+
+def _phrases(said: object) -> set[str]:
+    """Every five words that stand side by side."""
+    found = re.findall(r"[a-z']+", said.lower()) if isinstance(said, str) else []
+    return {" ".join(found[i : i + 5]) for i in range(len(found) - 4)}
+
+
+def test_hardly_a_test_elsewhere_names_a_sentence() -> None:
+    """So that one can be said better in its table alone; tests of a case ask for it and for its numbers."""
+    tables = [words.environment().parse(each.read_text()) for each in TABLES.glob("*.jinja")]
+    texts = (text.data for table in tables for text in table.find_all(nodes.TemplateData))
+    constants = (text.value for table in tables for text in table.find_all(nodes.Const))
+    phrases = {each for said in (*texts, *constants) for each in _phrases(said)}
+    naming = [
+        f"{path.name}: {test.name}"
+        for path in SPECIMENS.parent.rglob("test_*.py")
+        for test in ast.walk(ast.parse(path.read_text()))
+        if isinstance(test, ast.FunctionDef) and test.name.startswith("test_")
+        if any(
+            phrases & _phrases(said.value)
+            for line in ast.walk(test)
+            if isinstance(line, ast.Assert)
+            for said in ast.walk(line)
+            if isinstance(said, ast.Constant)
+        )
+    ]
+    assert len(naming) <= 60, naming

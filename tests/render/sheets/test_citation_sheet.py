@@ -32,8 +32,7 @@ def test_ways_to_cite_stand_side_by_side_with_none_apart() -> None:
         assert [each for each in held if each not in referee_sheet(REFEREES[name]()).answer] == []
     assert "No case" in referee_sheet(REFEREES["all with a source"]()).answer
     notes = referee_sheet(made.referee()).notes
-    assert "nothing to say in any case: attention x gradient" in notes
-    assert "1 line could not be asked: 9" in notes
+    assert {"attention x gradient", "9"} <= {each.rpartition(": ")[2] for each in notes}
     assert not [each for each in notes if "--no-gradients" in each]
 
 

@@ -110,9 +110,7 @@ def test_numbers_have_as_many_digits_as_tell_a_score_from_what_it_needs() -> Non
 
 
 def test_the_control_is_named_and_so_is_what_makes_pairs_no_several_findings(every: Composition) -> None:
-    assert composition(every).control == (
-        "random circuits: matrices as strong that point anywhere (50 draws in 20 dimensions)"
-    )
+    assert composition(every).control.endswith("(50 draws in 20 dimensions)")
     assert composition(every).departs == ("seed 3",)
     assert not any("share" in each for each in composition(every).notes)
     assert any("3 heads share" in each for each in composition(EXAMPLES["shared keys"]()).notes)

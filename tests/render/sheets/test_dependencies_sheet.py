@@ -81,7 +81,7 @@ def test_what_was_left_out_and_what_causality_allows_is_said() -> None:
         in told
     )
     assert told.index("Left out are") < told.index("control:"), "it is in the answer"
-    assert "3 pairs left out of words without a piece" in told
+    assert "3 pairs left out" in told
     assert "no head looks ahead" in told
     assert "no head looks ahead" not in made.dependencies().text()
 
@@ -147,9 +147,8 @@ def test_a_relation_that_would_be_told_alone_says_why_it_is_not_among_others() -
     found = by_errors(2.5, -2.3, 1.5, *[0.0] * 9)  # p .012, .021 and .13; .05 / 12 is needed
     assert set(found.told_apart.values()) == {0}
     why = "r0 (p .012), r1 (p .021) would be found better or worse"
-    assert f"{why}, as the interval shows; among 12 relations p .0042 or less" in " ".join(
-        written(found, width=140).split()
-    )
+    said = " ".join(written(found, width=140).split())
+    assert said.index(why) < said.index("12 relations p .0042 or less")
     three = written(by_errors(-2.3, 2.2, 2.5, *[0.0] * 9), width=140)
     assert "tried alone, r2 (p .012), r1 (p .028) and 1 more would be found" in " ".join(three.split())
     one = replace(found, shown="r1")

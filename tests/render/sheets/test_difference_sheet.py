@@ -47,8 +47,7 @@ def test_the_answer_tells_the_head_that_changes_most_and_whether_it_is_rounding(
     names = found.a.query_tokens.names[query], found.a.key_tokens.names[key]
     for part in (found.name(found.ranking[0]), *map("“{}”".format, names), before, after, "12 of 12 heads"):
         assert part in told
-    control = difference(found).control
-    assert control == f"two neighbouring heads of a layer of one run differ by {number(found.unlike, 3)} nats"
+    assert difference(found).control.endswith(f" {number(found.unlike, 3)} nats")
     assert (found.case, same.case) == (Case.CHANGED, Case.SAME_TO_THE_BIT)
     unknown = replace(same, largest=np.where(np.arange(12) == 3, math.nan, same.largest))
     assert unknown.case is Case.CHANGED
@@ -80,7 +79,8 @@ def test_heads_are_ranked_beside_rounding(found: Difference) -> None:
     within = replace(found, rounding=np.ones_like(found.rounding))
     assert set(difference(within).every[0].table["rounding"].values) == {"within rounding"}  # type: ignore[union-attr]
     unknown = replace(found, rounding=np.full_like(found.rounding, math.nan))
-    assert "it cannot be told what rounding does" in " ".join(difference(unknown).notes)
+    assert any("tolerance" in each for each in difference(unknown).notes)
+    assert not any("tolerance" in each for each in difference(found).notes)
 
 
 def test_the_matrix_is_what_the_second_run_gives_more(found: Difference, same: Difference) -> None:

@@ -43,7 +43,7 @@ def test_a_window_has_every_pair_under_the_names_of_its_tokens() -> None:
     matrix, _ = blocks(made.long_head(zoom=(5, 3, 9, 8)))
     assert matrix.values[2, 1] == pytest.approx(made.weights()[7, 4])
     assert matrix.rows.labels[0] == "5 the"
-    assert "every cell is one weight" in matrix.says
+    assert "one weight" in matrix.says
     assert (
         "queries 5-13 of 23, keys 3-10 of 23" in long_head(made.long_head(zoom=(5, 3, 9, 8)), WHOLE).setting
     )
@@ -86,7 +86,8 @@ def test_the_first_line_names_the_head_and_what_the_query_that_is_asked_for_look
     assert told.index(named) < told.index(", then ")
     tokens = np.exp(np.nanmean(found.entropy))
     every = long_head(made.long_head()).answer
-    assert every.startswith(f"In {found.name} a token looks at about {tokens:.0f} of those it may see")
+    assert f"{found.name} " in every
+    assert f"about {tokens:.0f} of those" in every
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 140])

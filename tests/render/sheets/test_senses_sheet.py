@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from dataclasses import replace
 
 import cases_senses
@@ -108,12 +109,12 @@ def test_no_number_is_called_good_before_it_is_said_that_nothing_could_have_come
     shuffled = EXAMPLES["parted beside shuffled labels"]()
     reached = shuffled.separation.reached  # a shuffling may meet the real labels
     assert f"{reached or 'any'} of 99 shufflings of the labels" in senses(shuffled).answer
-    assert senses(shuffled).control.startswith("the labels shuffled among the texts 99 times")
+    assert "99 times" in senses(shuffled).control
 
 
 def test_the_least_p_stands_beside_any_p() -> None:
     (told,) = senses(EXAMPLES["few texts"]()).details
-    assert told == "p .10 (exact, over all 10 splits; .10 is the least that could have come out)"
+    assert re.findall(r"[.]?\d+", told) == [".10", "10", ".10"]
 
 
 def test_what_leads_on_runs_the_model_in_the_same_way() -> None:
