@@ -13,6 +13,8 @@ from attnscope.results.base.presented import Presented
 
 MEASURES = ("spread", "entropy", "gradient")  # of a study of the scale
 WRONG = "wrong_"  # before the keys of steps that a mistake makes
+_MOST_NUMBERS = 4  # of an output that is the answer
+_ALIKE = 0.005  # weights that lie less apart are the same on screen
 
 
 class Scoring(StrEnum):
@@ -21,6 +23,21 @@ class Scoring(StrEnum):
     DOT = "dot"
     SCALED_DOT = "scaled-dot"
     ADDITIVE = "additive"
+
+
+class Case(StrEnum):
+    """What the answer of a worked example is, with a mistake beside it what that makes of the weights."""
+
+    OUTPUT = "output"
+    WEIGHTS = "weights"
+    NO_KEY = "no key"
+    PAIRS = "pairs"
+    LOOKED_UP = "looked up"
+    NO_ANSWER = "no answer"
+    OTHER_SUM = "other sum"
+    OTHER_WEIGHT = "other weight"
+    ALIKE = "alike"
+    IMPOSSIBLE = "impossible"
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +132,12 @@ class Step:
     def wrong(self) -> bool:
         """Whether it is what a mistake makes, shown beside what is right."""
         return self.key.startswith(WRONG)
+
+    @property
+    def seen(self) -> Bool[np.ndarray, "row column"]:
+        """Where a query may look, of a step with a number for each query and key."""
+        finite: Bool[np.ndarray, "row column"] = np.isfinite(self.matrix.values)
+        return finite if self.allowed is None else finite & self.allowed
 
     def check_parts(self) -> None:
         shape = self.matrix.values.shape
@@ -219,6 +242,40 @@ class Worked(Presented):
     pairs: tuple[Pair, ...] = ()
     provenance: Provenance | None = None
     mistake: Mistake | None = None
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Case:
+        """What the answer is. An output of more than a few numbers is no answer: its weights are."""
+        found = {step.key: step for step in self.steps}
+        if "found" in found:
+            return Case.NO_ANSWER if np.isnan(found["found"].matrix.values).any() else Case.LOOKED_UP
+        if self.mistake is not None:
+            return self._mistaken()
+        if "weights" not in found or not found["weights"].seen.any():
+            return Case.NO_KEY
+        if self.pairs:
+            return Case.PAIRS
+        few = "output" in found and len(found["output"].matrix.columns.names) <= _MOST_NUMBERS
+        return Case.OUTPUT if few else Case.WEIGHTS
+
+    def _mistaken(self) -> Case:
+        if not (differences := self.differences).size:
+            return Case.IMPOSSIBLE
+        if np.abs(differences.sum(axis=1)).max() >= _ALIKE:
+            return Case.OTHER_SUM
+        return Case.OTHER_WEIGHT if np.abs(differences).max() >= _ALIKE else Case.ALIKE
+
+    @property
+    def differences(self) -> Float[np.ndarray, "query key"]:
+        """Each weight that the mistake makes, less the one that is right; empty where it makes none."""
+        found = {step.key: step for step in self.steps}
+        wrong, right = (
+            np.where(step.seen, step.matrix.values, 0.0) if (step := found.get(key)) else np.zeros((0, 0))
+            for key in (f"{WRONG}weights", "weights")
+        )
+        return wrong - right if wrong.shape == right.shape else np.zeros((0, 0))
 
     @property
     def verdict(self) -> Verdict | None:

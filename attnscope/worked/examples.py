@@ -10,11 +10,6 @@ from attnscope.results.worked import Axis, Given, Matrix, ScaleStudy, Scoring, S
 from attnscope.worked.attention import work_out
 from attnscope.worked.scale import scale_study
 
-WHY = (
-    "a key that is not exactly there has no answer, however much it resembles one that is: vectors are "
-    "needed, which can be more or less alike"
-)
-
 
 def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -> Worked:
     """Each of `wanted` in `table`: its value with certainty, or NaN where no key is exactly that.
@@ -27,7 +22,6 @@ def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -
     match = np.array([[float(key == query) for key in table] for query in wanted])
     answers = np.array([[table.get(query, np.nan)] for query in wanted])
     values = np.array([[value] for value in table.values()], dtype=np.float64)
-    unanswered = [query for query in wanted if query not in table]
     return Worked(
         name=name,
         title="dictionary lookup",
@@ -48,7 +42,6 @@ def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -
                 "certain, or not to be had",
             ),
         ),
-        notes=((f"no answer for {', '.join(unanswered)}: {WHY}",) if unanswered else ()),
     )
 
 

@@ -12,6 +12,7 @@ from attnscope import demo
 from attnscope.capture import Labels, Selection, record
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results import Verdict
+from attnscope.results.worked import Case
 from attnscope.worked import TABLE, example, look_up, scale
 from attnscope.worked.model_head import SENTENCE, theatre
 from attnscope.worked.scale import scale_study, softmax_jacobian
@@ -23,8 +24,8 @@ def test_exact_keys_have_their_value_with_certainty_and_an_unknown_one_has_none(
     answers = result.step("found").matrix.values[:, 0]
     assert answers[[0, 2]].tolist() == [3, 9]
     assert math.isnan(answers[1])
-    assert any("no answer for fruit" in note for note in result.notes)
-    assert look_up(TABLE, ["apple"]).notes == ()
+    assert result.case is Case.NO_ANSWER
+    assert look_up(TABLE, ["apple"]).case is Case.LOOKED_UP
 
 
 def test_a_dictionary_does_not_take_a_word_that_is_nearly_a_key() -> None:

@@ -4,24 +4,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, descending, number, weight
+from attnscope.render.kit.numbers import counted, descending, weight
 from attnscope.render.kit.words.certificate import certificate_line
 from attnscope.render.sheet.blocks import Beside, Drawing
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Table
 from attnscope.render.sheets.arithmetic import texts
+from attnscope.render.words import Said
 from attnscope.results import Verdict
-from attnscope.results.worked import Mistake, Step, Worked
+from attnscope.results.worked import Case, Scoring, Step, Worked
 
-_ONE, _ALIKE, _NEAR = 0.9, 0.05, 0.1  # weights: almost one key, keys alike, two that are near
-_LISTED = 3  # keys of the answer
-_OWN = "attnscope sdpa --q '1,0,1' --k '1,0,1; 0,1,0; 1,1,0' --v '1,2; 3,4; 5,6'"
 _SETTLED = (Verdict.CERTIFIED, Verdict.RECOMPUTED, Verdict.STORED, Verdict.FAILED)
+_OWN = "attnscope sdpa --q '1,0,1' --k '1,0,1; 0,1,0; 1,1,0' --v '1,2; 3,4; 5,6'"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,95 +33,131 @@ class Steps(Drawing):
 
 
 def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
-    right = Steps("", tuple(each for each in result.steps if not each.wrong), focus.decimals)
-    blocks = [right]
+    say = said(result)
+    blocks = [Steps("", tuple(each for each in result.steps if not each.wrong), focus.decimals)]
     if result.mistake is not None:
         wrong = tuple(each for each in result.steps if each.wrong)
-        blocks.append(Steps(f"wrong on purpose: {result.mistake.what}", wrong, focus.decimals))
-    example = f"example {result.name}" if result.name else ""
-    setting = " · ".join(each for each in (example, result.formula, _sizes(result)) if each)
+        blocks.append(Steps(say("wrong_steps"), wrong, focus.decimals))
+    proved = [
+        (one.verdict, say("against", certificate_line(one, focus.verbose).plain, other))
+        for other, one in result.proofs
+    ]
     return Sheet(
         title=result.title,
-        setting=setting,
+        setting=" · ".join(filter(None, (say("example"), result.formula, _sizes(result)))),
         origins=() if result.provenance is None else (result.provenance,),
-        answer=_answer(result),
+        answer=say(result.case),
         blocks=tuple(Beside((each,)) for each in blocks),
-        table=lambda: Table.of("step row row_name column column_name value", _facts(result)),
-        about_proof=True,
-        notes=tuple(_notes(result, focus)),
-        proof=(
-            *((verdict, told) for verdict, told in _certificates(result, focus) if verdict in _SETTLED),
-            *map(checked, result.checks),
+        table=lambda: Table.of("step row row_name column column_name value", _cells(result)),
+        notes=(
+            *_notes(result, say, focus),
+            *(words for verdict, words in proved if verdict not in _SETTLED),
+            *result.notes,
         ),
+        proof=(*(each for each in proved if each[0] in _SETTLED), *map(checked, result.checks)),
+        failed=say("failed"),
         summary=(counted(len(result.steps), "step"),),
         record=tuple(_record(result)),
-        next=Next("your own numbers?", _OWN) if result.name == "fruit" else None,
+        next=_next(result, say),
     )
 
 
-def _answer(result: Worked) -> str:
-    if result.verdict is Verdict.FAILED:
-        return "✗ Do not use these numbers: another way to them gives others."
-    weights = next((each for each in result.steps if each.weights and not each.wrong), None)
-    if weights is None:
-        return ""
-    values = _allowed(weights)
-    choices = (values >= 0).sum(axis=1)
-    if not choices.any():
-        return ""
-    row = int((choices > 1).argmax()) if (choices > 1).any() else int((choices > 0).argmax())
-    told = _mistaken(result, weights, row)
-    if not told:
-        told = f"{_attends(result, weights, values[row], row)}."
-        told += "" if result.mistake is None else f" Below it is wrong on purpose: {result.mistake.what}."
-    opened = f"Example {result.name}: " if result.name else ""
-    others = counted(len(values) - 1, "more query").replace("more querys", "more queries")
-    return f"{opened}{told}" + (f" {others} below." if len(values) > 1 else "")
+def said(result: Worked) -> Said:
+    """The words of `sdpa` about this result."""
+    return Said("worked", _facts(result))
 
 
-def _allowed(step: Step) -> Float[np.ndarray, "query key"]:
-    """The weights of a step, -1 where a query may not look."""
-    values = step.matrix.values
-    allowed = np.isfinite(values) if step.allowed is None else step.allowed
-    return np.where(allowed, values, -1.0)
+def _facts(result: Worked) -> dict[str, object]:
+    facts: dict[str, object] = dict.fromkeys(
+        (
+            "query",
+            "key",
+            "keys",
+            "own",
+            "wrong",
+            "shares",
+            "numbers",
+            "other",
+            "other_own",
+            "found",
+            "missing",
+        )
+    )
+    facts |= {
+        "name": result.name,
+        "mistake": result.mistake and result.mistake.what,
+        "unscaled": result.scoring is Scoring.DOT,
+        "more": 0,
+    }
+    if result.case in (Case.LOOKED_UP, Case.NO_ANSWER):
+        return facts | _looked_up(result)
+    if result.case in (Case.OTHER_SUM, Case.OTHER_WEIGHT):
+        return facts | _mistaken(result)
+    if result.case is Case.PAIRS:
+        return facts | _paired(result)
+    return facts | _of_one_query(result) if result.case in (Case.OUTPUT, Case.WEIGHTS) else facts
 
 
-def _attends(result: Worked, weights: Step, values: Float[np.ndarray, " key"], row: int) -> str:
-    query, names = weights.matrix.rows.names[row], weights.matrix.columns.names
-    order = [key for key in descending(values) if values[key] >= 0]
-    best, last = order[0], order[-1]
-    if len(order) == 1:
-        return f"{query} may attend to {names[best]} alone"
-    if values[best] >= _ONE:
-        return f"{query} attends almost only to {names[best]} ({weight(float(values[best]))})"
-    if values[best] - values[last] <= _ALIKE:
-        return f"{query} attends to all {len(order)} keys alike (about {weight(1 / len(order))} each)"
-    listed = [f"{names[key]} {weight(float(values[key]))}" for key in order[:_LISTED]]
-    rest = f", and to {len(order) - _LISTED} more less" if len(order) > _LISTED else ""
-    told = f"{query} attends to {', '.join(listed[:-1])} and {listed[-1]}{rest}"
-    found = {each.key: each for each in result.steps if not each.wrong}
-    if (scores := found.get("scaled") or found.get("scores")) is None:
-        return told
-    score = texts(scores.matrix.values[row : row + 1, best], 2)[0]
-    after = " after scaling" if scores.key == "scaled" else ""
-    near = ", but not by much" if values[best] - values[order[1]] < _NEAR else ""
-    return f"{told}: its score with {names[best]} is the highest ({score}{after}){near}"
+def _looked_up(result: Worked) -> dict[str, object]:
+    answers = result.step("found").matrix
+    found = dict(zip(answers.rows.names, answers.values[:, 0].tolist(), strict=True))
+    return {
+        "keys": len(result.step("values").matrix.rows.names),
+        "found": [f"“{word}” ({value:g})" for word, value in found.items() if np.isfinite(value)],
+        "missing": [f"“{word}”" for word, value in found.items() if np.isnan(value)],
+    }
 
 
-def _mistaken(result: Worked, right: Step, row: int) -> str:
-    wrong = next((each for each in result.steps if each.wrong and each.weights), None)
-    if result.mistake is None or wrong is None or wrong.matrix.values.shape != right.matrix.values.shape:
-        return ""
-    query, what = right.matrix.rows.names[row], result.mistake.what
-    made, meant = (_allowed(each)[row].clip(0) for each in (wrong, right))
-    if not np.isclose(made.sum(), 1.0, atol=0.005):
-        total = number(float(made.sum()))
-        return f"Wrong on purpose ({what}): the weights of {query} would add up to {total}, not 1."
-    key = int(np.abs(made - meant).argmax())
-    if abs(made[key] - meant[key]) < 0.005:
-        return ""
-    name, pair = right.matrix.columns.names[key], [weight(float(each[key])) for each in (made, meant)]
-    return f"Wrong on purpose ({what}): {query} would give {name} {pair[0]}, not {pair[1]}."
+def _mistaken(result: Worked) -> dict[str, object]:
+    """Of the query whose weights add up to another sum, or else of the weight that differs most."""
+    apart, right = np.abs(result.differences), result.step("weights")
+    sums = result.case is Case.OTHER_SUM
+    query = int((np.abs(result.differences.sum(axis=1)) if sums else apart.max(axis=1)).argmax())
+    keys = right.seen[query] if sums else [int(apart[query].argmax())]
+    own = float(right.matrix.values[query, keys].sum())
+    return {
+        "query": right.matrix.rows.names[query],
+        "key": None if sums else right.matrix.columns.names[keys[0]],
+        "own": own,
+        "wrong": own + float(result.differences[query, keys].sum()),
+    }
+
+
+def _paired(result: Worked) -> dict[str, object]:
+    """The pair with the largest weight, and another key of the same query."""
+    best = max(result.pairs, key=lambda pair: pair.weight)
+    other = next((each for each in result.pairs if each.query == best.query and each is not best), None)
+    weights = result.step("weights")
+    return {
+        "query": best.query,
+        "key": best.key,
+        "keys": int(weights.seen[weights.matrix.rows.names.index(best.query)].sum()),
+        "own": best.weight,
+        "other": other and other.key,
+        "other_own": other and other.weight,
+    }
+
+
+def _of_one_query(result: Worked) -> dict[str, object]:
+    """Of the first query that has a choice, or else of the first that has a key."""
+    step = result.step("weights")
+    choices = step.seen.sum(axis=1)
+    query = int((choices >= min(2, choices.max())).argmax())
+    values, names = step.matrix.values[query], step.matrix.columns.names
+    order = [key for key in descending(np.where(step.seen[query], values, -1.0)) if step.seen[query, key]]
+    facts: dict[str, object] = {
+        "query": step.matrix.rows.names[query],
+        "key": names[order[0]],
+        "keys": len(order),
+        "shares": [f"{names[key]} ({weight(float(values[key]))})" for key in order],
+        "more": len(step.matrix.values) - 1,
+    }
+    if result.case is Case.OUTPUT:
+        output = result.step("output").matrix
+        called = ["" if name == str(i) else f"{name} " for i, name in enumerate(output.columns.names)]
+        numbers = [f"{name}{each}" for name, each in zip(called, texts(output.values[query], 2), strict=True)]
+        facts["numbers"] = f"({', '.join(numbers)})" if len(numbers) > 1 else numbers[0]
+    return facts
 
 
 def _sizes(result: Worked) -> str:
@@ -145,25 +179,17 @@ def _sizes(result: Worked) -> str:
     )
 
 
-def _certificates(result: Worked, focus: Focus) -> list[tuple[Verdict, str]]:
-    return [
-        (one.verdict, f"{certificate_line(one, focus.verbose).plain} · against {against}")
-        for against, one in result.proofs
-    ]
+def _notes(result: Worked, say: Said, focus: Focus) -> Iterator[str]:
+    yield from (say("ranked", pair, f"{pair.weight:.{focus.decimals}f}") for pair in result.pairs)
+    if result.mistake is not None:
+        yield from (say("differs", how) for how in result.mistake.differs)
+        yield say("why", result.mistake.why)
 
 
-def _notes(result: Worked, focus: Focus) -> Iterator[str]:
-    for pair in result.pairs:
-        place = f"rank {pair.rank} of {pair.pairs} weights"
-        yield f"{pair.query} → {pair.key}  {pair.weight:.{focus.decimals}f}, {place}"
-    yield from () if result.mistake is None else _mistake(result.mistake)
-    yield from (told for verdict, told in _certificates(result, focus) if verdict not in _SETTLED)
-    yield from result.notes
-
-
-def _mistake(mistake: Mistake) -> Iterator[str]:
-    yield from (f"differs: {told}" for told in mistake.differs)
-    yield f"why: {mistake.why}"
+def _next(result: Worked, say: Said) -> Next | None:
+    if result.case is Case.NO_ANSWER:
+        return Next(say("by_vectors"), "attnscope sdpa --example fruit")
+    return Next(say("own_numbers"), _OWN) if result.name == "fruit" else None
 
 
 def _record(result: Worked) -> Iterator[tuple[str, object]]:
@@ -176,7 +202,7 @@ def _record(result: Worked) -> Iterator[tuple[str, object]]:
     yield from (("warning", told) for told in result.warnings)
 
 
-def _facts(result: Worked) -> Iterator[tuple[object, ...]]:
+def _cells(result: Worked) -> Iterator[tuple[object, ...]]:
     for step in result.steps:
         rows, columns = step.matrix.rows.names, step.matrix.columns.names
         for (row, column), value in np.ndenumerate(step.matrix.values):
