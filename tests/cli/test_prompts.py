@@ -60,7 +60,7 @@ def test_the_screen_begins_with_all_of_them_and_a_file_with_line_in_its_name_is_
     )  # fmt: skip
     words = " ".join(result.stdout.split())
     assert "looks from field:who at field:thing" in words.split(".")[0] + words
-    assert "2 lines of t.csv had no answer." in words
+    assert ", 2 lines without an answer" in words
     assert "line 5: it has 2 cells" in words
     assert "── t.csv" not in result.stdout
     assert sorted(path.name for path in folder.glob("*.json")) == ["all.json", "one-002.json", "one-004.json"]
@@ -136,8 +136,8 @@ def test_links_ranks_and_parts_of_an_answer_are_counted_over_all_texts(attnscope
     (folder / "s.txt").write_text("The dog saw the [MASK].\nThe king lost the [MASK] again.\n")
     for command, said in (
         (("find", "--controls", "3"), "in 2 prompts"),
-        (("ablate", "--rank", "--top", "2", "--with", "zero"), "in the mean of 2 prompts"),
-        (("why", "--answer", "it", "--against", "they"), "directly in the mean, the same sign in"),
+        (("ablate", "--rank", "--top", "2", "--with", "zero"), "2 prompts are too few to tell"),
+        (("why", "--answer", "it", "--against", "they"), "logits directly on average, the same sign in"),
     ):
         result = attnscope(*command, "--texts", "s.txt", "-m", "demo")
         assert result.exit_code == 0, result.stderr
@@ -212,7 +212,7 @@ def test_a_lead_over_prompts_is_told_in_logits(attnscope, folder: Path) -> None:
     assert told["measured"] == "logits"
     assert told["mean"] == pytest.approx(sum(one["heads"][0]["change"] for one in each) / 2, abs=1e-6)
     shown = " ".join(attnscope(*asked).stdout.split())
-    assert "logits in the mean of 2 prompts" in shown
+    assert "likely beside the other one on average" in shown
     assert "nats" not in shown
     assert "log probability" not in shown
 

@@ -16,6 +16,7 @@ import cases_find
 import cases_flow
 import cases_links
 import cases_long
+import cases_prompts
 import cases_retrieval
 import cases_senses
 import cases_why
@@ -26,7 +27,6 @@ import made_dimensions
 import made_layered
 import made_media
 import made_outlines
-import made_prompts
 import made_reports
 import made_results as made
 import made_thumbnails
@@ -70,7 +70,7 @@ def every() -> dict[str, Result]:
         cases_compose.composition(), cases_long.long_head(),
         made_corpus.corpus(), made_corpus.apart(),
         cases_why.why(), made_layered.layered("middle"),
-        cases_links.links(), made_prompts.prompts(), cases_explain.explanation(),
+        cases_links.links(), cases_prompts.prompts(), cases_explain.explanation(),
         made_contributions.contributions(), made_alignment.alignment(), made_alignment.timing(),
         cases_cite.citation(), cases_cite.referee(), cases_retrieval.retrieval(),
     ]  # fmt: skip

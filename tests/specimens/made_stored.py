@@ -17,6 +17,7 @@ import cases_find
 import cases_flow
 import cases_links
 import cases_long
+import cases_prompts
 import cases_retrieval
 import cases_senses
 import cases_why
@@ -27,7 +28,6 @@ import made_dimensions
 import made_layered
 import made_media
 import made_outlines
-import made_prompts
 import made_reports
 import made_results as made
 import made_thumbnails
@@ -269,17 +269,17 @@ MADE: dict[str, Callable[[], Result]] = {
     "links": cases_links.links,
     "links across": lambda: cases_links.links(cross=True, as_clear=2),
     "no links": lambda: cases_links.links(found=0),
-    "heads over prompts": made_prompts.prompts,
-    "likeness over prompts": lambda: made_prompts.prompts(Asked.LIKE),
-    "ablation over prompts": lambda: made_prompts.prompts(Asked.ABLATE),
-    "flow over prompts": lambda: made_prompts.prompts(Asked.FLOW, refused=False),
-    "answers over prompts": lambda: made_prompts.prompts(Asked.PREDICT),
-    "layers over prompts": lambda: made_prompts.prompts(Asked.LAYERS),
-    "why over prompts": lambda: made_prompts.prompts(Asked.WHY),
-    "links over prompts": lambda: made_prompts.prompts(Asked.LINKS),
-    "ranks over prompts": lambda: made_prompts.prompts(Asked.RANK),
-    "an answer's parts over prompts": lambda: made_prompts.prompts(Asked.ANSWER),
-    "one prompt": lambda: made_prompts.prompts(count=1),
+    "heads over prompts": cases_prompts.prompts,
+    "likeness over prompts": lambda: cases_prompts.prompts(Asked.LIKE),
+    "ablation over prompts": lambda: cases_prompts.prompts(Asked.ABLATE),
+    "flow over prompts": lambda: cases_prompts.prompts(Asked.FLOW, refused=False),
+    "answers over prompts": lambda: cases_prompts.prompts(Asked.PREDICT),
+    "layers over prompts": lambda: cases_prompts.prompts(Asked.LAYERS),
+    "why over prompts": lambda: cases_prompts.prompts(Asked.WHY),
+    "links over prompts": lambda: cases_prompts.prompts(Asked.LINKS),
+    "ranks over prompts": lambda: cases_prompts.prompts(Asked.RANK),
+    "an answer's parts over prompts": lambda: cases_prompts.prompts(Asked.ANSWER),
+    "one prompt": lambda: cases_prompts.prompts(count=1),
     "contributions": made_contributions.contributions,
     "citation": cases_cite.citation,
     "citation of sentences": lambda: cases_cite.citation("two", "none", "spread"),

@@ -116,15 +116,6 @@ class FindOptions:
     seed: ControlSeed = 0
 
     @property
-    def told(self) -> str:
-        """What a head does that is to be found, in a few words."""
-        if self.query is None and self.pattern is None and self.like is None:
-            return "what is linked"
-        if self.pattern is not None:
-            return f"has the pattern {self.pattern}"
-        return f"is like {self.like}" if self.like is not None else f"looks from {self.query} at {self.key}"
-
-    @property
     def retrieves(self) -> bool:
         """Whether heads that fetch are meant; `InputError` for options that go with these alone."""
         for name in ("facts", "lengths", "needles"):
@@ -202,7 +193,7 @@ def find(
 
     names = partial(check_wish, wish=wish, looking=looking)
     question = Question(
-        ask, request, read, wanted, delivery, output, ranks=True, names=names, over=asked.told
+        ask, request, read, wanted, delivery, output, ranks=True, names=names, over=wish.phrase
     )
     question.put(inputs, Purpose.ATTENTION)
 

@@ -48,13 +48,17 @@ class Asked(StrEnum):
 
 
 class Case(StrEnum):
-    """What can be said of the figure that comes first, by one test after the other."""
+    """What can be said of the figure that comes first; of answers, layers and parts what they are."""
 
     NOTHING = "no figure"
-    FEW = "too few prompts for an interval"
-    HOLDS = "beyond its controls, among all figures at once"
-    ALONE = "beyond its controls, had it been the only figure"
-    CANNOT_TELL = "not beyond its controls"
+    FEW = "too few prompts"  # for an interval
+    HOLDS = "clearly"  # beyond its controls, among all figures at once
+    ALONE = "perhaps"  # beyond its controls, had it been the only figure
+    CANNOT_TELL = "cannot tell"
+    ANSWERS = "answers"
+    LAYERS = "layers"
+    PART = "a part"  # stands in some prompt
+    NO_PART = "no part"
 
 
 _SURER = (Case.HOLDS, Case.ALONE, Case.CANNOT_TELL, Case.FEW)
@@ -237,7 +241,13 @@ class Prompts(Presented):
     @property
     def case(self) -> Case:
         """What can be said of the first of them."""
-        return self._case_of(self.ranking[0]) if self.ranking else Case.NOTHING
+        if not self.ranking:
+            return Case.NOTHING
+        if self.asked.of_parts:
+            return Case.PART if self.stands[self.ranking[0]].any() else Case.NO_PART
+        if self.asked is Asked.PREDICT:
+            return Case.ANSWERS
+        return Case.LAYERS if self.asked is Asked.LAYERS else self._case_of(self.ranking[0])
 
     def _case_of(self, figure: int) -> Case:
         if self.count(figure) < FEWEST:

@@ -13,6 +13,7 @@ from attnscope.session.effects import Ablating
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener
 from attnscope.session.prompts import Made
+from attnscope.session.questions.claims.finding import Wish, head_named
 from attnscope.session.questions.claims.why import told_of
 from attnscope.session.questions.prompts import Gathered
 
@@ -46,14 +47,11 @@ class Prompted:
 
         Without any of these, which links between two words or fields most of the prompts have.
         """
-        if query is None and key is None and options.get("pattern") is None and options.get("like") is None:
-            return self._over("what is linked", lambda reading: reading._links_in(**options))
-        sought = f"looks from {query} at {key}"
-        if options.get("pattern") is not None:
-            sought = f"has the pattern {options['pattern']}"
-        elif options.get("like") is not None:
-            sought = f"is like {options['like']}"
-        return self._over(sought, lambda reading: reading.find(query, key, **options))
+        like = options.get("like")
+        wish = Wish(query, key, options.get("pattern"), head_named(like) if isinstance(like, str) else like)
+        if wish.names_nothing:
+            return self._over(wish.phrase, lambda reading: reading._links_in(**options))
+        return self._over(wish.phrase, lambda reading: reading.find(query, key, **options))
 
     def ablate(self, layers: Any = None, heads: Any = None, **options: Any) -> Prompts:
         """What answers become without heads; with `rank` what is foretold, beside what the first ones do."""

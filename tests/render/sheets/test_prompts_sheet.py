@@ -4,7 +4,7 @@ import math
 import re
 from dataclasses import replace
 
-import made_prompts
+import cases_prompts
 import numpy as np
 import pytest
 
@@ -15,39 +15,20 @@ from attnscope.results.claims.prompts import Asked, Case, Figure
 
 
 def answer(asked: Asked = Asked.FIND, **how) -> str:
-    return sheet_of(made_prompts.prompts(asked, **how)).answer
-
-
-def test_a_head_is_named_with_its_mean_its_controls_and_the_lines_against_it() -> None:
-    assert made_prompts.prompts(off=4).case is Case.CANNOT_TELL  # four of eight go against it
-    told = answer(off=4)
-    assert told.startswith(
-        "8 prompts cannot tell whether any of 2 heads looks from field:a at field:b: L1 H8 "
-    )
-    assert told.endswith(
-        "comes nearest, .41 (.09 to .73) in the mean, .10 in their control texts. Against it: lines 6-9. 1 "
-        "line of gave.csv had no answer."
-    )
-    assert made_prompts.prompts(count=6, off=0).case is Case.HOLDS
-    assert answer(count=6, off=0, refused=False) == (
-        "L1 H8 looks from field:a at field:b in 6 of 6 prompts more than in control texts: .76 (.71 to .81) "
-        "in the mean, .10 in their control texts."
-    )
+    return sheet_of(cases_prompts.prompts(asked, **how)).answer
 
 
 def test_no_interval_is_of_fewer_than_six_prompts_or_reaches_beyond_what_a_number_can_be() -> None:
     """Five that all lie on one side do so by chance in 2 of 32."""
-    five, six = (made_prompts.prompts(count=count, off=0) for count in (5, 6))
+    five, six = (cases_prompts.prompts(count=count, off=0) for count in (5, 6))
     assert (five.case, six.case) == (Case.FEW, Case.HOLDS)
     assert np.isnan(five.low).all()
     assert np.isfinite(six.low).all()
-    assert answer(count=5, off=0, refused=False).endswith(
-        "5 prompts are too few for an interval: it takes 6."
-    )
+    assert answer(count=5, off=0).startswith("5 prompts are too few ")
     for asked, (least, most) in {
         Asked.FIND: (0, 1), Asked.PREDICT: (0, 1), Asked.FLOW: (-1, 1), Asked.LIKE: (0, np.inf),
     }.items():  # fmt: skip
-        told = made_prompts.prompts(asked, off=3)
+        told = cases_prompts.prompts(asked, off=3)
         plain = told.mean - 9 * told.spread
         assert plain.min() < least, "unbounded it might reach so far"
         assert ((told.low >= least) & (told.high <= most)).all()
@@ -55,35 +36,31 @@ def test_no_interval_is_of_fewer_than_six_prompts_or_reaches_beyond_what_a_numbe
 
 def test_what_is_the_same_in_every_prompt_is_said_to_be_so() -> None:
     """.3 + .3 + ... is no multiple of .3 in the last bit, which is no spread."""
-    told = made_prompts.prompts(first=0.3, refused=False)
+    told = cases_prompts.prompts(first=0.3, refused=False)
     assert told.spread[0] == 0
     assert told.low[0] == told.high[0] == told.mean[0]
-    assert "(all alike)" in answer(first=0.3)
     column = sheet_of(told).every[0].table["between"]
     assert "all alike" in column.values
 
 
-def test_where_nothing_has_an_effect_the_first_words_say_so() -> None:
-    told = made_prompts.prompts(Asked.ABLATE, first=0.01)
-    assert told.excess_high[0] < told.control_mean[0]
-    assert answer(Asked.ABLATE, first=0.01).startswith(
-        "8 prompts do not show that any of 2 heads moves the answer more than others. Nearest: without "
-    )
-
-
-def test_a_change_that_goes_both_ways_has_an_interval_that_covers_0_and_is_told_so() -> None:
-    told = made_prompts.prompts(Asked.ABLATE, off=4)
+def test_a_change_that_goes_both_ways_has_an_interval_that_covers_0() -> None:
+    told = cases_prompts.prompts(Asked.ABLATE, off=4)
     assert told.low[0] < 0 < told.high[0]
     assert told.case is Case.HOLDS, "it moves every prompt more than others do"
-    assert "(−.23 to 1.11) nats" in answer(Asked.ABLATE, off=4)
-    assert "The interval covers 0: which way it goes is not the same in all." in answer(Asked.ABLATE, off=4)
+    assert "either way" in answer(Asked.ABLATE, off=4)
+    assert "either way" not in answer(Asked.ABLATE)
+
+
+def test_a_change_that_is_smaller_than_that_of_others_is_not_shown() -> None:
+    told = cases_prompts.prompts(Asked.ABLATE, first=0.01)
+    assert told.excess_high[0] < told.control_mean[0]
+    assert told.case is Case.CANNOT_TELL
 
 
 def test_one_of_several_that_is_beyond_its_controls_alone_may_be_luck() -> None:
-    told = made_prompts.prompts(count=6, off=2, refused=False)
+    told = cases_prompts.prompts(count=6, off=2, refused=False)
     assert told.excess_surely[0] < 0 < told.excess_low[0]
     assert told.case is Case.ALONE
-    assert "but as the best of 2 heads that may be luck" in answer(count=6, off=2)
 
 
 def many_heads(first_in: int) -> Prompts:
@@ -100,7 +77,7 @@ def many_heads(first_in: int) -> Prompts:
         own[Figure("L2 H4", "nats", 2, 4)] = Seen(-lost, 0.01, stands=place < first_in)
         own[Figure("L0 H1", "nats", 0, 1)] = Seen(-0.2, 0.01, stands=place >= first_in)
         every.append(own)
-    base = made_prompts.prompts(Asked.ABLATE, refused=False)
+    base = cases_prompts.prompts(Asked.ABLATE, refused=False)
     return replace(base, **vars(tabled(Asked.ABLATE, every)))
 
 
@@ -112,7 +89,8 @@ def test_heads_taken_away_come_by_what_is_lost_and_one_that_is_always_first_is_s
     assert always.ranking[:2] == (big, small), "both are shown: the larger comes first"
     assert always.case is Case.HOLDS
     assert "luck" not in sheet_of(always).answer
-    assert sheet_of(always).answer.startswith("Without L2 H4 the answer loses 2.42 (")
+    assert sheet_of(always).answer.startswith("Without L2 H4 the answer becomes 11 times less likely ")
+    assert math.exp(2.42) == pytest.approx(11, abs=0.5)
     assert always.errors[small] > 3 * always.errors[big]
     assert seldom.ranking[:2] == (small, big), "what is shown comes before what may be luck"
     one = 36 * sum(math.comb(8, k) * (1 / 9) ** k * (8 / 9) ** (8 - k) for k in range(5, 9))
@@ -163,7 +141,7 @@ def test_of_figures_that_stand_out_the_largest_comes_first_and_of_distances_the_
             Figure("neither, farther off", "weight"): Seen(0.95, 0.7 if below else 1.0),
         }
         every.append(own)
-    base = made_prompts.prompts(asked, refused=False)
+    base = cases_prompts.prompts(asked, refused=False)
     found = replace(base, **vars(tabled(asked, every)))
     names = [found.figures[i].name for i in found.ranking]
     small, large = (next(i for i, each in enumerate(found.figures) if each.name == name) for name in _SIZES)
@@ -178,60 +156,29 @@ _SIZES = "small", "large"
 
 
 def test_likeness_is_nearer_where_the_distance_is_less() -> None:
-    told = made_prompts.prompts(Asked.LIKE)
+    told = cases_prompts.prompts(Asked.LIKE)
     assert told.excess[0].tolist() == pytest.approx([0.3, 0.28, 0.25, 0.3, 0.28, 0.25, 0.3, -0.1])
     assert told.opposed(0) == (9,)
     assert told.ranking[0] == 0
 
 
 def test_a_change_is_against_the_mean_by_its_sign_and_its_size_is_held_against_others() -> None:
-    told = made_prompts.prompts(Asked.ABLATE)
+    told = cases_prompts.prompts(Asked.ABLATE)
     assert told.excess[0].tolist() == pytest.approx([1.15, 0.85, 1.35, 1.15, 0.85, 1.35, 1.15, 0.25])
     assert told.opposed(0) == (9,)
-    words = answer(Asked.ABLATE)
-    assert words.startswith(
-        "Without L1 H8 the answer loses .99 (.52 to 1.45) nats in the mean of 8 prompts, and loses in 7;"
-    )
-    assert "the typical head of its layer moves it by .05" in words
-
-
-def test_why_says_in_its_first_words_how_many_have_the_same_sign() -> None:
-    assert answer(Asked.WHY).startswith(
-        "L0 H2 on the key side has the same sign in 7 of 8 prompts: +4.12 (+2.60 to +5.65) "
-    )
-    assert "Without it 4.12 of the score is lost, the largest of its controls moves it by .40." in answer(
-        Asked.WHY
-    )
-
-
-def test_methods_answers_and_layers_are_told_in_words_of_their_own() -> None:
-    assert (
-        "rank correlation +.64 (+.44 to +.83) in the mean of 8 prompts, distance alone +.25; above it in 7 of"
-        in answer(Asked.FLOW)
-    )
-    assert answer(Asked.PREDICT).startswith(
-        "The likeliest answer has 76.2 % (62.2 % to 90.3 %) in the mean of 8 prompts; "
-    )
-    assert answer(Asked.LAYERS).startswith(
-        "From layer 0 on the model's answer comes first in most of 8 prompts: in 7"
-    )
 
 
 @pytest.mark.parametrize("asked", Asked)
 def test_one_prompt_says_that_it_has_no_interval(asked: Asked) -> None:
-    told = made_prompts.prompts(asked, count=1)
+    told = cases_prompts.prompts(asked, count=1)
     assert np.isnan(told.low).all()
     assert not re.search(r"\d to [−+]?[.\d]", answer(asked, count=1))
     if asked is not Asked.LAYERS:
-        assert "One prompt is too few for an interval: it takes 6." in answer(asked, count=1)
-
-
-def test_nothing_is_said_of_figures_that_no_prompt_has() -> None:
-    assert sheet_of(made_prompts.of_nothing()).answer == "No figure of 8 prompts has a number."
+        assert "1 prompt is too few " in answer(asked, count=1)
 
 
 def test_the_prompts_that_go_against_it_come_first_and_the_next_command_asks_one_of_them() -> None:
-    sheet = sheet_of(made_prompts.prompts())
+    sheet = sheet_of(cases_prompts.prompts())
     prompts = sheet.every[-1]
     assert prompts.names == (
         "9 Mary saw Tom.",
@@ -247,23 +194,3 @@ def test_the_prompts_that_go_against_it_come_first_and_the_next_command_asks_one
     assert sheet.next is not None
     assert "'Mary saw Tom.'" in sheet.next.command
     assert "--layer 1 --head 8" in sheet.next.command
-
-
-def test_links_ranks_and_parts_of_an_answer_have_words_of_their_own() -> None:
-    assert answer(Asked.LINKS, refused=False) == (
-        "L1 H8 from field:a at “book” looks more than anything explains in 7 of 8 prompts: .68 (.46 to .89) "
-        "in the mean, .15 of it explained; in 7 it stands out of all links of control texts. Against it: "
-        "line 9."
-    )
-    assert answer(Asked.RANK).startswith(
-        "Without L1 H8 the answer is foretold to lose .99 (.52 to 1.45) nats in the mean of 8 prompts, "
-        "without the typical head of its layer .05; taken away in 8 of them it really loses .99."
-    )
-    assert answer(Asked.RANK, first=0.01).startswith(
-        "8 prompts do not show that any of 2 heads moves the answer more than others. Nearest: without "
-    )
-    told = answer(Asked.ANSWER)
-    assert told.startswith(
-        "L0 H2 brings +1.50 (+.82 to +2.18) directly in the mean, the same sign in 7 of 8 "
-    )
-    assert "in 7 it does what it brings, and more than any control." in told

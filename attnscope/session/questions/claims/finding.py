@@ -23,6 +23,7 @@ from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError, listed, nearest
 from attnscope.model.anatomy.sites import layer_stacks
 from attnscope.results import Finding, Pattern, Sought, Special
+from attnscope.results.heads import head_name
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import (
     Controls,
@@ -70,6 +71,17 @@ class Wish:
     def names_nothing(self) -> bool:
         """Whether no heads are meant: then the links of the text are."""
         return self.query is None and self.pattern is None and self.like is None
+
+    @property
+    def phrase(self) -> str:
+        """What a head does that is sought, in a few words."""
+        if self.names_nothing:
+            return "what is linked"
+        if self.pattern is not None:
+            return f"has the pattern {self.pattern}"
+        if self.like is not None:
+            return f"is like {head_name(*self.like)}"
+        return f"looks from {self.query} at {self.key}"
 
     def __post_init__(self) -> None:
         pair = self.query is not None or self.key is not None
