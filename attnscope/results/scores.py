@@ -47,13 +47,6 @@ class MeasureDescription:
         return f"{self.name}, {self.label}" if self.label else f"{self.name} in {self.unit}"
 
     @property
-    def amount(self) -> str:
-        """What a head has most or least of: `weight on the previous token`, `entropy in nats`."""
-        if not self.label.startswith("weight on"):
-            return self.scale
-        return f"{self.label}," if "," in self.label else self.label
-
-    @property
     def scale(self) -> str:
         """The title in few words, for beside a colour bar."""
         return self.name if self.label else self.title

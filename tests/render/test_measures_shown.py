@@ -4,12 +4,15 @@ import csv
 import io
 import json
 import math
+import re
 from dataclasses import replace
 
 import made_reports as reports
 import made_results as made
 import numpy as np
 import pytest
+from cases_corpus import flat
+from cases_corpus import measured as measured_over
 from golden_text import assert_golden, body, printed
 from jsonschema import Draft202012Validator
 from matplotlib.collections import QuadMesh
@@ -20,12 +23,14 @@ from typer.testing import CliRunner
 from attnscope.analysis.heads.report import statistics
 from attnscope.cli.app import app
 from attnscope.measures import MEASURES, Measure, Tile, parse_measures
-from attnscope.measures.registry import FORMULAS, formula
+from attnscope.measures.registry import FORMULAS, formula, measurable
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
+from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import number
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.sheet import measured
+from attnscope.render.sheets.corpus import sheet as corpus
 from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts
 from attnscope.render.terminal.measures import BEGIN, measure_explained, measures_begun, measures_table
@@ -54,6 +59,47 @@ def meshes(figure: Figure, heads: int = 144) -> list[QuadMesh]:
 def table(text: str) -> list[dict[str, str]]:
     lines = [line for line in text.splitlines(keepends=True) if not line.startswith("# ")]
     return list(csv.DictReader(lines))
+
+
+def said_of(measure: str, **described: object) -> dict[str, str]:
+    """What `heads` and `corpus` say of a measure, where they know the strongest head and where not."""
+    values = np.array([[0.25, 0.5, 0.75], [0.125, 0.375, np.nan]])
+    scores = made.scores(measure, values, 11)
+    scores = replace(scores, description=replace(scores.description, **described))
+    name, found = scores.measure, dict[str, str]()
+    if name != "entropy":  # which is said in tokens there
+        found["heads"] = overview(replace(made.overview(2, 3), scores={name: scores})).answer
+    if name in measurable(tuple(MEASURES)):
+        own, other = flat(0.1, at12=0.6, at20=0.05), flat(0.1, at00=0.7, at02=0.05)
+        for case, halves in (("strongest", (own, own)), ("cannot tell", (own, other))):
+            result = measured_over(name, own, *halves)
+            over_texts = replace(result.main, scores=replace(scores, values=own))
+            result = replace(result, measures={name: over_texts})
+            assert result.case == case
+            found[case] = corpus(result, Focus(in_nats=True)).answer
+    return found
+
+
+@pytest.mark.parametrize("name", [each for each in MEASURES if not MEASURES[each].description.classes])
+def test_every_measure_is_said_in_english(name: str) -> None:
+    does = r"[a-z]+s [a-z ',]*\b(most|least|farthest)\b[a-z ',]*"
+    number = r"[+−]?[.\d]+( of its attention| of all tokens| tokens)?"
+    forms = {
+        "heads": rf"L\d H\d is the one of 5 heads that ({does}): {number} \(for the typical head: \S+\)\.",
+        "strongest": rf"L\d H\d is the one of 12 heads that ({does}): {number} in 41 texts .*\.",
+        "cannot tell": rf"It is not clear which of 12 heads ({does}): over one half of the 41 texts .*\.",
+    }
+    found = {case: re.fullmatch(forms[case], answer) for case, answer in said_of(name).items()}
+    assert None not in found.values(), said_of(name)
+    (phrase,) = {each[1] for each in found.values() if each}
+    assert phrase.endswith(", counted by norm") == name.endswith("-norm")
+
+
+def test_a_measure_of_somebody_else_is_said_by_its_label() -> None:
+    told = said_of("previous", name="nearby", label="weight on keys nearby")["heads"]
+    assert told.startswith("L0 H2 is the one of 5 heads that has the most weight on keys nearby: .75")
+    least = said_of("evenness", name="own", label="")["heads"]
+    assert least.startswith("L1 H0 is the one of 5 heads that has the least own: .12 (")
 
 
 def archive(data: bytes) -> dict[str, np.ndarray]:

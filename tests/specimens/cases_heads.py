@@ -77,9 +77,11 @@ EXAMPLES: dict[str, Callable[[], Overview] | tuple[Callable[[], Overview], Focus
     "focused, passed over": partial(made.overview, 12, 12),
     "focused by sentences": sentences,
     "measured": partial(measured, "distance", "self"),
-    "measured, a classical order": lambda: measured("previous", even_attention=EVEN, control=EVEN),
+    "measured, a classical order": lambda: measured("previous", even_attention=EVEN),
+    "measured, of an answer": lambda: measured("previous", control=EVEN),
     "measured, links of all tokens": lambda: replace(measured("self"), aside=None),
     "measured, many heads": lambda: made.measured(made.overview(12, 12), "self"),
+    "measured, one head": lambda: measured("self", values=np.where(np.arange(6).reshape(2, 3), np.nan, 0.4)),
     "measured, no key": lambda: replace(measured("self"), strongest=np.full((2, 3, 2), -1)),
     "classes": lambda: replace(
         made.overview(2, 3), scores={"pattern": made.scores("pattern", np.array([[0, 2, 4], [2, 2, np.nan]]))}

@@ -10,8 +10,7 @@ from attnscope.render.sheet.said import Place, begun, named
 from attnscope.render.sheets.corpus_words import FLOOR
 from attnscope.render.sheets.overview import form_of_tokens
 from attnscope.results import CorpusDifference
-from attnscope.results.claims.corpora import ScoresApart
-from attnscope.results.claims.corpus import Case
+from attnscope.results.claims.corpora import Case, ScoresApart
 from attnscope.results.claims.lengths import FEWEST
 
 _LONGER = 1.1  # times the length of the other's texts: what is told of two corpora

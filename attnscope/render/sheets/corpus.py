@@ -1,6 +1,7 @@
 """Measures of heads over a corpus: of each head the mean over texts, how sure it is, and how texts differ."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -10,24 +11,23 @@ from attnscope.render.kit.numbers import counted, percent, signed, weight
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
-from attnscope.render.sheet.said import grid_size, in_sample, named, proof_in, setting
+from attnscope.render.sheet.said import grid_size, named, proof_in, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets import corpus_words as words
-from attnscope.render.sheets.corpus_texts import looked_at, opening, scattered, texts_and_lengths
+from attnscope.render.sheets.corpus_texts import looked_at, opening, scattered, texts_and_lengths, written
 from attnscope.render.sheets.overview import form_of_tokens
+from attnscope.render.words import Said
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import GAIN, LEVELS, LINKS, CorpusRead, CorpusScores
 from attnscope.results.claims.relations import Z
 
 _LISTED = 10
 _USUAL = ("entropy", "previous", "next", "first", "special-tokens", "fixed")  # of all measures
-_ERROR = "standard error over texts; of a class the share of texts that are of it"
 _change = partial(signed, decimals=None)
 _MOST = 1.05  # of the largest number, where the shades end
 _QUANTILES = " ".join(f"q{round(100 * level):02d}" for level in LEVELS)
-_ACTS = "whether their answers act was tried on one sentence"
 _FACTS = (
     f"measure layer head mean class_name error texts least {_QUANTILES} largest even_texts odd_texts "
     "agreement"
@@ -35,68 +35,45 @@ _FACTS = (
 
 
 def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
+    say = words.said(result, focus.in_nats)
     there = [each for each in result.measures.values() if not each.absent and each is not result.main]
-    in_tokens = result.main.scores.measure == "entropy" and not focus.in_nats
-    main = _tokens(result) if in_tokens else _grid(result, result.main)
+    main = _tokens(result, say) if say.facts["tokens"] else _grid(result, result.main, say)
     texts = counted(result.read.texts, "text")
-    failed = _failed(result)
+    more = len(result.failed) - 1
+    failed = f"{result.failed[0]}{f'; and {more} more' if more else ''}" if result.failed else ""
     return Sheet(
-        title=_subject(result),
+        title=say("title"),
         setting=setting(result, grid_size(result.layers, result.heads)),
         origins=(result.provenance,),
-        answer=words.answer(result, in_tokens),
+        answer=say(result.case),
         blocks=(
-            *_links(result),
+            *_links(result, say),
             main,
-            *_measures(result, in_tokens, focus.verbose),
-            *texts_and_lengths(result, in_tokens),
+            *_measures(result, say, focus.verbose),
+            *texts_and_lengths(result, say),
         ),
-        more=(*scattered(result, in_tokens), *(_grid(result, each) for each in there)),
+        more=(*scattered(result, say), *(_grid(result, each, say) for each in there)),
         table=lambda: Table.of(_FACTS, _facts(result)),
-        control=words.control(result),
-        notes=tuple(words.notes(result)),
-        legend=tuple(_legend(result, in_tokens)),
-        proof=proof_in(result.sampled, texts, result.certified, failed or _alike(result)),
+        control=say("control"),
+        notes=(*say.lines("notes"), *result.notes),
+        legend=(
+            *say.lines("legend"),
+            *measured.absent({key: each.scores for key, each in result.measures.items()}),
+        ),
+        proof=proof_in(result.sampled, texts, result.certified, failed or say("proof")),
         failed=failed,
         main=main,
         summary=(texts, grid_size(result.layers, result.heads)),
         record=record(result.read),
-        next=_following(result),
+        next=_following(result, say),
     )
 
 
-def _following(result: Corpus) -> Next | None:
-    leads = words.following(result)
+def _following(result: Corpus, say: Said) -> Next | None:
+    leads = words.following(result, say)
     tagged = result.linked is not None or result.read.tagged
-    best, asked = looked_at(result), "" if tagged else opening(result)
-    if best is None or not asked:
-        return leads
-    return Next(f"what does {named(result, best)} do in a text that is unlike the others?", asked)
-
-
-def _failed(result: Corpus) -> str:
-    more = len(result.failed) - 1
-    return f"{result.failed[0]}{f'; and {more} more' if more else ''}" if result.failed else ""
-
-
-def _alike(result: Corpus) -> str:
-    if not result.held:
-        return f"measured alone, not among others; {_acts(result)}"
-    some = f" in {result.held:,} of their {result.queries:,} queries" if result.held < result.queries else ""
-    return f"{in_sample(result.unlike)}{some}; {_acts(result)}"
-
-
-def _acts(result: Corpus) -> str:
-    among = len(result.layers) * len(result.heads)
-    return _ACTS + (f", and not told of {result.untried:,} of {among:,} heads" if result.untried else "")
-
-
-def _legend(result: Corpus, in_tokens: bool) -> Iterator[str]:
-    if in_tokens:
-        yield "tokens looked at: e to the mean entropy of a head over its queries and texts"
-    if result.linked is not None:
-        yield "the best of many heads is so partly by luck: texts held out have none"
-    yield from measured.absent({key: each.scores for key, each in result.measures.items()})
+    asked = "" if tagged or looked_at(result) is None else opening(result)
+    return Next(say("unlike_text"), asked) if asked else leads
 
 
 def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
@@ -105,90 +82,75 @@ def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
     return tuple(("file", f"{side}{each} {digest}") for each, digest in files)
 
 
-def _subject(result: Corpus) -> str:
-    named = result.read.name
-    return f"{words.link(result)} in {named}" if result.linked else f"corpus {named}"
-
-
-def _tokens(result: Corpus) -> HeadGrid:
+def _tokens(result: Corpus, say: Said) -> HeadGrid:
     entropy = result.main
     tokens = np.exp(entropy.values)
     largest = float(np.nanmax(tokens, initial=1.0))
     return HeadGrid(
-        title=f"tokens each head looks at, over texts of up to {result.read.longest:,} (1 = one token)",
+        title=say("in_tokens"),
         layers=result.layers,
         heads=result.heads,
         values=tokens,
         scale=Scale(1.0, max(_MOST * largest, 2.0), "falling"),
         form=form_of_tokens,
-        companion=Companion.numbers("± standard error over texts", tokens * entropy.error, words.error),
+        companion=Companion.numbers(f"± {say('error')}", tokens * entropy.error, words.error),
         absent="-",
     )
 
 
-def _grid(result: Corpus, scores: CorpusScores) -> HeadGrid:
+def _grid(result: Corpus, scores: CorpusScores, say: Said) -> HeadGrid:
     described, limits = scores.scores.description, None
-    what = "commonest class" if described.classes else "mean"
-    title = described.title if described.name != GAIN else f"{words.link(result)} above distance alone"
     largest = float(np.nanmax(np.abs(scores.values), initial=0.0))
     if described.signed:
         limits = -(largest or 1.0), largest or 1.0
     elif not described.classes and _MOST * largest < scores.scores.limits[1]:
         limits = scores.scores.limits[0], _MOST * largest
     return HeadGrid(
-        title=f"{title}: {what} over texts",
+        title=say("grid_title", described.title, described.name == GAIN, bool(described.classes)),
         layers=result.layers,
         heads=result.heads,
         values=scores.values,
         scale=measured.scale(scores.scores, result.read.longest, limits),
         form=measured.form(scores.scores),
         says=measured.classes(scores.scores),
-        companion=_spread(scores),
+        companion=_spread(scores, say),
         absent="-",
     )
 
 
-def _spread(scores: CorpusScores) -> Companion:
+def _spread(scores: CorpusScores, say: Said) -> Companion:
     if scores.agreement is not None:
-        return Companion.numbers("share of texts that are of the class", scores.agreement, percent)
-    return Companion.numbers("standard error over texts", scores.error, words.error)
+        return Companion.numbers(say("agreement_of"), scores.agreement, percent)
+    return Companion.numbers(say("error"), scores.error, words.error)
 
 
-def _measures(result: Corpus, in_tokens: bool, whole: bool) -> Iterator[Ranking]:
+def _measures(result: Corpus, say: Said, whole: bool) -> Iterator[Ranking]:
     every = [each for each in result.measures.values() if measured.ranked(each.scores)]
     wanted = usual(result.measures, result.main.scores.measure, whole)
     listed = [each for each in every if each.scores.measure in wanted]
     if not listed or (result.linked and not whole):
         return
-    shown = in_tokens and result.main in listed
-    rows = [_row(result, each, shown and each is result.main) for each in listed]
+    in_tokens = bool(say.facts["tokens"])
+    rows = [_row(result, each, in_tokens and each is result.main, say) for each in listed]
     names, heads, means, spreads, *texts = zip(*rows, strict=True)
-    columns = [
-        Column("head", heads, "head"),
-        Column("mean", means, "mean", as_written),
-        Column("error", spreads, "± standard error", as_written, _ERROR),
+    quantiles = [
+        Column(f"q{level}", own, f"{100 * level:.0f} %", as_written, spared=i % 2, under="of the texts")
+        for i, (level, own) in enumerate(zip(LEVELS, texts, strict=True))
     ]
-    for i, level in enumerate(LEVELS):
-        says = "so many texts are not above it" if level == LEVELS[-1] else ""
-        columns.append(
-            Column(
-                f"q{level}",
-                texts[i],
-                f"{100 * level:.0f} %",
-                as_written,
-                says,
-                spared=i % 2,
-                under="of the texts",
-            )
-        )
+    quantiles[-1] = replace(quantiles[-1], says=say("says_quantile"))
     hidden = len(every) - len(listed)
     yield Ranking(
-        title="the strongest head by each measure, texts counting alike",
+        title=say("by_measure"),
         of="measure",
         names=names,
-        table=Table(*columns),
+        table=Table(
+            Column("head", heads, "head"),
+            Column("mean", means, "mean", as_written),
+            Column("error", spreads, "± standard error", as_written, say("says_error")),
+            *quantiles,
+        ),
         hidden=hidden,
-        unshown=f"and {counted(hidden, 'measure')} more (-v)" if hidden else "",
+        unshown=say("more_measures", hidden) if hidden else "",
     )
 
 
@@ -200,55 +162,42 @@ def usual(measures: Iterable[str], main: str, whole: bool) -> list[str]:
     return [each for each in told if each == main or each in _USUAL]
 
 
-def _row(result: Corpus, scores: CorpusScores, in_tokens: bool) -> tuple[str, ...]:
+def _row(result: Corpus, scores: CorpusScores, in_tokens: bool, say: Said) -> tuple[str, ...]:
     place = measured.ranked(scores.scores)[0]
-    head, mean = named(result, place), float(scores.values[place])
-    levels = [float(each[place]) for each in scores.quantiles]
+    form, mean = written(scores, in_tokens), float(scores.values[place])
+    spread = _spread(scores, say).short(*place)
     if in_tokens:
         spread = words.error(float(np.exp(mean) * scores.error[place]))
-        return (
-            "tokens looked at",
-            head,
-            *map(form_of_tokens, [np.exp(mean)]),
-            spread,
-            *map(form_of_tokens, np.exp(levels)),
-        )
-    quantiles = [""] * len(levels)  # of a class there is none
-    if scores.agreement is None:
-        quantiles = [measured.written(scores.scores, each) for each in levels]
-    written = measured.written(scores.scores, mean)
-    return scores.scores.measure, head, written, _spread(scores).short(*place), *quantiles
+    of_class = scores.agreement is not None  # which has no quantiles
+    quantiles = ["" if of_class else form(float(each[place])) for each in scores.quantiles]
+    name = say("what") if in_tokens else scores.scores.measure
+    return name, named(result, place), form(mean), spread, *quantiles
 
 
-def _links(result: Corpus) -> Iterator[Ranking]:
+def _links(result: Corpus, say: Said) -> Iterator[Ranking]:
     if result.linked is None or not (listed := measured.ranked(result.measure(GAIN).scores)):
         return
     link, beside, gain = (result.measure(each) for each in LINKS)
     places = listed[:_LISTED]
-    source, target = result.linked
-    texts = counted(int(gain.count[listed[0]]), "text")
-
     own, alone = each_of(link.values, places), each_of(beside.values, places)
     reach = [Z * each for each in each_of(gain.error, places)]
     low, high = ([value + sign * each for value, each in zip(own, reach, strict=True)] for sign in (-1, 1))
     yield Ranking(
-        title=f"heads that link {words.link(result)} most, in {texts} that have it",
+        title=say("link_title", int(gain.count[listed[0]])),
         of="head",
         names=tuple(named(result, place) for place in places),
         table=Table(
-            Column("weight", own, "weight", weight,
-                   f"mean weight of a {source} word on all {target} words of its text, by words"),
-            Column("control_mean", alone, "distance alone", weight,
-                   f"what any word of the text gives at the distances of {source} and {target}"),
-            Column("above_control", each_of(gain.values, places), "above control", _change,
-                   "weight less that of distance alone", Scale.around(gain.values)),
+            Column("weight", own, "weight", weight, say("says_link")),
+            Column("control_mean", alone, "distance alone", weight, say("says_alone")),
+            Column("above_control", each_of(gain.values, places), "above control", _change, say("says_gain"),
+                   Scale.around(gain.values)),
             Column("error", each_of(gain.error, places), "± standard error", words.error, "over texts"),
 ),
         measured="weight",
         marks=(
             Mark("span", "own", "", low, high),
-            Mark("dot", "own", f"{words.link(result)}, 95 % of how far it is above the control", own),
-            Mark("ring", "control", "any word at the same distances", alone),
+            Mark("dot", "own", say("link_mark"), own),
+            Mark("ring", "control", say("alone_mark"), alone),
         ),
         hidden=len(listed) - len(places),
     )  # fmt: skip

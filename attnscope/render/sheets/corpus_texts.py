@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.render.kit.labels import fit
-from attnscope.render.kit.numbers import cell, counted, signed
+from attnscope.render.kit.numbers import cell, signed
 from attnscope.render.kit.words.command import asking_of_text
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Curve, Ranking
@@ -16,6 +16,7 @@ from attnscope.render.sheet.said import Place, named
 from attnscope.render.sheet.table import Column, Line, Mark, Table
 from attnscope.render.sheets import corpus_words as words
 from attnscope.render.sheets.overview import form_of_tokens
+from attnscope.render.words import Said
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import CorpusScores
 from attnscope.results.claims.lengths import CorpusText, LengthClass, LengthPair
@@ -25,7 +26,7 @@ _SHOWN = 110  # characters of a text
 _tenth = partial(signed, decimals=1)
 
 
-def texts_and_lengths(result: Corpus, in_tokens: bool) -> Iterator[Ranking | Curve]:
+def texts_and_lengths(result: Corpus, say: Said) -> Iterator[Ranking | Curve]:
     """Of the strongest head the texts furthest from its mean, and its mean by the length of texts.
 
     None of a measure that is a class, nor where no head has a number; of few texts none is unlike the others.
@@ -34,9 +35,9 @@ def texts_and_lengths(result: Corpus, in_tokens: bool) -> Iterator[Ranking | Cur
     if best is None:
         return
     if result.main.count[best] >= words.FLOOR and result.main.error[best] > 0:
-        yield _furthest(result, best, in_tokens)
+        yield _furthest(result, best, say)
     if len(result.lengths) > 1 and (result.main.of_lengths[(2, ..., *best)] > 1).any():
-        yield _by_length(result, best, in_tokens)
+        yield _by_length(result, best, say)
 
 
 def looked_at(result: Corpus) -> Place | None:
@@ -69,8 +70,8 @@ def written(scores: CorpusScores, in_tokens: bool) -> Callable[[float], str]:
     return partial(measured.written, scores.scores)
 
 
-def _furthest(result: Corpus, best: Place, in_tokens: bool) -> Ranking:
-    scores = result.main
+def _furthest(result: Corpus, best: Place, say: Said) -> Ranking:
+    scores, in_tokens = result.main, bool(say.facts["tokens"])
     mean = float(scores.values[best])
     found = scores.furthest(best)
     texts = [result.texts[number] for number, _ in found]
@@ -80,17 +81,16 @@ def _furthest(result: Corpus, best: Place, in_tokens: bool) -> Ranking:
     spread = float(scores.error[best] * np.sqrt(scores.count[best]))
     form = _told_apart(written(scores, in_tokens), mean, spread, in_tokens)
     away = [(value - mean) / spread if spread > 0 else np.nan for _, value in found]
-    what = "tokens looked at" if in_tokens else scores.scores.measure
     return Ranking(
-        title=f"texts furthest from the mean of {named(result, best)} ({what} {form(mean)})",
+        title=say("furthest_title", form(mean)),
         of="text",
         names=tuple(each.place for each in texts),
         table=Table(
             Column("value", [value for _, value in found], "it has", form),
-            Column("away", away, "deviations", _tenth, "how many standard deviations of texts from the mean"),
-            Column("of_length", alike, "others as long", form, "mean of the other texts of about its length"),
+            Column("away", away, "deviations", _tenth, say("says_away")),
+            Column("of_length", alike, "others as long", form, say("says_alike")),
             Column("tokens", [each.tokens for each in texts], "tokens", "{:,}".format),
-            Column("text", [_beginning(each.text) for each in texts], "text"),
+            Column("text", [fit(" ".join(each.text.split()), _SHOWN) for each in texts], "text"),
         ),
     )
 
@@ -116,12 +116,9 @@ def _others_as_long(result: Corpus, text: CorpusText, value: float, best: Place)
     return np.nan
 
 
-def _beginning(text: str) -> str:
-    return fit(" ".join(text.split()), _SHOWN)
-
-
-def _by_length(result: Corpus, best: Place, in_tokens: bool) -> Curve:
-    scores, turned = result.main, np.exp if in_tokens else np.asarray
+def _by_length(result: Corpus, best: Place, say: Said) -> Curve:
+    scores, in_tokens = result.main, bool(say.facts["tokens"])
+    turned = np.exp if in_tokens else np.asarray
     form: Callable[[Any], str] = form_of_tokens if in_tokens else partial(measured.written, scores.scores)
     mean, error, count = scores.of_lengths
     there = [i for i in range(len(result.lengths)) if count[(i, *best)] > 0]
@@ -131,24 +128,20 @@ def _by_length(result: Corpus, best: Place, in_tokens: bool) -> Curve:
     errors = values * off if in_tokens else off
     low, high = (known(turned(own + sign * Z * off)) for sign in (-1, 1))
     every = [float(turned(np.nanmean(mean[i]))) for i in there]
-    what = "tokens looked at" if in_tokens else scores.scores.description.title
     head = named(result, best)
-    title = f"{head} by the length of texts: {what}"
-    if there:
-        ends = ", ".join(f"{form(float(values[i]))} at {length(classes[i])}" for i in (0, -1))
-        title = f"{title}, {ends} tokens"
+    ends = [(form(float(values[i])), length(classes[i])) for i in (0, -1)] if there else []
     return Curve(
-        title=title,
+        title=say("length_title", ends),
         of="tokens",
         names=tuple(map(length, classes)),
         table=Table(
             Column("texts", [int(count[(i, *best)]) for i in there], "texts", "{:,}".format),
             Column("mean", list(map(float, values)), head, form),
-            Column("error", known(errors), "± standard error", words.error, "over the texts of that length"),
-            Column("every", every, "mean of heads", form, "of all heads, over the same texts"),
+            Column("error", known(errors), "± standard error", words.error, say("says_of_length")),
+            Column("every", every, "mean of heads", form, say("says_every")),
         ),
         places=tuple(each.mean for each in classes),
-        measured=what,
+        measured=say("what"),
         lines=(
             Line("band", "own", "95 % interval", low, high),
             Line("line", "own", head, list(map(float, values))),
@@ -165,7 +158,7 @@ def known(values: np.ndarray) -> list[float | None]:
 _FIRST = 10
 
 
-def scattered(result: Corpus, in_tokens: bool) -> Iterator[Ranking | Curve]:
+def scattered(result: Corpus, say: Said) -> Iterator[Ranking | Curve]:
     """The first heads by the main measure with how texts scatter, and all heads layer by layer.
 
     None of a measure that is a class, nor where heads are ranked by a link.
@@ -173,24 +166,24 @@ def scattered(result: Corpus, in_tokens: bool) -> Iterator[Ranking | Curve]:
     main, places = result.main, measured.ranked(result.main.scores)
     if main.agreement is not None or not places or result.linked:
         return
+    in_tokens = bool(say.facts["tokens"])
     turned: Callable[[Any], Any] = np.exp if in_tokens else float
     form = form_of_tokens if in_tokens else partial(measured.written, main.scores)
-    what = "tokens looked at" if in_tokens else main.scores.description.title
     first = places[:_FIRST]
     means = [float(turned(main.values[each])) for each in first]
     low, high = ([float(turned(main.quantiles[level][each])) for each in first] for level in (0, -1))
     errors = [float(main.error[each] * (turned(main.values[each]) if in_tokens else 1.0)) for each in first]
     yield Ranking(
-        title=f"the first {counted(len(first), 'head')} by {what}",
+        title=say("first_title", len(first)),
         of="head",
         names=tuple(named(result, each) for each in first),
         table=Table(
             Column("mean", means, "mean", form),
             Column("error", errors, "± standard error", words.error, "over texts"),
             Column("low", low, "5 %", form),
-            Column("high", high, "95 %", form, "of the texts: so many are not above it"),
+            Column("high", high, "95 %", form, say("says_high")),
         ),
-        measured=what,
+        measured=say("what"),
         marks=(
             Mark("span", "own", "5 to 95 % of the texts", low, high),
             Mark("dot", "own", "mean over texts", means),
@@ -202,13 +195,13 @@ def scattered(result: Corpus, in_tokens: bool) -> Iterator[Ranking | Curve]:
         dots = [[float(each) for each in row if not np.isnan(each)] for row in values]
         layers = [float(np.mean(row)) if row else None for row in dots]
         yield Curve(
-            title=f"{what}, layer by layer",
+            title=say("layers_title"),
             of="layer",
             names=tuple(f"L{each}" for each in result.layers),
             table=Table(Column("mean", layers, "mean of heads", form)),
             places=tuple(map(float, result.layers)),
             named=True,
-            measured=what,
+            measured=say("what"),
             lines=(
                 Line("points", "own", "each head", dots),
                 Line("line", "own", "mean of its heads", layers),

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float
@@ -9,9 +10,18 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.corpus import Case, CorpusRead, check_measures
+from attnscope.results.claims.corpus import CorpusRead, check_measures
 from attnscope.results.claims.lengths import LengthPair, can_be_equal
 from attnscope.results.scores import HeadScores
+
+
+class Case(StrEnum):
+    """What can be said of two corpora: which of the sentences answers (docs/guide/corpora.md)."""
+
+    UNRANKED = "unranked"
+    ONE_HEAD = "one head"
+    ALIKE = "alike"
+    APART = "apart"
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ SURE = 2.0  # standard errors that a gain on texts held out takes
 
 
 class Case(StrEnum):
-    """What can be said of a corpus, or of two: which of the sentences answers (docs/guide/corpora.md)."""
+    """What can be said of a corpus: which of the sentences answers (docs/guide/corpora.md)."""
 
     UNRANKED = "unranked"
     CLASSES = "classes"
@@ -30,9 +30,6 @@ class Case(StrEnum):
     LINKED = "linked"
     ALL_LINK = "all heads link"
     CANNOT_TELL = "cannot tell"
-    ONE_HEAD = "one head"
-    ALIKE = "alike"
-    APART = "apart"
 
 
 @dataclass(frozen=True, eq=False)

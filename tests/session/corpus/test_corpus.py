@@ -95,7 +95,7 @@ def test_what_was_read_is_counted_and_a_sample_certified(found: Corpus) -> None:
     assert found.measures["same"].count.max() < 12
     told = found.text(width=100)
     assert "corpus texts.txt" in repr(found)
-    for part in ("These 12 texts", "2 blank lines", "certified: 6 of 6 heads", "L2"):
+    for part in ("the 12 texts", "2 blank lines", "certified: 6 of 6 heads", "L2"):
         assert part in told
 
 
