@@ -4,6 +4,7 @@ from dataclasses import fields, replace
 from functools import cache
 
 import cases_ablate
+import cases_align
 import cases_check
 import cases_cite
 import cases_compare
@@ -20,7 +21,6 @@ import cases_prompts
 import cases_retrieval
 import cases_senses
 import cases_why
-import made_alignment
 import made_contributions
 import made_corpus
 import made_dimensions
@@ -71,7 +71,7 @@ def every() -> dict[str, Result]:
         made_corpus.corpus(), made_corpus.apart(),
         cases_why.why(), made_layered.layered("middle"),
         cases_links.links(), cases_prompts.prompts(), cases_explain.explanation(),
-        made_contributions.contributions(), made_alignment.alignment(), made_alignment.timing(),
+        made_contributions.contributions(), cases_align.alignment(), cases_align.timing(),
         cases_cite.citation(), cases_cite.referee(), cases_retrieval.retrieval(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}

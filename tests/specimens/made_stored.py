@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import cases_ablate
+import cases_align
 import cases_check
 import cases_cite
 import cases_compare
@@ -21,7 +22,6 @@ import cases_prompts
 import cases_retrieval
 import cases_senses
 import cases_why
-import made_alignment
 import made_contributions
 import made_corpus
 import made_dimensions
@@ -296,13 +296,13 @@ MADE: dict[str, Callable[[], Result]] = {
     "why beside another text": lambda: cases_why.why(against=2, patched=True),
     "relations": cases_dependencies.dependencies,
     "one relation of a decoder": lambda: cases_dependencies.dependencies("det", ahead=False),
-    "alignment": made_alignment.alignment,
-    "alignment that was learnt": lambda: made_alignment.alignment(learnt=True),
-    "alignment beside its gold": lambda: made_alignment.alignment(own=True),
-    "alignment of nothing": lambda: made_alignment.alignment(tells=False),
-    "timing": made_alignment.timing,
-    "timing that was learnt": lambda: made_alignment.timing(learnt=True),
-    "timing beside its gold": lambda: made_alignment.timing(own=True),
+    "alignment": cases_align.alignment,
+    "alignment that was learnt": lambda: cases_align.alignment(learnt=True),
+    "alignment beside its gold": lambda: cases_align.alignment(own=True),
+    "alignment of nothing": lambda: cases_align.alignment(tells=False),
+    "timing": cases_align.timing,
+    "timing that was learnt": lambda: cases_align.timing(learnt=True),
+    "timing beside its gold": lambda: cases_align.timing(own=True),
     "composition": cases_compose.composition,
     "composition of a head": lambda: cases_compose.composition((1, 2)),
     "corpus": made_corpus.corpus,

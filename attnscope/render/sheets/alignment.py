@@ -1,54 +1,105 @@
 """Which word stands for which: two columns of words, the links as a list, what gold says."""
 
 from collections.abc import Iterator
+from functools import partial
+from itertools import starmap
+from typing import Any
+
+import numpy as np
 
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import chance, counted, number, percent, weight
+from attnscope.render.kit.numbers import chance, number, percent, weight
 from attnscope.render.kit.scale import scale_of
 from attnscope.render.kit.words.command import opening_head
-from attnscope.render.sheet.blocks import Matrix, Ranking
+from attnscope.render.sheet.blocks import Matrix, Named, Ranking
 from attnscope.render.sheet.drawings import Linked, Tie
 from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.said import grid_size, in_sentence, proof, read, setting
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.results import Alignment, Timing, Verdict
-from attnscope.results.claims.alignment import Direction, Judged, LinkScore, TimeScore, Weighing, WordLink
+from attnscope.render.sheet.table import Column, Form, Mark, Table
+from attnscope.render.words import Said
+from attnscope.results import Alignment, Timing
+from attnscope.results.claims.alignment import Direction, Judged, WordLink
 from attnscope.vocabulary import Scaling
 
 _COLUMNS = "source target source_word target_word strength confidence direction gold"
 _SIDES = {Direction.BOTH: "both", Direction.TARGET: "target only", Direction.SOURCE: "source only"}
+_IN_GOLD = {"sure": "yes", "possible": "possible", "none": "no", None: ""}
 _Aligned = Alignment | Timing
 _SURE = 0.9  # from which confidence on it is told how much is right
+_LEAST, _MOST = 1e-3, 12  # share of a head that is shown, and so many heads
 _SHARES = Scale(0.0, 1.0)
-_SHOWN = 4  # heads that are named
-_LEAST = 1e-3
+_OF_LINKS = {"precision": "right", "recall": "found", "error": "error", "found": "first", "links": "links"}
+_OF_TIMES = {
+    f"{end}_{name}": f"{end} {heading}"
+    for end in ("begin", "end")
+    for name, heading in (("median", "off"), ("most", "9 in 10"), ("within", "≤100"))
+}
+_FORMS: dict[str, Form] = {
+    "median": "{:,.0f}".format,
+    "most": "{:,.0f}".format,
+    "links": partial(number, decimals=1),
+}
 
 
 def sheet(result: Alignment, focus: Focus = WHOLE) -> Sheet:
-    ranking, drawing = _ranking(result), _linked(result)
-    judged = () if result.judged is None else (scores(result.judged),)
-    sure = () if result.judged is None else tuple(reliability(result.judged, "link"))
+    say = said(result)
+    drawing = Linked(
+        title=say("links_title"),
+        sides=("target", "source"),
+        left=tuple(map(settled, result.query_tokens.names)),
+        right=tuple(map(settled, result.key_tokens.names)),
+        ties=tuple(
+            Tie(
+                each.query,
+                each.key,
+                each.strength,
+                each.direction is not Direction.BOTH,
+                say("tie", *_pair(result, each), _sure(each)),
+            )
+            for each in result.links
+        ),
+        says=say("links_says"),
+    )
+    return aligned(
+        result,
+        say,
+        focus,
+        blocks=(drawing, _ranking(result, say)),
+        matrix=mixed(result, say, ("target", "source"), (result.query_tokens, result.key_tokens)),
+        table=lambda: Table.of(_COLUMNS, _rows(result)),
+        texts=read(result.kind, result.query_tokens, result.key_tokens),
+        record=(("pharaoh", result.pharaoh),),
+    )
+
+
+def aligned(
+    result: _Aligned, say: Said, focus: Focus, *, blocks: Any, matrix: Matrix, record: Any = (), **own: Any
+) -> Sheet:
+    """What links and times have in common; the first of `blocks` is the main one."""
+    judged, most = result.judged, result.weighed[0]
+    beside = () if judged is None else (_scores(result, judged, say),)
+    sure = () if judged is None or not judged.reliability else (_reliability(judged, say),)
+    opened = opening_head(result, most.layer, most.head)
     return Sheet(
-        title="which word stands for which",
+        title=say("title"),
         setting=setting(result, grid_size(result.layers, result.heads)),
         origins=(result.provenance,),
-        answer=_answer(result),
-        blocks=(drawing, ranking, *judged, *(sure if focus.verbose else ())),
-        table=lambda: Table.of(_COLUMNS, _facts(result)),
-        texts=tuple(read(result.kind, result.query_tokens, result.key_tokens)),
-        control=control(result),
-        notes=tuple(notes(result)),
-        legend=tuple(_legend(result)),
-        proof=proofs(result),
+        answer=say(result.case),
+        blocks=(*blocks, *beside, *(sure if focus.verbose else ())),
+        control=say("control"),
+        notes=(*say.lines("notes"), *result.notes),
+        legend=tuple(say.lines("legend")),
+        proof=proof((each for row in result.verdicts for each in row), "head", say("certified")),
         verdicts=by_head(result.layers, result.heads, result.verdicts),
-        main=drawing,
-        record=(("pharaoh", result.pharaoh), ("weighing", result.weighing.value)),
-        next=opening(result) if result.links else None,
-        more=(_matrix(result), head_shares(result), *(() if focus.verbose else sure)),
+        main=blocks[0],
+        record=(*record, ("weighing", result.weighing.value)),
+        next=Next(say("next"), opened) if isinstance(result, Timing) or result.links else None,
+        more=(matrix, _head_shares(result, say), *(() if focus.verbose else sure)),
+        **own,
     )
 
 
@@ -56,343 +107,178 @@ def _pair(result: Alignment, link: WordLink) -> tuple[str, str]:
     return in_sentence(result.query_tokens, link.query), in_sentence(result.key_tokens, link.key)
 
 
-def _answer(result: Alignment) -> str:
-    if not result.tells and result.judged is None:
-        return nothing(result, "these links")
-    linked = len(result.query_tokens) - len(result.without_link)
-    count = counted(len(result.query_tokens), "word")
-    if not result.links:
-        return f"No link is more likely right than wrong: none of {count} has one. {_trust(result)}"
-    first = max(result.links, key=lambda each: each.strength)
-    pair = "{} stands for {}".format(*_pair(result, first))
-    if result.calibrated:
-        sure = sum((each.confidence or 0) >= _SURE for each in result.links)
-        told = f"{sure} of {counted(len(result.links), 'link')} at least {percent(_SURE)} sure"
-    else:
-        both = sum(each.direction is Direction.BOTH for each in result.links)
-        told = f"{both} of {counted(len(result.links), 'link')} the strongest from both sides"
-    return f"{linked} of {count} are linked, {told}; most surely {pair}, {_said(first)}. {_trust(result)}"
-
-
-def _said(link: WordLink) -> str:
+def _sure(link: WordLink) -> str:
     return weight(link.strength) if link.confidence is None else chance(link.confidence)
 
 
-def _trust(result: Alignment) -> str:
-    judged = result.judged
-    if judged is None:
-        return f"How many are right is not known; {unsure(result)}."
-    own: LinkScore = judged.own
-    others = ", ".join(f"{each.name} {weight(each.error)}" for each in judged.others)
-    told = (
-        f"On {cases(judged, 'pair')}: {percent(own.precision)} of links are right, "
-        f"{percent(own.recall)} of gold's are found, alignment error {weight(own.error)} ({others})."
-    )
-    sure = certain(judged, "are right", "links")
-    return f"{told} {sure}".strip()
-
-
-def _linked(result: Alignment) -> Linked:
-    return Linked(
-        title="the words and their links",
-        sides=("target", "source"),
-        left=_names(result.query_tokens.names),
-        right=_names(result.key_tokens.names),
-        ties=tuple(
-            Tie(
-                each.query,
-                each.key,
-                each.strength,
-                each.direction is not Direction.BOTH,
-                "{} stands for {}: {}".format(*_pair(result, each), _said(each)),
-            )
-            for each in result.links
-        ),
-        says="dark: strong; dashed: the strongest from one side alone" if result.links else "no links",
-    )
-
-
-def _names(names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(settled, names))
-
-
-def _ranking(result: Alignment) -> Ranking:
-    links = result.links
-    strengths = [each.strength for each in links]
-    sure = [None if each.confidence is None else each.confidence for each in links]
-    told = {"sure": "yes", "possible": "possible", "none": "no", None: ""}
+def _ranking(result: Alignment, say: Said) -> Ranking:
+    links, left = result.links, [in_sentence(result.query_tokens, i) for i in result.without_link]
+    strengths, sure = [each.strength for each in links], [each.confidence for each in links]
     return Ranking(
-        title="links in the order of the target",
+        title=say("ranking"),
         of="link",
         names=tuple(" ← ".join(_pair(result, each)) for each in links),
         table=Table(
-            Column("strength", [] if result.calibrated else strengths, "strength", weight,
-                   "how much the heads say so, seen from both sides (geometric mean)")
-            if not result.calibrated else
-            Column("confidence", sure, "sure", chance, "how often such a link is right, by gold"),
+            Column("confidence", sure, "sure", chance, say("says", "confidence"))
+            if result.calibrated else
+            Column("strength", strengths, "strength", weight, say("says", "strength")),
             Column("direction", [_SIDES[each.direction] for each in links], "strongest from",
-                   says="the side whose word has no stronger link", spared=1),
-            Column("gold", [told[each.gold] for each in links], "in gold"),
+                   says=say("says", "direction"), spared=1),
+            Column("gold", [_IN_GOLD[each.gold] for each in links], "in gold"),
         ),
         measured="how sure" if result.calibrated else "strength",
         marks=(Mark("bar", "own", "", strengths),),
         axis=(0.0, 1.0),
         repeats=True,
-        unshown=_without(result),
+        unshown=say("without", ", ".join(left)) if left else "",
     )  # fmt: skip
 
 
-def _without(result: Alignment) -> str:
-    left = ", ".join(in_sentence(result.query_tokens, i) for i in result.without_link)
-    return f"without a link: {left}" if left else ""
-
-
-def _matrix(result: Alignment) -> Matrix:
+def mixed(result: _Aligned, say: Said, words: tuple[str, str], sides: tuple[Named, Named]) -> Matrix:
+    """What all heads together give to each pair."""
+    values = result.strengths if isinstance(result, Alignment) else result.rows
     return Matrix(
-        title="how strong every pair is",
-        words=("target", "source"),
-        rows=result.query_tokens,
-        columns=result.key_tokens,
-        values=result.strengths,
-        scale=scale_of(result.strengths, result.strengths >= 0, Scaling.SQRT),
+        title=say("matrix"),
+        words=words,
+        rows=sides[0],
+        columns=sides[1],
+        values=values,
+        scale=scale_of(values, values >= 0, Scaling.SQRT),
         form=weight,
-        says="framed: the links",
-        marked=tuple((each.query, each.key) for each in result.links),
+        says=say("matrix_says"),
+        marked=tuple((each.query, each.key) for each in getattr(result, "links", ())),
     )
 
 
-def _legend(result: Alignment) -> Iterator[str]:
-    yield "a target's word is written by the row before it, which is where its weights are taken"
-    yield f"even attention gives a word {weight(result.even)}"
-    if result.judged is not None:
-        yield "any word: each word of the target with one of the source drawn by lot, in the mean"
-
-
-def _facts(result: Alignment) -> Iterator[tuple[object, ...]]:
+def _rows(result: Alignment) -> Iterator[tuple[object, ...]]:
     for each in result.links:
         names = result.key_tokens.names[each.key], result.query_tokens.names[each.query]
         sure = "" if each.confidence is None else exact(each.confidence)
         yield each.key, each.query, *names, exact(each.strength), sure, each.direction.value, each.gold or ""
 
 
-def unsure(result: _Aligned) -> str:
-    """How far heads agree, where no gold says how much is right."""
-    agree = (
-        f"{_heads_of(result)} agree on them with {weight(result.agreement)}, with the rows of each shuffled"
-    )
-    mean, most = (weight(float(each)) for each in (result.shuffled.mean(), result.shuffled.max()))
-    return f"{agree} with {mean} (at most {most} in {len(result.shuffled)} draws)"
-
-
-def nothing(result: _Aligned, what: str) -> str:
-    """That the attention says nothing: the first line, where heads agree no more than by chance."""
-    if len(result.weighed) == 1:
-        head = result.weighed[0].name
-        return f"Whether {head} tells {what} is not known: one head alone has no other to agree with."
-    few = "" if _rows(result) > 2 else ", and so few words could not tell"
-    own, others = weight(result.agreement), weight(float(result.shuffled.mean()))
-    more = (
-        "hardly more than" if own != others and result.agreement > result.shuffled.mean() else "no more than"
-    )
-    return (
-        f"The attention of {result.provenance.model} tells nothing here: {_heads_of(result)} agree on {what} "
-        f"with {own}, {more} with the rows of each shuffled ({others}){few}."
-    )
-
-
-def _rows(result: _Aligned) -> int:
-    return len(result.query_tokens)
-
-
-def _heads_of(result: _Aligned) -> str:
-    """`all 48 heads`, or those that the model or the user names."""
-    count, every = len(result.weighed), len(result.layers) * len(result.heads)
-    if result.weighing is Weighing.GIVEN:
-        return f"the {count} given heads"
-    return f"all {count} heads" if count == every else f"{count} of {every} heads"
-
-
-def control(result: _Aligned) -> str:
-    """What the agreement of heads stands beside."""
-    draws = f"the rows of each head in another order, {len(result.shuffled)} draws: heads then agree by luck"
-    return draws if result.judged is None else f"{draws}; of what gold says the plain answers in the table"
-
-
-def _by_what(result: _Aligned) -> str:
-    """How heads are counted."""
-    ways = {
-        Weighing.SHARPNESS: "heads count by how sharp and how monotone their rows are",
-        Weighing.MODEL: "heads are those that the model's own settings name as alignment_heads",
-        Weighing.GIVEN: "heads are those that were given",
-        Weighing.LEARNT: f"heads count by what was learnt on {result.learnt_on}",
-    }
-    shares = [each.share for each in result.weighed]
-    if len(shares) == 1:
-        return f"{ways[result.weighing]}: {result.weighed[0].name}"
-    if max(shares) - min(shares) < _LEAST:
-        return f"{ways[result.weighing]}: {_heads_of(result)} alike"
-    most = ", ".join(f"{each.name} {percent(each.share)}" for each in result.weighed[:_SHOWN])
-    return f"{ways[result.weighing]}; most: {most}"
-
-
-def certain(judged: Judged, what: str, several: str) -> str:
-    """`Of links that are 90 % sure or more 99 % are right.`; empty without confidence."""
-    high = [each for each in judged.reliability if each.low >= _SURE]
-    count = sum(each.count for each in high)
-    if not count:
-        return ""
-    right = sum(each.count * each.right for each in high) / count
-    said = sum(each.count * each.said for each in high) / count
-    return (
-        f"Of {several} said to be {percent(_SURE)} sure or more ({percent(said)} in the mean) "
-        f"{percent(right)} {what}."
-    )
-
-
-def cases(judged: Judged, of: str) -> str:
-    """`200 pairs of judge.txt`, and whether they were learnt on."""
-    out = " (each fifth judged by the others)" if judged.held_out else ""
-    return f"{counted(judged.cases, of)} of {judged.name}{out}"
-
-
-def scores(judged: Judged) -> Ranking:
+def _scores(result: _Aligned, judged: Judged, say: Said) -> Ranking:
     """The ways side by side."""
-    links = isinstance(judged.own, LinkScore)
-    return (_link_scores if links else _time_scores)(judged)  # type: ignore[operator]
+    timed = isinstance(result, Timing)
+    main, most = ("begin_median", "begin_most") if timed else ("error", "")
 
+    def of(name: str) -> list[float]:
+        return [getattr(each, name) for each in judged.scores]
 
-def _link_scores(judged: Judged) -> Ranking:
-    ways = [each for each in judged.scores if isinstance(each, LinkScore)]
-    errors = [each.error for each in ways]
+    def column(name: str, heading: str) -> Column:
+        what = name.rpartition("_")[2]
+        scale = None if what in _FORMS or what == "error" else _SHARES
+        spared = int(name in ("links", "end_most"))
+        return Column(name, of(name), heading, _FORMS.get(what, weight), say("says", what), scale, spared)
+
+    span = (Mark("span", "own", say("says", "most"), of(main), of(most)),) if timed else ()
     return Ranking(
-        title=f"held against {cases(judged, 'pair')}",
+        title=say("scores"),
         of="way",
-        names=tuple(each.name for each in ways),
-        table=Table(
-            Column("precision", [each.precision for each in ways], "right", weight,
-                   "share of its links that gold has", _SHARES),
-            Column("recall", [each.recall for each in ways], "found", weight,
-                   "share of gold's sure links that it has", _SHARES),
-            Column("error", errors, "error", weight, "alignment error rate (Och and Ney 2003)"),
-            Column("found", [each.found for each in ways], "first", weight,
-                   "share of the target's words whose strongest source is one of gold's", _SHARES),
-            Column("links", [each.links for each in ways], "links", lambda each: number(each, 1), "a pair",
-                   spared=1),
-        ),
-        measured="alignment error rate",
-        marks=(Mark("bar", "own", "", errors),),
-        written="error",
-        axis=(0.0, 1.0),
-    )  # fmt: skip
-
-
-def _time_scores(judged: Judged) -> Ranking:
-    ways = [each for each in judged.scores if isinstance(each, TimeScore)]
-    medians, most = [each.begin_median for each in ways], [each.begin_most for each in ways]
-    off, within = (
-        "how far they lie off in milliseconds: the middle one",
-        "share that lies off by 100 ms at most",
+        names=tuple(each.name for each in judged.scores),
+        table=Table(*starmap(column, (_OF_TIMES if timed else _OF_LINKS).items())),
+        measured=say("measured"),
+        marks=(*span, Mark("dot" if timed else "bar", "own", "the middle one" if timed else "", of(main))),
+        written=main,
+        axis=None if timed else (0.0, 1.0),
     )
-    nine = "what nine in ten do not exceed"
-    return Ranking(
-        title=f"held against {cases(judged, 'sound')}",
-        of="way",
-        names=tuple(each.name for each in ways),
-        table=Table(
-            Column("begin_median", medians, "begin off", _ms, off),
-            Column("begin_most", most, "begin 9 in 10", _ms, nine),
-            Column("begin_within", [each.begin_within for each in ways], "begin ≤100", weight, within,
-                   _SHARES),
-            Column("end_median", [each.end_median for each in ways], "end off", _ms, off),
-            Column("end_most", [each.end_most for each in ways], "end 9 in 10", _ms, nine, spared=1),
-            Column("end_within", [each.end_within for each in ways], "end ≤100", weight, within,
-                   _SHARES),
-        ),
-        measured="milliseconds off, of begins",
-        marks=(Mark("span", "own", "up to what nine in ten do not exceed", medians, most),
-               Mark("dot", "own", "the middle one", medians)),
-        written="begin_median",
-    )  # fmt: skip
 
 
-def _ms(value: float) -> str:
-    return f"{value:,.0f}"
-
-
-def reliability(judged: Judged, of: str) -> Iterator[Ranking]:
+def _reliability(judged: Judged, say: Said) -> Ranking:
     """What is said beside what is right, by how sure it is."""
-    if not judged.reliability:
-        return
-    parts, sure = judged.reliability, "where that share lies with 95 % certainty"
-    yield Ranking(
-        title=f"how sure {of}s are said to be, and how many are right",
+    parts = judged.reliability
+    said, right = [each.said for each in parts], [each.right for each in parts]
+    low, high = [each.right_low for each in parts], [each.right_high for each in parts]
+    interval = say("says", "interval")
+    return Ranking(
+        title=say("reliability"),
         of="confidence",
         names=tuple(f"{percent(each.low)} to {percent(each.high)}" for each in parts),
         table=Table(
-            Column("count", [each.count for each in parts], of + "s", "{:,}".format),
-            Column("said", [each.said for each in parts], "said", chance, "mean of what is said", _SHARES),
-            Column("right", [each.right for each in parts], "right", chance, "share that is", _SHARES),
-            Column("right_low", [each.right_low for each in parts], "from", chance, sure, _SHARES, spared=1),
-            Column("right_high", [each.right_high for each in parts], "to", chance, sure, _SHARES, spared=1),
+            Column("count", [each.count for each in parts], say("several"), "{:,}".format),
+            Column("said", said, "said", chance, say("says", "said"), _SHARES),
+            Column("right", right, "right", chance, say("says", "right"), _SHARES),
+            Column("right_low", low, "from", chance, interval, _SHARES, spared=1),
+            Column("right_high", high, "to", chance, interval, _SHARES, spared=1),
         ),
         measured="share that is right",
         marks=(
-            Mark(
-                "span",
-                "own",
-                "where that lies with 95 %",
-                [each.right_low for each in parts],
-                [each.right_high for each in parts],
-            ),
-            Mark("dot", "own", "right", [each.right for each in parts]),
-            Mark("tick", "control", "said", [each.said for each in parts]),
+            Mark("span", "own", interval, low, high),
+            Mark("dot", "own", "right", right),
+            Mark("tick", "control", "said", said),
         ),
         axis=(0.0, 1.0),
     )
 
 
-def head_shares(result: _Aligned) -> Ranking:
+def _head_shares(result: _Aligned, say: Said) -> Ranking:
     """The heads that count most."""
-    shown = [each for each in result.weighed if each.share >= _LEAST][:12]
+    shown = [each for each in result.weighed if each.share >= _LEAST][:_MOST]
+    shares = [each.share for each in shown]
     return Ranking(
-        title="heads by how much they count",
+        title=say("heads"),
         of="head",
         names=tuple(each.name for each in shown),
-        table=Table(
-            Column("share", [each.share for each in shown], "share", percent, "all of them are 100 %")
-        ),
+        table=Table(Column("share", shares, "share", percent, say("says", "share"))),
         measured="share",
-        marks=(Mark("bar", "own", "", [each.share for each in shown]),),
+        marks=(Mark("bar", "own", "", shares),),
         hidden=len(result.weighed) - len(shown),
     )
 
 
-def proofs(result: _Aligned) -> tuple[tuple[Verdict, str], ...]:
-    """How many heads are certified, in what."""
-    every = (each for row in result.verdicts for each in row)
-    judged = result.judged
-    sample = (
-        ""
-        if judged is None or not judged.certified
-        else f", and in {counted(judged.certified, 'case')} of gold"
-    )
-    return proof(every, "head", sample)
+def said(result: _Aligned) -> Said:
+    """The words of `align` about this result."""
+    return Said("align", _facts(result))
 
 
-def notes(result: _Aligned) -> Iterator[str]:
-    """What limits the answer."""
-    yield _by_what(result)
-    yield from result.notes
-    if result.judged is not None and result.judged.skipped:
-        yield f"{counted(result.judged.skipped, 'case')} of gold were left out: the model does not read them"
-    if result.judged is None:
-        yield "without gold a strength is no chance: --learn FILE tells how often such an answer is right"
-    if result.judged is not None and not result.tells:
-        yield unsure(result)
+def _facts(result: _Aligned) -> dict[str, object]:
+    judged, timed = result.judged, isinstance(result, Timing)
+    return {
+        "timed": timed,
+        "words": len(result.query_tokens),
+        "agreement": result.agreement,
+        "shuffled": float(result.shuffled.mean()),
+        "draws": len(result.shuffled),
+        "as_much": int((result.shuffled >= result.agreement).sum()),
+        "tells": result.tells,
+        "head": result.weighed[0].name,
+        "leads": result.weighed[0].share - result.weighed[-1].share >= _LEAST,
+        "weighing": result.weighing,
+        "counting": len(result.weighed),
+        "of": len(result.layers) * len(result.heads),
+        "learnt_on": result.learnt_on,
+        "gold": judged,
+        "lot": judged.others[-1] if judged is not None and judged.others else None,
+        "right": None if judged is None else _right(judged),
+        **dict.fromkeys(("linked_words", "best", "sure", "even", "first", "last", "seconds", "width")),
+        **(_of_times(result) if isinstance(result, Timing) else _of_links(result)),
+    }
 
 
-def opening(result: _Aligned) -> Next:
-    """What the head looks at that counts most."""
-    most = result.weighed[0]
-    opened = opening_head(result, most.layer, most.head)
-    return Next(f"what does {most.name}, which counts most, look at?", opened)
+def _of_links(result: Alignment) -> dict[str, object]:
+    best = max(result.links, key=lambda each: each.strength, default=None)
+    return {
+        "linked_words": len(result.query_tokens) - len(result.without_link),
+        "best": best and _pair(result, best),
+        "sure": best and best.confidence,
+        "own_gold": any(each.gold is not None for each in result.links),
+        "even": result.even,
+    }
+
+
+def _of_times(result: Timing) -> dict[str, object]:
+    names, times = result.query_tokens.names, result.times
+    return {
+        "first": (f"“{settled(names[0])}”", times[0].begin),
+        "last": (f"“{settled(names[-1])}”", times[-1].end),
+        "own_gold": any(each.gold_begin is not None for each in times),
+        "seconds": result.seconds,
+        "width": result.width,
+    }
+
+
+def _right(judged: Judged) -> float | None:
+    """Of what is said to be 90 % sure or more how much is right; None where nothing is."""
+    sure = [(each.count, each.right) for each in judged.reliability if each.low >= _SURE]
+    counts, right = np.array(sure).reshape(-1, 2).T
+    return float((counts * right).sum() / counts.sum()) if counts.sum() else None

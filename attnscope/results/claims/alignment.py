@@ -21,6 +21,18 @@ from attnscope.tokens import Frames, Token, Tokens
 LEVEL = 0.05  # how often heads may agree so much by chance
 LEAST = 0.25  # of what shuffled ones agree with, by which they agree more where that says anything
 SURE = 0.5  # a link is one that is more likely right than not
+_FEW = 2  # words, whose orders are too few to tell from one another
+
+
+class Case(StrEnum):
+    """What is known of links between words, or of the times of words."""
+
+    JUDGED = "judged"
+    NO_LINK = "no link"
+    AGREE = "agree"
+    ONE_HEAD = "one head"
+    FEW_WORDS = "few words"
+    NOTHING = "nothing"
 
 
 class Weighing(StrEnum):
@@ -173,6 +185,7 @@ class _OfHeads(Presented):
     """What both kinds have of their heads."""
 
     kind: Kind
+    query_tokens: Tokens
     layers: tuple[int, ...]
     heads: tuple[int, ...]
     weighed: tuple[Weighed, ...]
@@ -180,6 +193,15 @@ class _OfHeads(Presented):
     verdicts: tuple[tuple[Verdict, ...], ...]
     judged: Judged | None
     agreement: float
+
+    @property
+    def case(self) -> Case:
+        """What is known: by gold, else by whether heads agree."""
+        if self.judged is not None or self.tells:
+            return Case.AGREE if self.judged is None else Case.JUDGED
+        if len(self.weighed) == 1:
+            return Case.ONE_HEAD
+        return Case.NOTHING if len(self.query_tokens) > _FEW else Case.FEW_WORDS
 
     @property
     def verdict(self) -> Verdict:
@@ -244,7 +266,12 @@ class Alignment(_OfHeads):
     tower: str = ""
     notes: tuple[str, ...] = ()
 
-    for_readers = ("verdict", "p", "tells", "without_link", "even", "pharaoh")
+    for_readers = ("verdict", "case", "p", "tells", "without_link", "even", "pharaoh")
+
+    @property
+    def case(self) -> Case:
+        """What is known: by gold, else by whether heads agree."""
+        return super().case if self.links else Case.NO_LINK
 
     @property
     def without_link(self) -> tuple[int, ...]:
@@ -302,7 +329,7 @@ class Timing(_OfHeads):
     tower: str = ""
     notes: tuple[str, ...] = ()
 
-    for_readers = ("verdict", "p", "tells")
+    for_readers = ("verdict", "case", "p", "tells")
 
     @property
     def key_tokens(self) -> Tokens:

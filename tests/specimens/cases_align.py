@@ -1,11 +1,16 @@
-"""Links between two texts and times of words as they could have come out, with and without gold."""
+"""A result for every case and every optional part of what `align` says, of links and of times."""
+
+from collections.abc import Callable
+from dataclasses import replace
 
 import made_media
 import made_results as made
 import numpy as np
 
+from attnscope.render.sheets import alignment as sheet
 from attnscope.results import Alignment, Kind, Timing, Verdict
 from attnscope.results.claims.alignment import (
+    Case,
     Direction,
     Judged,
     LinkScore,
@@ -133,3 +138,53 @@ def timing(*, learnt: bool = False, own: bool = False, tells: bool = True) -> Ti
         judged=gold if learnt or own else None,
         learnt_on="times.tsv" if learnt else "",
     )
+
+
+SAID, CASES = sheet.said, Case
+ALONE = (Weighed(2, 3, 1.0),)
+
+
+def few(found: Timing) -> Timing:
+    return replace(
+        found, query_tokens=made.tokens(("good", "old")), rows=found.rows[:2], times=found.times[:2]
+    )
+
+
+EXAMPLES: dict[str, Callable[[], Alignment | Timing]] = {
+    "links agree": alignment,
+    "links agree, by luck now and then": lambda: replace(alignment(), shuffled=np.linspace(0.2, 0.62, 99)),
+    "links learnt": lambda: alignment(learnt=True),
+    "links beside their gold": lambda: alignment(own=True),
+    "links beside gold, though heads do not agree": lambda: alignment(own=True, tells=False),
+    "no link": lambda: replace(alignment(learnt=True), links=()),
+    "links of one head": lambda: replace(alignment(tells=False), weighed=ALONE, weighing=Weighing.GIVEN),
+    "links of nothing": lambda: alignment(tells=False),
+    "times agree": timing,
+    "times learnt": lambda: timing(learnt=True),
+    "times beside their gold": lambda: timing(own=True),
+    "times of one head": lambda: replace(timing(tells=False), weighed=ALONE),
+    "times of two words": lambda: few(timing(tells=False)),
+    "times of nothing": lambda: timing(tells=False),
+}
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "links agree": (Case.AGREE, "4 of 5 words", "“chat” for “cat”", ".61", ".25", "none of 99"),
+    "links agree, by luck now and then": (Case.AGREE, "3 of 99 shuffles have"),
+    "links learnt": (
+        Case.JUDGED,
+        "(93.0 %)",
+        "96 % of such",
+        "13 %",
+        "50 pairs of pairs.txt",
+        "93 %",
+        "98 %",
+    ),
+    "links beside their gold": (Case.JUDGED, "96 % of these", "13 %", "93 %"),
+    "no link": (Case.NO_LINK, "None of 5 words", "93 %", "10 %"),
+    "links of one head": (Case.ONE_HEAD, "L2 H3 alone links 5 words"),
+    "links of nothing": (Case.NOTHING, "which word", ".24", ".25"),
+    "times agree": (Case.AGREE, "0.10 s (“good”)", "0.74 s (“cats”)", ".50", ".20", "none of 99"),
+    "times learnt": (Case.JUDGED, "15 ms", "170 ms", "30 sounds of times.tsv", "67 %", "30 ms", "98 %"),
+    "times beside their gold": (Case.JUDGED, "these begins are at most 15 ms"),
+    "times of two words": (Case.FEW_WORDS, "2 words", ".20", ".20"),
+    "times of nothing": (Case.NOTHING, "when each word", ".20", ".20"),
+}
