@@ -7,7 +7,6 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-import made_every
 import made_reports as reports
 import made_results as made
 import numpy as np
@@ -22,10 +21,8 @@ from attnscope.render.figure import figure_of, panels
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.look import Look, dressed, look_now
 from attnscope.render.terminal.console import background
-from attnscope.results import Result, Verdict
+from attnscope.results import Verdict
 
-EVERY = made_every.every()
-PICTURED = {name: each for name, each in EVERY.items() if saving.picture_suffixes(type(each))}
 FOLDER = "/home/somebody/secret project/tiny-bert"
 
 
@@ -195,13 +192,6 @@ def test_a_look_is_in_force_only_while_its_figure_is_made() -> None:
     with dressed(Look(bare=True)):
         assert look_now().bare
     assert look_now() == Look()
-
-
-@pytest.mark.parametrize("result", PICTURED.values(), ids=PICTURED)
-def test_every_picture_can_be_bare_and_of_any_size(result: Result) -> None:
-    figure = figure_of(result, look=Look(bare=True, size="5x4"))
-    zoom = figure.zoom  # type: ignore[attr-defined]
-    assert figure.get_size_inches() * zoom == pytest.approx((5, 4))
 
 
 def test_a_report_has_a_file_for_each_panel(tmp_path: Path) -> None:

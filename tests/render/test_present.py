@@ -1,14 +1,11 @@
 """A result in a notebook, on an Axes, in a table and at a path; nothing of its texts becomes a page's own."""
 
-import base64
 import html
 import io
-import json
 import re
 import sys
 import warnings
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import cases_compare
@@ -20,47 +17,15 @@ import matplotlib
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from pages_read import Page
 from PIL import Image
 
 from attnscope.errors import InputError
 from attnscope.render.kit.palette import TINTS
-from attnscope.render.sheets import NO_PICTURE
 from attnscope.results import Overview, Prediction, Result, Verdict
 
 matplotlib.use("agg")
 EVERY = made_every.every()
-KINDS = pytest.mark.parametrize("result", EVERY.values(), ids=EVERY)
-
-
-class Page(HTMLParser):
-    """The tags of a page with their attributes in their order, and the text between them but for styles."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.feed(re.sub(r"<style>.*?</style>", "<style></style>", page, flags=re.DOTALL))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    @property
-    def image(self) -> bytes:
-        (source,) = (attributes["src"] for tag, attributes in self.tags if tag == "img")
-        assert source is not None
-        return base64.b64decode(source.removeprefix("data:image/png;base64,"))
-
-
-@KINDS
-def test_a_repr_is_one_short_line_that_names_kind_and_verdict(result: Result) -> None:
-    line = repr(result)
-    assert len(line) < 200
-    assert "\n" not in line
-    assert line.startswith(f"<{type(result).__name__} ")
-    assert result.verdict is None or line.endswith("✓ certified>")
 
 
 def test_a_repr_stays_short_and_steers_no_terminal_whatever_the_names() -> None:
@@ -71,48 +36,9 @@ def test_a_repr_stays_short_and_steers_no_terminal_whatever_the_names() -> None:
         assert "\x1b" not in repr(each)
 
 
-@KINDS
-def test_print_is_what_the_terminal_shows(result: Result, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
-    assert str(result) == result.text(width=60)
-    assert max(map(len, str(result).splitlines())) <= 60
-    monkeypatch.delenv("COLUMNS")
-    assert "\x1b" not in str(result)
-
-
 def test_text_is_of_the_query_or_the_stage_that_is_asked_for() -> None:
     assert "query 2 cat" in made.head().text(query="cat")
     assert "q·k before the scale" in made.head().text(show="scores")
-
-
-@KINDS
-def test_a_notebook_gets_html_that_needs_nothing_else(result: Result) -> None:
-    page = result._repr_html_()
-    assert len(page) <= 60_000
-    tags = Page(page).tags
-    assert {tag for tag, _ in tags} <= {"div", "img", "pre", "style"}
-    assert all(set(attributes) <= {"style", "src", "alt", "width", "class"} for _, attributes in tags)
-    assert "://" not in page, "no address; letters of it may stand in a picture by chance"
-    assert "<script" not in page
-
-
-@KINDS
-def test_a_picture_is_in_the_html_once_and_has_words_in_its_place(result: Result) -> None:
-    png, page = result._repr_png_(), Page(result._repr_html_())
-    if type(result) in NO_PICTURE:
-        assert png is None
-        assert page.text == result.text(width=80)
-        return
-    assert png is not None
-    seen = []
-    for each in (png, page.image):
-        with Image.open(io.BytesIO(each)) as picture:
-            assert picture.format == "PNG"
-            assert min(picture.size) > 100
-            seen.append(np.asarray(picture.convert("RGB")))
-    assert np.array_equal(*seen), "one is the other, but for what is left clear"
-    (alt,) = (attributes["alt"] for tag, attributes in page.tags if tag == "img")
-    assert alt == repr(result).strip("<>")
 
 
 def test_the_picture_is_first_and_what_is_proved_below_it() -> None:
@@ -193,34 +119,6 @@ def test_a_failed_certificate_is_told_by_the_picture_the_html_and_the_repr() -> 
     assert repr(failed).endswith("✗ FAILED>")
 
 
-@KINDS
-def test_plot_draws_on_the_axes_that_are_given_or_gives_a_page(result: Result) -> None:
-    if type(result) in NO_PICTURE:
-        with pytest.raises(InputError, match="has no picture"):
-            result.plot()
-        return
-    assert isinstance(result.plot(), Figure)
-    figure = Figure(figsize=(5, 4))
-    axes = figure.subplots()
-    of_panels = (
-        "Why",
-        "Report",
-        "HeadTerms",
-        "Dimensions",
-        "Worked",
-        "ScaleStudy",
-        "Prediction",
-        "Verification",
-    )
-    if type(result).__name__ in of_panels:
-        with pytest.raises(InputError, match="leave ax out"):
-            result.plot(axes)
-        return
-    assert result.plot(axes) is axes
-    assert axes.has_data()
-    figure.savefig(io.BytesIO(), format="png")
-
-
 def test_what_is_drawn_on_axes_are_the_numbers() -> None:
     head = made.head(causal=True)
     for show, values in (("weights", head.weights), ("q", head.q)):
@@ -262,32 +160,6 @@ def test_a_style_of_the_user_changes_nothing() -> None:
     plain = made.head()._repr_png_()
     with matplotlib.rc_context({"font.size": 31, "axes.facecolor": "red"}):
         assert made.head()._repr_png_() == plain
-
-
-def looks_like(saved: Path, shown: io.BytesIO) -> bool:
-    """Whether a picture of a notebook, which has fewer points and colours, is that of a file."""
-    with Image.open(shown) as few, Image.open(saved) as full:
-        alike = few.convert("RGB").resize((120, 90)), full.convert("RGB").resize((120, 90))
-        return float(np.abs(np.subtract(*(np.asarray(each, float) for each in alike))).mean()) < 4
-
-
-def test_a_picture_of_another_result_does_not_look_like_it(tmp_path: Path) -> None:
-    saved = Path(made.head().save(tmp_path / "a.png"))
-    assert not looks_like(saved, io.BytesIO(EVERY["Report"]._repr_png_()))
-
-
-@KINDS
-def test_a_result_is_saved_as_its_suffix_says(result: Result, tmp_path: Path) -> None:
-    assert result.save(str(tmp_path / "new" / "a.json")) == tmp_path / "new" / "a.json"
-    assert isinstance(json.loads((tmp_path / "new" / "a.json").read_text()), dict)
-    if type(result) in NO_PICTURE:
-        with pytest.raises(InputError, match=r"cannot write '.*a\.png': the name must end in"):
-            result.save(tmp_path / "a.png")
-    else:
-        result.save(tmp_path / "a.png")
-        assert looks_like(tmp_path / "a.png", io.BytesIO(result._repr_png_()))
-    with pytest.raises(InputError, match="the name must end in"):
-        result.save(tmp_path / "a.docx")
 
 
 def test_what_is_drawn_is_what_is_saved(tmp_path: Path) -> None:
@@ -358,7 +230,7 @@ def _values(grid: Overview, name: str) -> np.ndarray:
     return np.asarray(made.measured(grid, name).main.values)
 
 
-@KINDS
+@pytest.mark.parametrize("result", EVERY.values(), ids=EVERY)
 def test_every_result_is_a_table_with_numbers_as_numbers(result: Result) -> None:
     pandas = pytest.importorskip("pandas")
     frame = result.to_pandas()

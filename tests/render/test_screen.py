@@ -12,15 +12,13 @@ from golden_text import GOLDEN, IN_FULL, printed
 from rich.console import Group
 
 from attnscope.errors import InputError
-from attnscope.render.figure import figure_of, pages
+from attnscope.render.figure import figure_of
 from attnscope.render.focus import WHOLE, Focus, focus_on
-from attnscope.render.saving import picture_suffixes, suffixes
-from attnscope.render.sheets import NO_PICTURE, sheet_of
+from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import of_sheet, screen
-from attnscope.results import Overview, Report, Result, Verdict
+from attnscope.results import Overview, Result, Verdict
 
 EVERY = made_every.every()
-KINDS = pytest.mark.parametrize("result", EVERY.values(), ids=EVERY)
 
 
 def shown(result: Result, width: int = 80, focus: Focus = WHOLE) -> str:
@@ -29,14 +27,6 @@ def shown(result: Result, width: int = 80, focus: Focus = WHOLE) -> str:
 
 def golden(name: str) -> str:
     return (GOLDEN / f"{name}.txt").read_text(encoding="utf-8")
-
-
-@KINDS
-def test_every_result_has_a_screen_that_keeps_its_width(result: Result) -> None:
-    for width in (40, 80):
-        lines = shown(result, width).splitlines()
-        assert len(lines) > 2
-        assert max(map(len, lines)) <= width
 
 
 @pytest.mark.parametrize(
@@ -106,36 +96,10 @@ def test_decimals_are_those_of_a_worked_example() -> None:
     assert shown(example, 80, Focus(decimals=2)) != shown(example, 80, Focus(decimals=6))
 
 
-@KINDS
-def test_a_result_has_a_picture_or_says_in_one_line_that_it_has_none(result: Result) -> None:
-    kind = type(result)
-    if kind in NO_PICTURE:
-        assert picture_suffixes(kind) == ()
-        assert ".png" not in suffixes(kind)
-        with pytest.raises(InputError, match="has no picture: it is") as error:
-            figure_of(result)
-        assert "\n" not in str(error.value)
-    else:
-        assert picture_suffixes(kind) == (".png", ".svg", ".pdf")
-        assert len(pages(result)) == (6 if kind is Report else 1)
-
-
 def test_the_picture_is_of_what_is_looked_at() -> None:
     head, projection = made.head(), made.projection()
     assert figure_of(head, Focus("q")).get_size_inches()[0] != figure_of(head).get_size_inches()[0]
     assert len(figure_of(projection, Focus(queries=(1, 2))).axes) == 2
-
-
-@KINDS
-def test_every_result_has_a_verdict_or_none(result: Result) -> None:
-    proves_nothing = type(result).__name__ in (
-        "Prediction",
-        "LayeredPrediction",
-        "Contributions",
-        "Outline",
-        "ScaleStudy",
-    )
-    assert result.verdict is (None if proves_nothing else Verdict.CERTIFIED)
 
 
 def test_the_verdict_of_several_heads_is_the_worst() -> None:

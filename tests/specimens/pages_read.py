@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import zlib
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +43,25 @@ def weights_in(file: Path) -> np.ndarray:
     (reading,) = document(file)["readings"]
     codes = codes_in(file, reading)
     return np.where(codes == 0, np.nan, np.sin(np.pi / 2 * (codes - 256) / 65279) ** 2)
+
+
+class Page(HTMLParser):
+    """The tags of a page with their attributes in their order, and the text between them but for styles."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(re.sub(r"<style>.*?</style>", "<style></style>", page, flags=re.DOTALL))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    @property
+    def image(self) -> bytes:
+        (source,) = (attributes["src"] for tag, attributes in self.tags if tag == "img")
+        assert source is not None
+        return base64.b64decode(source.removeprefix("data:image/png;base64,"))
