@@ -1,6 +1,7 @@
 """Everything about one query of one head that goes on one page."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +13,14 @@ from attnscope.results.heads import HeadAttention, HeadView
 from attnscope.results.prediction import Prediction
 from attnscope.results.projection import Projection
 from attnscope.results.scores import HeadScores
+
+
+class Case(StrEnum):
+    """Whether there is an output to share out among the keys of the query."""
+
+    LOOKS = "looks"
+    NO_KEY = "no key"
+    NO_OUTPUT = "no output"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +39,16 @@ class Report(Presented):
     statistics: tuple[HeadScores, ...]
     prediction: Prediction | None
     view: HeadView | None = None
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Case:
+        """What can be said of the query."""
+        if not (self.head.answered[self.query] and self.weights.answered[self.row]):
+            return Case.NO_KEY
+        given = np.isfinite(self.contributions[self.head.allowed[self.query]])
+        return Case.LOOKS if given.all() else Case.NO_OUTPUT
 
     @property
     def verdict(self) -> Verdict:

@@ -64,9 +64,9 @@ def test_the_terminal_has_prediction_contributions_and_numbers(attnscope, docume
     label = f"{strongest} {document['key_tokens'][strongest]['text']}"
     first = next(line for line in lines if line.lstrip().startswith(f"{label} "))
     assert numbers.percent(document["contributions"][strongest]) in first
-    assert result.stdout.startswith(
-        "At [MASK] the model answers “it” (99.8 %). From there L3 H11 looks most at"
-    )
+    told = " ".join(result.stdout.split())
+    assert told.startswith("L3 H11 looks from [MASK] most at ")
+    assert "answers “it” at [MASK]: 99.8 %" in told
     assert "entropy" not in result.stdout
     whole = attnscope(*ONE, "-v", "-o", str(tmp_path / "b.png")).stdout
     for word in ("query 7 [MASK]", "certified", "entropy", "trustworthiness"):

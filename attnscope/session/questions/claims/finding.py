@@ -81,7 +81,8 @@ class Wish:
             return f"has the pattern {self.pattern}"
         if self.like is not None:
             return f"is like {head_name(*self.like)}"
-        return f"looks from {self.query} at {self.key}"
+        query, key = (f"“{each}”" if str(each).isalpha() else each for each in (self.query, self.key))
+        return f"looks from {query} at {key}"
 
     def __post_init__(self) -> None:
         pair = self.query is not None or self.key is not None
