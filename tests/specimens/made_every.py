@@ -9,6 +9,7 @@ import cases_check
 import cases_cite
 import cases_compare
 import cases_compose
+import cases_contributions
 import cases_dependencies
 import cases_difference
 import cases_drift
@@ -21,7 +22,6 @@ import cases_prompts
 import cases_retrieval
 import cases_senses
 import cases_why
-import made_contributions
 import made_corpus
 import made_dimensions
 import made_layered
@@ -71,7 +71,7 @@ def every() -> dict[str, Result]:
         made_corpus.corpus(), made_corpus.apart(),
         cases_why.why(), made_layered.layered("middle"),
         cases_links.links(), cases_prompts.prompts(), cases_explain.explanation(),
-        made_contributions.contributions(), cases_align.alignment(), cases_align.timing(),
+        cases_contributions.contributions(), cases_align.alignment(), cases_align.timing(),
         cases_cite.citation(), cases_cite.referee(), cases_retrieval.retrieval(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}

@@ -10,6 +10,7 @@ import cases_check
 import cases_cite
 import cases_compare
 import cases_compose
+import cases_contributions
 import cases_dependencies
 import cases_difference
 import cases_drift
@@ -22,7 +23,6 @@ import cases_prompts
 import cases_retrieval
 import cases_senses
 import cases_why
-import made_contributions
 import made_corpus
 import made_dimensions
 import made_layered
@@ -280,7 +280,7 @@ MADE: dict[str, Callable[[], Result]] = {
     "ranks over prompts": lambda: cases_prompts.prompts(Asked.RANK),
     "an answer's parts over prompts": lambda: cases_prompts.prompts(Asked.ANSWER),
     "one prompt": lambda: cases_prompts.prompts(count=1),
-    "contributions": made_contributions.contributions,
+    "contributions": cases_contributions.contributions,
     "citation": cases_cite.citation,
     "citation of sentences": lambda: cases_cite.citation("two", "none", "spread"),
     "citation by subsets": lambda: cases_cite.citation(subsets=16),
@@ -288,8 +288,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "referee without none": lambda: cases_cite.referee(none=False),
     "retrieval": cases_retrieval.retrieval,
     "retrieval of nothing": lambda: cases_retrieval.retrieval(answers=False),
-    "contributions to a logit": lambda: made_contributions.contributions(alone=True, change=0.4),
-    "contributions beside another text": lambda: made_contributions.contributions(patched=True),
+    "contributions to a logit": lambda: cases_contributions.contributions(alone=True, change=0.4),
+    "contributions beside another text": lambda: cases_contributions.contributions(patched=True),
     "why": cases_why.why,
     "why with no single reason": lambda: cases_why.why(weight_left=0.9),
     "why of nothing": lambda: cases_why.why(contrast=-1.5),

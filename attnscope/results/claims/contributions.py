@@ -13,11 +13,11 @@ from attnscope.tokens import Tokens
 class Case(StrEnum):
     """What can be said of the part that brings most of what was taken away."""
 
-    STANDS = "taking it away does what it brings, and more than any control does"
-    OTHERWISE = "taking it away does not do what it brings"
-    CONTROLLED = "a control does as much when it is taken away"
-    ALONE = "there is no control to hold it against"
-    NONE = "no head and no MLP that can be told apart brings anything"
+    STANDS = "stands"  # taking it away does what it brings, and more than any control does
+    OTHERWISE = "otherwise"  # taking it away does not do what it brings
+    CONTROLLED = "controlled"  # a control does as much when it is taken away
+    ALONE = "alone"  # there is no control to hold it against
+    NONE = "no part"  # no head and no MLP that can be told apart brings anything
 
 
 @dataclass(frozen=True)
