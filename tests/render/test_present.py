@@ -38,7 +38,7 @@ def test_a_repr_stays_short_and_steers_no_terminal_whatever_the_names() -> None:
 
 def test_text_is_of_the_query_or_the_stage_that_is_asked_for() -> None:
     assert "query 2 cat" in made.head().text(query="cat")
-    assert "q·k before the scale" in made.head().text(show="scores")
+    assert "before the scale" in made.head().text(show="scores")
 
 
 def test_the_picture_is_first_and_what_is_proved_below_it() -> None:

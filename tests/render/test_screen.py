@@ -80,7 +80,7 @@ def test_a_query_is_shown_as_bars_and_a_stage_as_its_numbers() -> None:
     whole, bars, scores = (shown(head, 80, each) for each in (WHOLE, Focus(queries=(2,)), Focus("scores")))
     assert len({whole, bars, scores}) == 3
     assert "query 2 cat" in bars
-    assert "q·k before the scale" in scores
+    assert "before the scale" in scores
 
 
 def test_a_prediction_stands_in_the_report_where_there_is_one() -> None:

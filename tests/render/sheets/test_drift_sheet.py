@@ -92,9 +92,9 @@ def test_a_model_that_answers_nothing_says_why_no_head_was_put_back() -> None:
     none = np.full(4, np.nan)
     bare = replace(cases_drift.drift(), put_back=None, unanswered="it has no head")
     result = replace(bare, answers=none, answers_floor=none, answers_by="")
-    assert "the answers are not compared: it has no head" in sheet(result).notes
+    assert any("answers" in each and "it has no head" in each for each in sheet(result).notes)
     assert "nats" not in sheet(result).answer
-    assert "no head was put back: it has no head" in sheet(bare).notes
+    assert any("put back" in each and "it has no head" in each for each in sheet(bare).notes)
 
 
 def test_answers_no_further_apart_than_rounding_moves_them_are_given_no_share() -> None:
