@@ -84,3 +84,15 @@ def test_a_hunk_that_no_longer_fits_is_reported(tmp_path: Path) -> None:
     diff = "--- a/a.py\n+++ b/a.py\n@@\n three\n+four\n"
     with pytest.raises(AssertionError, match=r"b/a\.py: three"):
         apply(diff, tmp_path)
+
+
+def test_the_tests_that_contributing_shows_are_tests_of_ours() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    every = [each.read_text("utf-8") for each in (ROOT / "tests").rglob("*.py")]
+    shown = [
+        part.strip("\n")
+        for block in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+        for part in (re.split(r"\n{3}", block) if "def " in block else block.splitlines())
+    ]
+    assert len(shown) == 5
+    assert [part for part in shown if not any(part in file for file in every)] == []
