@@ -6,10 +6,19 @@ what the attention module says of itself. None stands for what neither tells.
 """
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from attnscope.results.base.origin import Kind, Route
 from attnscope.results.base.parts import Arrays, Value, columns_of, fits
 from attnscope.results.base.presented import Presented
+
+
+class Case(StrEnum):
+    """In how many places of a model there is attention."""
+
+    NOTHING = "nothing"
+    ONE = "one tower"
+    SEVERAL = "several towers"
 
 
 @dataclass(frozen=True)
@@ -181,6 +190,13 @@ class Outline(Presented):
     cost: Cost | None
     unlisted: str = ""
     further: tuple[Cost, ...] = ()
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Case:
+        """In how many places there is attention."""
+        return (Case.NOTHING, Case.ONE, Case.SEVERAL)[min(len(self.towers), 2)]
 
     @property
     def costs(self) -> tuple[Cost, ...]:

@@ -9,7 +9,7 @@ from outlined import config, outlined
 
 from attnscope.analysis.outline.outline import cost_at
 from attnscope.errors import InputError
-from attnscope.render.sheets.outline import beyond_words, growth_words
+from attnscope.render.sheets import sheet_of
 from attnscope.results import Cost
 
 READS, LONG, MADE_FOR = 64, 200, 256
@@ -78,12 +78,12 @@ def test_what_is_no_length_is_refused(wrong: int) -> None:
         outlined(config("bert"), length=wrong)
 
 
-def test_growth_is_told_in_words_and_not_called_square_where_it_is_not() -> None:
+def test_growth_is_that_of_the_text_and_of_its_weights() -> None:
     base = outline().cost
     assert base is not None
     short, long = (replace(base, length=n, queries=n, keys=n) for n in (128, 1024))
-    grown = "from 128 to 1,024 tokens: 8 times the text, 64 times the weights"
-    assert growth_words([long, short]) == f"{grown}: every token has a weight for every other"
-    few = replace(long, keys=128)
-    assert growth_words([short, few]) == "from 128 to 1,024 tokens: 8 times the text, 8 times the weights"
-    assert "reads at most" not in beyond_words(replace(outline(), cost=replace(long, tower="other")))
+    for at, weights in ((long, 64), (replace(long, keys=128), 8)):
+        notes = sheet_of(replace(outline(), cost=at, further=(short,))).notes
+        assert notes[-1] == f"from 128 to 1,024 tokens: 8 times the text, {weights} times the weights"
+    beyond = replace(outline(), cost=replace(long, tower="other", beyond=True), further=(short,))
+    assert not any("reads at most" in each for each in sheet_of(beyond).notes)

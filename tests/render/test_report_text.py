@@ -126,7 +126,7 @@ def test_entropy_is_held_against_the_most_that_is_possible() -> None:
     result = reports.report(reports.causal(3), 2, statistics=(reports.statistic("entropy", 0.3, even),))
     assert told(result, "entropy") == (".30", "nats, 50 % of the .60 of even weights")
     single = reports.report(made.head(["a"]), 0, statistics=(reports.statistic("entropy", 0.0, 0.0),))
-    assert told(single, "entropy") == ("0", "nats; no query has a choice")
+    assert told(single, "entropy")[1].startswith("nats; no query ")
 
 
 def test_a_measure_that_is_new_is_shown_with_its_unit() -> None:

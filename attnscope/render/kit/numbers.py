@@ -27,6 +27,8 @@ from jaxtyping import Float, Shaped
 NONE, MINUS = "-", "−"
 _LEAST, _MOST = 1e-3, 1e6  # sizes that are written without an exponent
 _RARE = 9.5e-4  # a probability that is no 0.1 % any more
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
+_SCALES = ("", " thousand", " million", " billion", " trillion")
 _ROUNDING = 1e-5  # a sum of weights that is so near to 1 is all of it
 
 
@@ -137,6 +139,26 @@ def per_hundred(value: float) -> str:
         return ">99.9 %"
     tenths = 0 < size < 9.95 or 99 < size < 99.95
     return f"{minus}{size:,.{1 if tenths else 0}f} %"
+
+
+def amount(value: float, unit: str) -> str:
+    """Three digits with a prefix of ten: `438 MB`, `97.2 GFLOP`, `109 M`."""
+    digits, power = _by_thousands(value)
+    return f"{digits} {_PREFIXES[power]}{unit}".rstrip()
+
+
+def roughly(count: int) -> str:
+    """`624 thousand`, `109 million`, `671 billion`."""
+    digits, power = _by_thousands(count)
+    return f"{digits}{_SCALES[power]}"
+
+
+def _by_thousands(value: float) -> tuple[str, int]:
+    power = 0
+    while value >= 999.5 and power < len(_PREFIXES) - 1:
+        value, power = value / 1000, power + 1
+    places = 0 if value >= 99.95 or power == 0 else 1 if value >= 9.995 else 2
+    return f"{value:.{places}f}", power
 
 
 def alike(

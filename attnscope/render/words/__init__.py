@@ -52,6 +52,9 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "number": numbers.number,
     "signed": numbers.signed,
     "digits": numbers.significant,
+    "parameter": numbers.parameter,
+    "amount": numbers.amount,  # {{ 438e6 | amount("B") }}: 438 MB
+    "roughly": numbers.roughly,
     "times": lambda value: f"{numbers.significant(float(f'{value:.1e}'))} times",
     "count": numbers.counted,  # {{ 12 | count("head") }}: 12 heads
     "plural": numbers.plural,
