@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -10,6 +11,14 @@ from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.heads import HeadAttention, OfOneHead
 
 CONTENT, CAP, MASK, SINK = "q·k x scale", "soft cap", "mask", "sink"
+
+
+class Case(StrEnum):
+    """What the scores of a head have: several parts, one part alone, or no query with a key."""
+
+    PARTS = "parts of it"
+    ONE_PART = "one part"
+    NO_KEY = "no key"
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,17 @@ class HeadTerms(OfOneHead):
     normaliser: Float[np.ndarray, " query"]
     influences: tuple[Influence, ...] = field(metadata={"file": "parts"})
 
-    for_readers = ("verdict", "sink_weights")
+    for_readers = ("verdict", "case", "sink_weights")
+
+    @property
+    def ranked(self) -> list[Influence]:
+        """The parts without which weights move, what moves most first."""
+        return sorted((each for each in self.influences if each.moved >= 0), key=lambda part: -part.moved)
+
+    @property
+    def case(self) -> Case:
+        """Whether there is more than one of these."""
+        return (Case.NO_KEY, Case.ONE_PART, Case.PARTS)[min(2, len(self.ranked))]
 
     @property
     def sink_weights(self) -> Float[np.ndarray, " query"] | None:

@@ -34,8 +34,8 @@ def test_one_pair_is_worked_out_and_all_keys_of_the_query_are_listed(attnscope) 
     result = attnscope(*ONE, "--terms", "--query", "[MASK]", "--key", "opened", width=100)
     head = json.loads(attnscope(*ONE, "--json").stdout)
     score, weight = head["scaled"][5][8], head["weights"][5][8]
-    worked = next(line for line in result.stdout.splitlines() if line.startswith("5 [MASK] → 8 opened: "))
-    assert f"q·k {numbers.cell(head['scores'][5][8], 3)} x .3536 = {numbers.cell(score, 3)}" in worked
+    worked = f"q·k {numbers.cell(head['scores'][5][8], 3)} x .3536 = {numbers.cell(score, 3)}"
+    assert f"5 [MASK] → 8 opened: {worked}" in " ".join(result.stdout.split())
     row = next(line for line in result.stdout.splitlines() if line.startswith(" 8 opened"))
     assert row.split()[3:5] == [numbers.cell(score, 3), numbers.weight(weight, 3)]
 

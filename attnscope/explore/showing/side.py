@@ -21,7 +21,7 @@ from attnscope.render.kit.stage import NO_KEY
 from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
 from attnscope.render.sheet.blocks import KeyBars
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.terms import keys_of, recipe, shown_key, worked_sum
+from attnscope.render.sheets.terms import keys_of, said, shown_key
 from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.sheet import laid
 from attnscope.results import HeadTerms, Overview
@@ -104,11 +104,12 @@ def parts_within(terms: HeadTerms, query: int, key: int | None, width: int, heig
     shown = shown_key(terms, query, key)
     if shown is None:
         return Text(NO_KEY, DIM)
-    summed = folded(Text(worked_sum(terms, query, shown)), width)
+    say = said(terms, query, shown)
+    summed = folded(Text(say("sum")), width)
     beside = len(laid([in_pane(keys_of(terms, query, shown, 1))], width)) - 1
     room = height - len(summed) - 1 - beside
     if room < _FEWEST_KEYS:
-        return Group(*summed, Text(recipe(terms), DIM))
+        return Group(*summed, Text(say("recipe"), DIM))
     return Group(*summed, Text(), *laid([in_pane(keys_of(terms, query, shown, room))], width))
 
 

@@ -11,7 +11,6 @@ from jaxtyping import Float
 from attnscope.render.focus import Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import (
-    MINUS,
     alike,
     counted,
     largest_magnitude,
@@ -22,23 +21,31 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.scale import scale_of
-from attnscope.render.kit.stage import NO_KEY
 from attnscope.render.kit.words.header import model_words, where_words
 from attnscope.render.kit.words.weights import sums_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking
-from attnscope.render.sheet.said import at, certified, features, limits, numbered, of_head, read
+from attnscope.render.sheet.said import (
+    at,
+    certified,
+    features,
+    in_sentence,
+    limits,
+    numbered,
+    of_head,
+    read,
+    unit,
+)
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.words import Said
 from attnscope.results import HeadAttention, HeadTerms, Influence
 from attnscope.results.score import CAP, CONTENT, MASK
 from attnscope.vocabulary import Scaling
 
 MOST_KEYS = 40  # of one query
-_STEPS = ("q·k", "scaled", "capped")  # from the product of query and key to what parts are added to
 _RESULTS = ("score", "weight")
 _SHARES = Scale(0.0, 1.0)
-_MOVED = "share of a query's weight that lies elsewhere without the part (total variation), mean over queries"
 
 _share = partial(weight, decimals=3)
 
@@ -46,23 +53,21 @@ _share = partial(weight, decimals=3)
 def sheet(result: HeadTerms, focus: Focus) -> Sheet:
     """Of the whole head, or of one query and how the weight of one of its keys comes about."""
     head, query = result.head, focus.query
-    blocks: tuple[Block | Beside, ...]
+    key = None if query is None else shown_key(result, query, focus.key)
+    say = said(result, query, key)
+    blocks: tuple[Block | Beside, ...] = ()
     main: Block | None = None
     if query is None:
-        about, answer = "parts of the score", _answer(result)
-        blocks = (_parts(result), Beside(tuple(_matrices(result, focus.scale))))
-    else:
-        about = f"score of query {at(head.query_tokens, query)}"
-        answer, blocks = f"This query has {NO_KEY}.", ()
-        if (key := shown_key(result, query, focus.key)) is not None:
-            main = keys_of(result, query, key)
-            answer, blocks = worked_sum(result, query, key), (main,)
+        blocks = (_parts(result, say), Beside(tuple(_matrices(result, say, focus.scale))))
+    elif key is not None:
+        main = keys_of(result, query, key)
+        blocks = (main,)
     sides = counted(len(head.query_tokens), "query"), counted(len(head.key_tokens), "key")
     return Sheet(
-        title=f"{head.name}, {about}",
+        title=say("title"),
         setting=f"{where_words(head)} · {model_words(head.provenance)}",
         origins=(head.provenance,),
-        answer=answer,
+        answer=say(result.case) if query is None else say("one_query"),
         blocks=blocks,
         table=lambda: Table.of(*_table(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
@@ -75,70 +80,74 @@ def sheet(result: HeadTerms, focus: Focus) -> Sheet:
     )
 
 
-def recipe(result: HeadTerms) -> str:
-    """`score = q·k x 0.177 → capped at ±50 + relative position + mask`."""
-    head = result.head
-    capped = [] if head.softcap is None else [f"capped at ±{parameter(head.softcap)}"]
-    parts = [*head.terms, *([] if head.allowed.all() else ["mask"])]
-    return "score = " + " + ".join([" → ".join([f"q·k x {parameter(head.scale)}", *capped]), *parts])
+def said(result: HeadTerms, query: int | None = None, key: int | None = None) -> Said:
+    """The words of `--terms` about this result, or about the weight that a query gives to a key."""
+    head, allowed, numbers = result.head, result.head.allowed, {}
+    first, second = (*result.ranked, None, None)[:2]
+    if query is not None and key is not None:
+        steps = {**result.columns, "normaliser": np.broadcast_to(result.normaliser[:, None], allowed.shape)}
+        numbers = {name: _texts(values[query, key][None])[0] for name, values in steps.items()}
+    facts = {
+        "head": head.name,
+        "scale": parameter(head.scale),
+        "cap": None if head.softcap is None else parameter(head.softcap),
+        "parts": [*head.terms, *([] if allowed.all() else [MASK])],
+        "sink": result.sinks is not None,
+        "pairs": int(allowed.sum()),
+        "of": allowed.size,
+        "unit": unit(head.key_tokens),
+        "first": first,
+        "second": second,
+        "at": None if query is None else at(head.query_tokens, query),
+        "to": None if key is None else at(head.key_tokens, key),
+        "query": None if query is None else in_sentence(head.query_tokens, query),
+        "key": None if key is None else in_sentence(head.key_tokens, key),
+        "own": float(head.weights[query, key]) if numbers else None,
+        "even": 1 / int(allowed[query].sum()) if numbers else None,
+        "numbers": numbers,
+    }
+    return Said("terms", facts)
 
 
-def _answer(result: HeadTerms) -> str:
-    there = [each for each in result.influences if not np.isnan(each.moved)]
-    if not there:
-        return f"No query has a key: {recipe(result)}." if result.influences else f"The {recipe(result)}."
-    first, *others = sorted(there, key=lambda part: -part.moved)
-    told = (
-        f"Without {first.name} {_share(first.moved)} of a query's weight would lie elsewhere on average, "
-        f"and {_share(first.moved_most)} for the query that it moves most"
-    )
-    return f"{told}; next comes {others[0].name} with {_share(others[0].moved)}." if others else f"{told}."
-
-
-def _parts(result: HeadTerms) -> Ranking:
-    parts, allowed = result.influences, result.head.allowed
+def _parts(result: HeadTerms, say: Said) -> Ranking:
+    parts = result.influences
     moved, most = [part.moved for part in parts], [part.moved_most for part in parts]
-    pairs = f"{counted(int(allowed.sum()), 'allowed pair')} of {allowed.size}"
-    told = list(zip(*map(_added, parts), strict=True)) or [(), (), ()]
-    added = (
-        ("mean", "adds", f"what the part adds to the score, mean over {pairs}"),
-        ("least", "least", "of what it adds"),
-        ("most", "most", "of what it adds"),
-    )
+    told = list(zip(*(_added(part, say("forbids")) for part in parts), strict=True)) or [(), (), ()]
+    added = ("mean", "adds", say("says_adds")), ("least", "least", ""), ("most", "most", "")
     return Ranking(
-        title="parts of the score",
+        title=say("parts_title"),
         of="part",
         names=tuple(part.name for part in parts),
         table=Table(
-            Column("moved", moved, "moved", _share, _MOVED, _SHARES),
-            Column("moved_most", most, "at most", _share, "of the query where it is largest", _SHARES),
+            Column("moved", moved, "moved", _share, say("says_moved"), _SHARES),
+            Column("moved_most", most, "at most", _share, say("says_most"), _SHARES),
             *(
                 Column(name, [getattr(part, name) for part in parts], heading, says=says, told=texts)
                 for (name, heading, says), texts in zip(added, told, strict=True)
             ),
         ),
-        says=recipe(result),
-        measured="share of a query's weight that moves without the part",
+        says=say("recipe"),
+        measured=say("measured"),
         marks=(
-            Mark("bar", "own", "mean over queries", moved),
-            Mark("tick", "control", "the query that moves most", most),
+            Mark("bar", "own", say("bar"), moved),
+            Mark("tick", "control", say("tick"), most),
         ),
         axis=(0.0, 1.02),
         cells=("moved", "moved_most", "mean", "least", "most"),
     )
 
 
-def _added(part: Influence) -> list[str]:
+def _added(part: Influence, forbids: str) -> list[str]:
     numbers = np.array([part.mean, part.least, part.most])
-    return ["forbids", "", ""] if np.isnan(numbers).all() else list(map(alike(numbers, 3), numbers))
+    return [forbids, "", ""] if np.isnan(numbers).all() else list(map(alike(numbers, 3), numbers))
 
 
-def _matrices(result: HeadTerms, scaling: Scaling) -> Iterator[Matrix]:
-    head, masked = result.head, "" if result.head.allowed.all() else " · hatched or empty: masked"
+def _matrices(result: HeadTerms, say: Said, scaling: Scaling) -> Iterator[Matrix]:
+    head, masked = result.head, "" if result.head.allowed.all() else f" · {say('hatched')}"
     of = partial(Matrix, words=("query", "key"), rows=head.query_tokens, columns=head.key_tokens)
     extent = _extent(result)
     around = Scale(-extent, extent, "signed")
-    ends = f"red {significant(-extent)}, blue {significant(extent)}, alike in all parts"
+    ends = say("ends", significant(-extent), significant(extent))
     parts = _drawn(result)
     for name, values in parts.items():
         form = alike(np.array([extent]), 2)
@@ -188,13 +197,14 @@ def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> R
     keys = list(range(count)) if count <= most else sorted(strongest)
     others = sorted(set(range(count)) - set(keys))
     sink = () if result.sinks is None else ("sink",)
+    say = said(result)
     table = Table(*_columns(result, query, keys))
     return Ranking(
         title="",
         of="key",
         names=(*numbered(head.key_tokens, keys), *sink),
         table=table,
-        says=recipe(result) + _left_out(head, query, others),
+        says=" · ".join((say("recipe"), *_left_out(head, query, others, say))),
         faint=frozenset(row for row, each in enumerate(keys) if not head.allowed[query, each]),
         chosen=frozenset({keys.index(key)}),
         hidden=len(others),
@@ -205,14 +215,12 @@ def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> R
     )
 
 
-def _left_out(head: HeadAttention, query: int, others: Sequence[int]) -> str:
-    held, told = [key for key in others if head.allowed[query, key]], []
+def _left_out(head: HeadAttention, query: int, others: Sequence[int], say: Said) -> Iterator[str]:
+    held = [key for key in others if head.allowed[query, key]]
     if held:
-        share = weight(float(head.weights[query, held].sum()))
-        told.append(f"{counted(len(held), 'key')} left out share {share} of the weight")
+        yield say("left_out", len(held), float(head.weights[query, held].sum()))
     if masked := len(others) - len(held):
-        told.append(f"{counted(masked, 'masked key')} left out")
-    return "".join(f" · {each}" for each in told)
+        yield say("masked_out", masked)
 
 
 def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]:
@@ -223,7 +231,6 @@ def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]
     around = Scale(-extent, extent, "signed")
     headings = {"scaled": f"x {parameter(head.scale)}"}
     scales = {"q·k": None, MASK: None, "weight": _SHARES}
-    says = {"score": "what enters the softmax"}
     allowed = head.allowed[query, keys]
     for i, (name, values) in enumerate(steps.items()):
         row, last = values[query, keys], _of_sink(result, query, name)
@@ -232,7 +239,7 @@ def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]
             name,
             seen.tolist(),
             headings.get(name, name),
-            says=says.get(name, ""),
+            says=said(result)("says_score") if name == "score" else "",
             scale=scales.get(name, around),
             spared=0 if name in _RESULTS else len(steps) - (-1 if name == MASK else i),
             told=_weights(seen) if name == "weight" else _texts(every),
@@ -254,23 +261,6 @@ def _texts(values: Float[np.ndarray, " key"]) -> list[str]:
 
 def _weights(values: Float[np.ndarray, " key"]) -> list[str]:
     return ["masked" if np.isnan(each) else _share(each) for each in values.tolist()]
-
-
-def worked_sum(result: HeadTerms, query: int, key: int) -> str:
-    """`5 [MASK] → 7 opened: q·k 12.3 x 0.177 = 2.18 + mask 0 = 2.18; exp(2.18 − 2.72) = weight .582`."""
-    head, pair = result.head, (query, key)
-    numbers = {name: _texts(values[pair][None])[0] for name, values in result.columns.items()}
-    told = f"{at(head.query_tokens, query)} → {at(head.key_tokens, key)}: "
-    told += f"q·k {numbers['q·k']} x {parameter(head.scale)} = {numbers['scaled']}"
-    if head.softcap is not None:
-        told += f", capped at ±{parameter(head.softcap)}: {numbers['capped']}"
-    added = [f" + {name} {text}" for name, text in numbers.items() if name not in (*_STEPS, *_RESULTS)]
-    told += "".join(added)
-    told += f" = {numbers['score']}" if added or head.softcap is not None else ""
-    normaliser = _texts(result.normaliser[[query]])[0]
-    told += f"; exp({numbers['score']} {MINUS} {normaliser}) = weight {_share(float(head.weights[pair]))}"
-    sink = "" if result.sinks is None else " and of the sink"
-    return f"{told}, {normaliser} being the log of the sum of exp over its keys{sink}."
 
 
 def _recorded(part: Influence) -> tuple[str, object]:

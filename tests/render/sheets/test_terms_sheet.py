@@ -5,11 +5,11 @@ import io
 import json
 import math
 import re
-from dataclasses import replace
 
-import made_results as made
 import numpy as np
 import pytest
+from cases_terms import LONG, at, bare, moved
+from cases_terms import terms as result
 from golden_text import assert_golden, printed
 from matplotlib.container import BarContainer
 from rich.cells import cell_len
@@ -24,44 +24,12 @@ from attnscope.render.sheets.terms import keys_of
 from attnscope.render.sheets.terms import sheet as terms
 from attnscope.render.terminal.ranking import kept_columns
 from attnscope.render.terminal.sheet import body
-from attnscope.results import HeadTerms, Influence
-from attnscope.results.score import CAP, CONTENT, MASK, SINK
-
-LONG = [f"w{i}" for i in range(70)]
-
-
-def result(
-    names=made.DOOR, causal: bool = True, sink: bool = True, capped: bool = True, **changed
-) -> HeadTerms:
-    """A head with a cap, two terms and a sink, its sums made here in NumPy."""
-    plain = made.head(names, causal=causal, **changed)
-    random = np.random.default_rng(5)
-    added = {name: random.normal(size=plain.scores.shape) for name in ("content to position", "alibi")}
-    scaled = plain.scores * plain.scale
-    cap = 4 * np.tanh(scaled / 4) if capped else scaled
-    score = np.where(plain.allowed, cap + sum(added.values()), np.nan)
-    sinks = np.full(len(score), 0.5) if sink else None
-    totals = np.nansum(np.exp(score), axis=1) + (np.exp(0.5) if sink else 0)
-    normaliser = np.where(plain.allowed.any(1), np.log(totals), np.nan)
-    weights = np.where(plain.allowed, np.exp(score - normaliser[:, None]), 0.0)
-    weights[~plain.allowed.any(1)] = np.nan
-    fields = {**vars(plain), "scaled": score, "weights": weights, "terms": added}
-    head = type(plain)(**fields | {"softcap": 4.0 if capped else None, "sink": 0.5 if sink else None})
-    parts = (CONTENT, *((CAP,) if capped else ()), *added, *((MASK,) if causal else ()))
-    nan = math.nan
-    influences = tuple(
-        Influence(name, *((nan,) * 3 if name == MASK else (0.1, -2.5, 3.25)), 0.25, 0.75)
-        for name in (*parts, *((SINK,) if sink else ()))
-    )
-    return HeadTerms(head, scaled, cap, sinks, normaliser, influences)
+from attnscope.results import HeadTerms
+from attnscope.results.score import CAP, CONTENT
 
 
 def shown(of: HeadTerms, width: int, focus: Focus = WHOLE) -> str:
     return printed(body(terms(of, focus), width), width)
-
-
-def at(query: int, key: int | None = None) -> Focus:
-    return Focus(queries=(query,), key=key)
 
 
 GOLDEN = {
@@ -136,21 +104,13 @@ def test_keys_are_those_of_the_text_or_the_strongest_and_the_one_that_is_asked_f
     assert every.chosen == frozenset({3})
 
 
-def test_the_answer_names_the_parts_that_move_most() -> None:
-    parts = (
-        Influence(CONTENT, 0.1, -1.0, 1.0, 0.2, 0.9),
-        Influence("alibi", 0.1, -1.0, 1.0, 0.41, 0.75),
-        Influence(MASK, *(math.nan,) * 3, 0.3, 0.5),
-    )
-    of = replace(result(), influences=parts)
-    told = terms(of, WHOLE).answer
-    assert told.startswith("Without alibi .410 of a query's weight would lie elsewhere on average, and .750 ")
-    assert told.endswith("next comes mask with .300.")
+def test_the_parts_are_shown_as_they_are_and_ranked_by_what_they_move() -> None:
+    of = moved(0.2, 0.41, 0.3)
+    assert [part.moved for part in of.ranked] == [0.41, 0.3, 0.2]
+    assert moved(math.nan, 0.5).ranked == moved(math.nan, 0.5).ranked[:1]
     (ranking, _) = terms(of, WHOLE).blocks
     assert ranking.table["moved"].values == [0.2, 0.41, 0.3]
-    assert [ranking.table["mean"].text(row) for row in range(3)] == [".100", ".100", "forbids"]
-    unmoved = replace(of, influences=(replace(parts[0], moved=math.nan, moved_most=math.nan),))
-    assert terms(unmoved, WHOLE).answer.startswith("No query has a key: score = q·k x .3536")
+    assert [ranking.table["mean"].text(row) for row in range(3)] == [".100", ".100", ".100"]
 
 
 def matrices(of: HeadTerms) -> dict[str, Matrix]:
@@ -190,14 +150,12 @@ def test_the_picture_of_a_query_has_its_steps_as_cells_beside_bars_of_the_weight
     assert [label.get_text() for label in cells.get_yticklabels() if label.get_fontweight() == "bold"] == [
         " 2 cat"
     ]
-    assert any("q·k 6.767 x .3536 = 2.392" in text.get_text() for text in figure.texts)
+    assert "q·k 6.767 x .3536 = 2.392" in " ".join(text.get_text() for text in figure.texts)
 
 
 def test_a_head_with_nothing_added_has_no_matrix_of_the_score_beside_its_product() -> None:
-    bare = result(causal=False, sink=False, capped=False)
-    of = replace(bare, head=replace(bare.head, terms={}, scaled=bare.scaled))
-    assert list(matrices(of)) == [CONTENT, "weight"]
-    assert [each.name for each in keys_of(of, 4, 2).table.columns] == ["q·k", "score", "weight"]
+    assert list(matrices(bare())) == [CONTENT, "weight"]
+    assert [each.name for each in keys_of(bare(), 4, 2).table.columns] == ["q·k", "score", "weight"]
 
 
 def test_the_document_holds_every_step_and_nulls_where_a_key_is_masked() -> None:
