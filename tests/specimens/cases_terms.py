@@ -74,8 +74,8 @@ NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its 
     "one part": (Case.ONE_PART, "by q·k x scale alone", ".25 of a query's", "at most .90"),
     "one query": (
         Case.PARTS,
-        "from “sat” at “cat”",
-        "all tokens got the same: .20",
+        "from “on” at “cat” with .47",
+        "same: .20",
         "q·k 6.767 x .3536 = 2.392",
     ),
 }
