@@ -1,6 +1,7 @@
 """Attention over a picture or a sound: rows of one query laid out as the patches or frames they weigh."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,6 +13,18 @@ from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.heads import HeadAttention, OfOneHead
 from attnscope.results.overview import Overview
+
+_HALF = 0.5  # of its attention: a head that gives a picture less looks elsewhere
+
+
+class Case(StrEnum):
+    """What can be said of one head, or of several, over a picture or a sound."""
+
+    PLACE = "place"
+    ELSEWHERE = "elsewhere"
+    NO_PLACE = "no place"
+    HEADS = "heads"
+    NO_HEAD = "no head"
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,6 +151,15 @@ class _HeadLaidOver(OfOneHead):
     gaze: Gaze
     weights: Float[np.ndarray, "..."]
 
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Case:
+        """Whether the head reads any patch or frame, and gives them half of its attention."""
+        if not np.isfinite(self.weights).any():
+            return Case.NO_PLACE
+        return Case.PLACE if np.nansum(self.weights) >= _HALF else Case.ELSEWHERE
+
     def check_parts(self) -> None:
         self.gaze.check_places(self.head, self.weights)
 
@@ -148,6 +170,13 @@ class _HeadsLaidOver(Presented):
     overview: Overview
     gaze: Gaze
     weights: Float[np.ndarray, "..."]
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Case:
+        """Whether any head reads any patch or frame."""
+        return Case.HEADS if np.isfinite(self.weights).any() else Case.NO_HEAD
 
     @property
     def verdict(self) -> Verdict:

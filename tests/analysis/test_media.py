@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-import made_media as made
+import cases_media as made
 import numpy as np
 import pytest
 from transformers.audio_utils import mel_filter_bank, window_function

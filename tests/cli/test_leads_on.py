@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import made_media
+import cases_media
 import pytest
 from own_code import plain_decoder
 from pasted import following
@@ -139,7 +139,7 @@ def test_code_that_was_trusted_is_trusted_by_what_comes_next(attnscope: Run, tmp
 
 def test_a_result_in_a_notebook_has_no_command_that_does_not_run() -> None:
     """Nobody typed it: a decoder beside a picture does not know what the encoder saw."""
-    assert sheet_of(made_media.picture_head()).next is None
+    assert sheet_of(cases_media.picture_head()).next is None
 
 
 # a text that is called like a file

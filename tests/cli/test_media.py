@@ -56,7 +56,7 @@ def test_one_head_over_a_picture(attnscope: Any, saved: Any, square: str, tmp_pa
     result = attnscope("heads", "--image", square, "-m", saved("vit"), "-l", "1", "--head", "2", *wanted)
     assert result.exit_code == 0
     assert "square.png, read as 40 x 60 pixels, 4 x 6 patches of 10 x 10\n" in result.stdout
-    assert "From query [CLS], L1 H2 gives the most to patch r" in result.stdout
+    assert "L1 H2 looks most from [CLS] at patch r" in result.stdout
     assert "✓ certified" in result.stdout
     assert "note: showing query 0 [CLS] (--query chooses)" in result.stderr
     with Image.open(files[0]) as drawn:
@@ -76,7 +76,7 @@ def test_a_patch_as_the_query(attnscope: Any, saved: Any, square: str) -> None:
     told = document(attnscope("heads", "--image", square, *options, "--json"))
     assert told["query"] == 1 + 2 * 6 + 4
     assert told["query_cell"] == [2, 4]
-    assert "the query's own patch is row 2, column 4" in " ".join(
+    assert "own patch is row 2, column 4" in " ".join(
         attnscope("heads", "--image", square, *options).stdout.split()
     )
 
@@ -90,7 +90,8 @@ def test_a_key_is_told_of_one_head_and_ranks_several(attnscope: Any, saved: Any,
     assert one.exit_code == 0, one.stderr
     assert (
         rank == 1
-        or f"row 2, column 3 gets {significant(float(weights[2, 3]))}, rank {rank} of {weights.size};" in said
+        or f"row 2, column 3 gets {significant(float(weights[2, 3]))}, number {rank} of {weights.size}"
+        in said
     )
     every = document(attnscope(*given, "--key", "r2c3", "--json"))
     assert every["kind"] == "encoder"

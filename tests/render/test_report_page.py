@@ -9,7 +9,7 @@ import made_reports as reports
 import made_results as made
 import numpy as np
 import pytest
-from made_media import frame_tokens
+from cases_media import frame_tokens
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import cases_compare
+import cases_media
 import made_every
-import made_media
 import made_reports
 import made_results as made
 import pytest
@@ -113,7 +113,7 @@ def test_a_focus_is_found_by_the_text_or_position_of_tokens() -> None:
     assert focus_on(projection, query="cat", key=-1) == Focus(queries=(2,), key=12)
     assert focus_on(made_every.terms(), query=4, key="mat") == Focus(queries=(4,), key=6)
     assert focus_on(made.head(), show="scaled") == Focus("scaled")
-    assert focus_on(made_media.picture_head()) == WHOLE
+    assert focus_on(cases_media.picture_head()) == WHOLE
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-import made_media
+import cases_media
 import made_results as made
 import numpy as np
 
@@ -122,7 +122,7 @@ def timing(*, learnt: bool = False, own: bool = False, tells: bool = True) -> Ti
     return Timing(
         kind=Kind.CROSS,
         query_tokens=made.tokens(words),
-        sound=made_media.sound(),
+        sound=cases_media.sound(),
         seconds=0.02,
         layers=LAYERS,
         heads=HEADS,

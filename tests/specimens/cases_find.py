@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import made_media
+import cases_media
 import made_results as made
 import numpy as np
 
@@ -140,7 +140,7 @@ def pattern(sought: Pattern) -> Finding:
 
 
 def of_patches(sought: Pattern) -> Finding:
-    patches = made_media.patch_tokens()
+    patches = cases_media.patch_tokens()
     found = replace(pattern(sought), query_tokens=patches, key_tokens=patches, links=np.zeros((0, 2), int))
     return of(Contents.PICTURE, found)
 

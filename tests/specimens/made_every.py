@@ -18,6 +18,7 @@ import cases_find
 import cases_flow
 import cases_links
 import cases_long
+import cases_media
 import cases_prompts
 import cases_retrieval
 import cases_senses
@@ -25,7 +26,6 @@ import cases_why
 import made_corpus
 import made_dimensions
 import made_layered
-import made_media
 import made_outlines
 import made_reports
 import made_results as made
@@ -61,9 +61,9 @@ def every() -> dict[str, Result]:
         head, returned(), viewed(head, by=Unit.WORD, special=Special.HIDE), terms(), made.overview(3, 4),
         made_dimensions.dimensions(), made.verification(), made.projection(), made_reports.masked(head, [4]),
         made_reports.report(),
-        cases_compare.texts(), example("fruit"), example("why-scale"), made_media.picture_head(),
-        made_media.picture_grid(), made_media.sound_head(), made_media.sound_grid(), made_outlines.outline(),
-        cases_senses.senses(), cases_drift.drift(),
+        cases_compare.texts(), example("fruit"), example("why-scale"), cases_media.picture_head(),
+        cases_media.picture_grid(), cases_media.sound_head(), cases_media.sound_grid(),
+        made_outlines.outline(), cases_senses.senses(), cases_drift.drift(),
         cases_find.finding(), cases_flow.flow(), cases_dependencies.dependencies(),
         made_thumbnails.thumbnails(), cases_difference.between(), cases_check.check(),
         cases_ablate.ablation(),

@@ -19,6 +19,7 @@ import cases_find
 import cases_flow
 import cases_links
 import cases_long
+import cases_media
 import cases_prompts
 import cases_retrieval
 import cases_senses
@@ -26,7 +27,6 @@ import cases_why
 import made_corpus
 import made_dimensions
 import made_layered
-import made_media
 import made_outlines
 import made_reports
 import made_results as made
@@ -324,13 +324,13 @@ MADE: dict[str, Callable[[], Result]] = {
     "worked example with a mask": causal_numbers,
     "worked dictionary": lambda: look_up({"apple": 9.0, "chair": 3.0}, ["chair"]),
     "scale study": lambda: scale_study((1, 4, 16)),
-    "picture": made_media.picture_head,
-    "picture, all queries": lambda: made_media.picture_head(None),
-    "window of a picture": made_media.window_head,
-    "pictures": made_media.picture_grid,
-    "sound": made_media.sound_head,
-    "sound of words": made_media.spoken_head,
-    "sounds": made_media.sound_grid,
+    "picture": cases_media.picture_head,
+    "picture, all queries": lambda: cases_media.picture_head(None),
+    "window of a picture": cases_media.window_head,
+    "pictures": cases_media.picture_grid,
+    "sound": cases_media.sound_head,
+    "sound of words": cases_media.spoken_head,
+    "sounds": cases_media.sound_grid,
     "outline": made_outlines.outline,
     "outline of little": lambda: replace(
         made_outlines.outline(),

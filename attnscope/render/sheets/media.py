@@ -1,9 +1,11 @@
-"""What is said of the attention of one query over a picture or a sound, whichever it is.
+"""What is shown of the attention of one query over a picture or a sound, whichever it is.
 
 Of one head its strongest patches or frames, of several which looks hardest at one.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -17,50 +19,87 @@ from attnscope.render.sheet.said import (
     certified,
     features,
     grid_size,
+    in_sentence,
     limits,
     name,
     of_head,
     proof,
     read,
     setting,
+    unit,
 )
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.results import PictureAttention, PictureHeads, SoundAttention, SoundHeads
-from attnscope.tokens import Tokens, patch
+from attnscope.render.words import Said
+from attnscope.results import (
+    HeadAttention,
+    Kind,
+    Overview,
+    PictureAttention,
+    PictureHeads,
+    SoundAttention,
+    SoundHeads,
+)
+from attnscope.tokens import patch
 
 OneHead = PictureAttention | SoundAttention
 Heads = PictureHeads | SoundHeads
 _MOST, _MOST_HEADS, _LONGEST = 8, 12, 40  # patches or frames, and heads, that are listed; cells of a name
 
 
-def of_one(result: OneHead, focus: Focus, blocks: tuple[Block | Beside, ...], main: Drawing) -> Sheet:
-    """What is said of one head over any medium."""
-    head = result.head
-    return Sheet(
-        title=f"{head.name} over a {medium(result)}",
-        setting=setting(head),
-        origins=(head.provenance,),
-        answer=_answer(result, focus.key),
-        blocks=(*blocks, *_strongest(result, focus.key)),
-        table=lambda: _every_place(result),
-        texts=(medium_words(result), *read(head.kind, head.query_tokens, head.key_tokens)),
-        notes=limits(head),
-        legend=features(head),
+def of_one(
+    result: OneHead, say: Said, focus: Focus, blocks: tuple[Block | Beside, ...], main: Drawing
+) -> Sheet:
+    """What is shown of one head over any medium."""
+    head, query, order = result.head, result.gaze.query, descending(result.weights.ravel())
+    following = None
+    if query is not None and order:
+        key = int(result.gaze.keys.ravel()[order[0]]) if focus.key is None else focus.key
+        following = Next(say("this_or_place"), finding(head, query, key))
+    return _laid_over(
+        result,
+        say,
+        blocks=(*blocks, *_strongest(result, say, focus.key)),
         proof=certified(head.certificate, focus.verbose),
         main=main,
-        summary=(fit(medium_words(result), _LONGEST),),
         record=(*of_head(head), ("query", query_words(result))),
-        next=_next(result, focus.key),
+        next=following,
     )
 
 
-def _next(result: OneHead, key: int | None) -> Next | None:
-    query, order = result.gaze.query, descending(result.weights.ravel())
-    if query is None or not order:
-        return None
-    place = int(result.gaze.keys.ravel()[order[0]]) if key is None else key
-    return Next(f"is it this {medium(result)}, or only the place?", finding(result.head, query, place))
+def of_heads(result: Heads, say: Said, block: Drawing, main: Drawing) -> Sheet:
+    """What is shown of several heads over any medium."""
+    found, order = result.overview, _ranked(result)
+    layer, head = found.layers[order[0][0]], found.heads[order[0][1]]
+    return _laid_over(
+        result,
+        say,
+        blocks=(block, _listed(result, say, order)),
+        proof=proof((each.verdict for row in found.certificates for each in row), "head"),
+        main=main,
+        record=(("query", query_words(result)),),
+        next=Next(say("next_head"), opening(found, layer, head)),
+    )
+
+
+def _laid_over(result: OneHead | Heads, say: Said, **own: Any) -> Sheet:
+    heads = _inside(result)
+    return Sheet(
+        title=say("title"),
+        setting=setting(heads),
+        origins=(heads.provenance,),
+        answer=say(result.case),
+        table=lambda: _table(result),
+        texts=(medium_words(result), *read(heads.kind, heads.query_tokens, heads.key_tokens)),
+        notes=limits(heads),
+        legend=features(heads),
+        summary=(fit(medium_words(result), _LONGEST),),
+        **own,
+    )
+
+
+def _inside(result: OneHead | Heads) -> HeadAttention | Overview:
+    return result.head if isinstance(result, OneHead) else result.overview
 
 
 def medium(result: OneHead | Heads) -> str:
@@ -81,7 +120,7 @@ def medium_words(result: OneHead | Heads) -> str:
 
 def query_words(result: OneHead | Heads) -> str:
     """`query [CLS]`, `query patch row 3, column 5`, `query 4 “door”`, or the mean over all queries."""
-    query, tokens = result.gaze.query, _tokens(result)
+    query, tokens = result.gaze.query, _inside(result).query_tokens
     if query is None:
         return f"mean over {counted(len(tokens), 'query')}"
     called = tokens.called(query)
@@ -89,18 +128,12 @@ def query_words(result: OneHead | Heads) -> str:
     return f"query {query} “{called}”" if of_text else f"query {called}"
 
 
-def _tokens(result: OneHead | Heads) -> Tokens:
-    inside = result.head if isinstance(result, OneHead) else result.overview
-    return inside.query_tokens
-
-
 def place_name(result: OneHead | Heads, place: int) -> str:
     """What a patch is called, counted row by row, or a frame: by when it begins."""
     if isinstance(result, PictureAttention | PictureHeads):
         row, column = divmod(place, result.gaze.keys.shape[1])
         return patch(row, column)
-    inside = result.head if isinstance(result, SoundAttention) else result.overview
-    return inside.key_tokens.names[int(result.gaze.keys[place])]
+    return _inside(result).key_tokens.names[int(result.gaze.keys[place])]
 
 
 def part(result: OneHead | Heads) -> str:
@@ -119,36 +152,64 @@ def descending(weights: Float[np.ndarray, " place"]) -> list[int]:
     return [int(place) for place in order[: int(np.isfinite(weights).sum())]]
 
 
-def _answer(result: OneHead, key: int | None) -> str:
-    weights, words = result.weights.ravel(), query_words(result)
-    subject = f"{'In the' if result.gaze.query is None else 'From'} {words}, {result.head.name}"
-    if not (order := descending(weights)):
-        return f"{subject} reads no {part(result)} of the {medium(result)}."
-    strongest = f"{part(result)} {place_name(result, order[0])}, {significant(float(weights[order[0]]))}"
-    told = ", ".join(f"{percent(share)} {where}" for where, share in shares(result).items())
-    return f"{subject} gives the most to {strongest};{_given_to(result, key, order)} of its attention {told}."
+def said(result: OneHead | Heads, key: int | None = None) -> Said:
+    """The words about this result, and about one `key` of it."""
+    query, tokens = result.gaze.query, _inside(result).query_tokens
+    facts: dict[str, object] = {
+        "medium": medium(result),
+        "part": part(result),
+        "parts": int((result.gaze.keys >= 0).sum()),
+        "unit": unit(tokens),
+        "queries": len(tokens),
+        "called": query_words(result),
+        "asked": None if query is None else in_sentence(tokens, query),
+        "decoder": _inside(result).kind is Kind.CROSS,
+        **dict.fromkeys(("size", "many", "middle", "even", "besides", "key", "key_share", "rank")),
+    }
+    return Said("media", facts | (_of_one(result, key) if isinstance(result, OneHead) else _of_heads(result)))
 
 
-def _given_to(result: OneHead, key: int | None, order: list[int]) -> str:
-    if key is None:
-        return ""
-    rows = result.head.weights if result.gaze.query is None else result.head.weights[[result.gaze.query]]
-    told = f" {result.head.key_tokens.called(key)} gets {significant(float(rows[:, key].mean()))}"
-    if (found := place_of(result, key)) is None:
-        return f"{told};"
-    rank = order.index(int(np.ravel_multi_index(found, result.gaze.keys.shape))) + 1
-    return "" if rank == 1 else f"{told}, rank {rank} of {len(order):,};"
+def _of_one(result: OneHead, key: int | None) -> dict[str, object]:
+    head, weights, query = result.head, result.weights.ravel(), result.gaze.query
+    rows = head.answered if query is None else [query]
+    order, found = descending(weights), place_of(result, key)
+    (_, on_medium), *besides = shares(result).items()
+    rank = found and order.index(int(np.ravel_multi_index(found, result.gaze.keys.shape))) + 1
+    asked = None if rank == 1 else key
+    return {
+        "head": head.name,
+        "best": place_name(result, order[0]) if order else None,
+        "own": weights[order[0]] if order else None,
+        "even": (1 / head.allowed[rows].sum(axis=1)).mean(),
+        "on_medium": on_medium,
+        "besides": besides,
+        "key": None if asked is None else head.key_tokens.called(asked),
+        "key_share": None if asked is None else head.weights[rows, asked].mean(),
+        "rank": rank,
+    }
+
+
+def _of_heads(result: Heads) -> dict[str, object]:
+    overview, order = result.overview, _ranked(result)
+    hardest = [largest(result, *each) for each in order]
+    return {
+        "head": name(overview.layers[order[0][0]], overview.heads[order[0][1]]),
+        "best": hardest[0][0],
+        "own": hardest[0][1],
+        "size": grid_size(overview.layers, overview.heads),
+        "many": len(order),
+        "middle": np.median([weight for _, weight in hardest]),
+        "on_medium": np.median([share(result, *each) for each in order]),
+    }
 
 
 def shares(result: OneHead) -> dict[str, float]:
     """How much of the row lies on the picture or sound, and how much on each other thing."""
-    on_medium = float(np.nansum(result.weights))
-    elsewhere = {f"on {each}": share for each, share in result.elsewhere.items()}
-    sink = {} if result.head.sink is None else {"on the sink": 1 - on_medium - sum(elsewhere.values())}
-    return {f"lies on the {medium(result)}": on_medium, **elsewhere, **sink}
+    every = {f"the {medium(result)}": float(np.nansum(result.weights)), **result.elsewhere}
+    return every if result.head.sink is None else every | {"the sink": 1 - sum(every.values())}
 
 
-def _strongest(result: OneHead, key: int | None) -> tuple[Ranking, ...]:
+def _strongest(result: OneHead, say: Said, key: int | None) -> tuple[Ranking, ...]:
     order, found = descending(result.weights.ravel()), place_of(result, key)
     asked = None if found is None else int(np.ravel_multi_index(found, result.gaze.keys.shape))
     listed = [*order[:_MOST], *(place for place in order[_MOST:] if place == asked)]
@@ -156,40 +217,18 @@ def _strongest(result: OneHead, key: int | None) -> tuple[Ranking, ...]:
     if not weights:
         return ()
     ranking = Ranking(
-        title=f"largest weights, {query_words(result)}",
+        title=say("largest"),
         of=part(result),
         names=tuple(place_name(result, place) for place in listed),
         table=Table(Column("weight", weights, "weight", significant)),
         chosen=frozenset(i for i, place in enumerate(listed) if place == asked),
-        measured="attention weight",
+        measured=say("measured"),
         marks=(Mark("bar", "own", "", weights),),
         written="weight",
         hidden=len(order) - len(weights),
         repeats=True,
     )
     return (ranking,)
-
-
-def of_heads(result: Heads, block: Drawing, main: Drawing) -> Sheet:
-    """What is said of several heads over any medium."""
-    found, order = result.overview, _ranked(result)
-    best = order[0]
-    return Sheet(
-        title=f"{grid_size(found.layers, found.heads)} over a {medium(result)}",
-        setting=setting(found),
-        origins=(found.provenance,),
-        answer=_answer_of_heads(result, order),
-        blocks=(block, _listed(result, order)),
-        table=lambda: _every_head(result),
-        texts=(medium_words(result), *read(found.kind, found.query_tokens, found.key_tokens)),
-        notes=limits(found),
-        legend=features(found),
-        proof=proof((each.verdict for row in found.certificates for each in row), "head"),
-        main=main,
-        summary=(fit(medium_words(result), _LONGEST),),
-        record=(("query", query_words(result)),),
-        next=Next("look into one", opening(found, found.layers[best[0]], found.heads[best[1]])),
-    )
 
 
 def flat(result: Heads) -> Float[np.ndarray, "head place"]:
@@ -216,59 +255,38 @@ def _ranked(result: Heads) -> list[tuple[int, int]]:
     return [divmod(place, len(overview.heads)) for place in order]
 
 
-def _answer_of_heads(result: Heads, order: list[tuple[int, int]]) -> str:
-    overview, (i, j) = result.overview, order[0]
-    place, weighed = largest(result, i, j)
-    if not place:
-        return f"No head reads a {part(result)} of the {medium(result)}."
-    best = name(overview.layers[i], overview.heads[j])
-    middle = float(np.median([share(result, *each) for each in order]))
-    words, beside = query_words(result), f"{percent(middle)} of its attention on the {medium(result)}"
-    told = f"{words[0].upper()}{words[1:]}: of {counted(len(order), 'head')} {best} gives the most"
-    hardest = f"to one {part(result)}, {significant(weighed)} to {place}"
-    return f"{told} {hardest}; the median head has {beside}."
-
-
-def _listed(result: Heads, order: list[tuple[int, int]]) -> Ranking:
+def _listed(result: Heads, say: Said, order: list[tuple[int, int]]) -> Ranking:
     overview, listed = result.overview, order[:_MOST_HEADS]
     hardest, where = [largest(result, *place) for place in listed], part(result)
-    on_medium = f"share of the query's attention that lies on the {medium(result)}"
     return Ranking(
-        title=f"largest weights on one {where}",
+        title=say("largest_on_one"),
         of="head",
         names=tuple(name(overview.layers[i], overview.heads[j]) for i, j in listed),
         table=Table(
             Column("largest", [each for _, each in hardest], "weight", significant),
             Column(where, [each for each, _ in hardest], where),
-            Column("share", [share(result, *place) for place in listed], "share", percent, on_medium),
+            Column("share", [share(result, *place) for place in listed], "share", percent, say("share_says")),
         ),
         hidden=len(order) - len(listed),
     )
 
 
-def _every_place(result: OneHead) -> Table:
-    keys = result.gaze.keys
-    if isinstance(result, PictureAttention):
-        places = [tuple(each) for each in np.argwhere(keys >= 0).tolist()]
-        names = ("row", "column", "key", "weight")
-        return Table.of(names, ((*each, int(keys[each]), float(result.weights[each])) for each in places))
-    frames = enumerate(zip(keys.tolist(), result.weights.tolist(), strict=True))
-    rows = ((frame, frame * result.seconds, key, value) for frame, (key, value) in frames)
-    return Table.of(("frame", "start", "key", "weight"), rows)
+def _table(result: OneHead | Heads) -> Table:
+    """A row for each patch or frame that is read, of several heads one for each of them."""
+    heads, keys = None if isinstance(result, OneHead) else result.overview, result.gaze.keys
+    seconds = None if isinstance(result, PictureAttention | PictureHeads) else result.seconds
+    names = *(("frame", "start") if seconds else ("row", "column")), "key", "weight"
 
+    def rows(weights: Float[np.ndarray, "..."]) -> Iterator[tuple[Any, ...]]:
+        for place in map(tuple, np.argwhere(keys >= 0).tolist()):
+            where = (place[0], place[0] * seconds) if seconds else place
+            yield *where, int(keys[place]), float(weights[place])
 
-def _every_head(result: Heads) -> Table:
-    overview, keys = result.overview, result.gaze.keys
-    places = [tuple(each) for each in np.argwhere(keys >= 0).tolist()]
-    where = ("row", "column") if isinstance(result, PictureHeads) else ("frame", "start")
-    rows = (
-        (
-            *(overview.layers[i], overview.heads[j]),
-            *(place if isinstance(result, PictureHeads) else (place[0], place[0] * result.seconds)),
-            *(int(keys[place]), float(result.weights[(i, j, *place)])),
-            overview.certificates[i][j].verdict.value,
-        )
+    if heads is None:
+        return Table.of(names, rows(result.weights))
+    every = (
+        (heads.layers[i], heads.heads[j], *row, heads.certificates[i][j].verdict.value)
         for i, j in np.ndindex(result.weights.shape[:2])
-        for place in places
+        for row in rows(result.weights[i, j])
     )
-    return Table.of(("layer", "head", *where, "key", "weight", "verdict"), rows)
+    return Table.of(("layer", "head", *names, "verdict"), every)

@@ -16,7 +16,8 @@ from attnscope.render.sheet.blocks import Beside, Drawing, Matrix, Names
 from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.media import flat, largest, of_heads, of_one, place_of, query_words, share
+from attnscope.render.sheets.media import flat, largest, of_heads, of_one, place_of, said, share
+from attnscope.render.words import Said
 from attnscope.results import Picture, PictureAttention, PictureHeads
 from attnscope.spans import patch_at
 from attnscope.tokens import patch
@@ -55,35 +56,33 @@ class Overlays(Drawing):
 
 def sheet(result: PictureAttention | PictureHeads, focus: Focus = WHOLE) -> Sheet:
     """The picture beside the weights of one head on it, or a small picture for each of several."""
-    original = Original(result.picture)
+    original, say = Original(result.picture), said(result, focus.key)
     if isinstance(result, PictureAttention):
         pointed, scale = place_of(result, focus.key), _scale(result.weights.reshape(1, -1), focus.scale)
-        overlay = Overlay(result, _patches(result, pointed, scale), pointed, scale=scale)
-        return of_one(result, focus, (Beside((original, overlay)),), overlay)
-    overlays = Overlays(result, _grid(result), scale=_scale(flat(result), focus.scale))
-    return replace(of_heads(result, overlays, overlays), more=(original,))
+        overlay = Overlay(result, _patches(result, say, pointed, scale), pointed, scale=scale)
+        return of_one(result, say, focus, (Beside((original, overlay)),), overlay)
+    overlays = Overlays(result, _grid(result, say), scale=_scale(flat(result), focus.scale))
+    return replace(of_heads(result, say, overlays, overlays), more=(original,))
 
 
 def _scale(weights: Float[np.ndarray, "head patch"], asked: Scaling) -> Weights:
     return scale_of(weights, np.isfinite(weights), asked)
 
 
-def _patches(result: PictureAttention, pointed: tuple[int, ...] | None, scale: Weights) -> Matrix:
+def _patches(result: PictureAttention, say: Said, pointed: tuple[int, ...] | None, scale: Weights) -> Matrix:
     cells, place = 100 * result.weights, result.gaze.cell
     largest = largest_magnitude(cells) or 1.0
     decimals = max(0, 1 - math.floor(math.log10(largest)))
-    own = "" if place is None else f"the query's own patch is {patch(place[0], place[1])}"
-    asked = "" if pointed is None else f"the key is {patch(pointed[0], pointed[1])}"
-    unread = "blank: not read here" if np.isnan(cells).any() else ""
+    named = (each and patch(each[0], each[1]) for each in (place, pointed))
     return Matrix(
-        title=f"{query_words(result)}: attention in %",
+        title=say("patches"),
         words=("row", "column"),
         rows=_numbered(len(cells)),
         columns=_numbered(cells.shape[1]),
         values=cells,
         scale=Weights(scale.kind, np.full(len(cells), 100 * scale.top), 100 * scale.least),
         form=partial(cell, decimals=decimals),
-        says=" · ".join(each for each in (own, asked, unread) if each),
+        says=" · ".join(say.lines("patches_says", *named, np.isnan(cells).any())),
         unanswered="",
         marked=tuple((each[0], each[1]) for each in (place, pointed) if each is not None),
         blank="",
@@ -99,18 +98,18 @@ def _numbered(count: int) -> Names:
     return Names(("",) * count, tuple(range(count)))
 
 
-def _grid(result: PictureHeads) -> HeadGrid:
+def _grid(result: PictureHeads, say: Said) -> HeadGrid:
     overview = result.overview
     values = flat(result).max(axis=1, initial=0.0, where=~np.isnan(flat(result)))
     return HeadGrid(
-        title=f"{query_words(result)}: largest weight on one patch",
+        title=say("grid"),
         layers=overview.layers,
         heads=overview.heads,
         values=values.reshape(len(overview.layers), -1),
         scale=Scale(0.0, float(values.max()) or 1.0),
         form=significant,
         companion=Companion(
-            "share of the attention on the picture, and the patch",
+            say("companion"),
             lambda i, j: percent(share(result, i, j)),
             lambda i, j, cells: fitting(largest(result, i, j)[0], cells),
         ),

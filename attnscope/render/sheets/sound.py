@@ -11,7 +11,7 @@ from attnscope.render.kit.scale import scale_of
 from attnscope.render.sheet.blocks import Drawing, Matrix, Named, Names
 from attnscope.render.sheet.said import name
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.media import flat, of_heads, of_one, place_name, place_of, query_words
+from attnscope.render.sheets.media import flat, of_heads, of_one, place_name, place_of, query_words, said
 from attnscope.results import Kind, SoundAttention, SoundHeads
 from attnscope.vocabulary import Scaling
 
@@ -31,18 +31,14 @@ class Timeline(Drawing):
 
 def sheet(result: SoundAttention | SoundHeads, focus: Focus = WHOLE) -> Sheet:
     """The row of one query, or those of all tokens of a decoder; of several heads a row each."""
-    rows = _rows(result, focus.scale)
+    rows, say = _rows(result, focus.scale), said(result, focus.key)
     alone = Timeline(result, rows, spectrogram=False)
     if isinstance(result, SoundAttention):
         frame = place_of(result, focus.key)
         pointed = None if frame is None else frame[0]
-        return of_one(
-            result,
-            focus,
-            (Timeline(result, rows, pointed=pointed),),
-            replace(alone, pointed=pointed),
-        )
-    return of_heads(result, Timeline(result, rows), alone)
+        main = replace(alone, pointed=pointed)
+        return of_one(result, say, focus, (Timeline(result, rows, pointed=pointed),), main)
+    return of_heads(result, say, Timeline(result, rows), alone)
 
 
 def _rows(result: SoundAttention | SoundHeads, asked: Scaling) -> Matrix:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import made_media as made
+import cases_media as made
 import numpy as np
 import pytest
 from golden_text import body, printed
@@ -31,6 +31,7 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.media import medium_words, query_words, shares
 from attnscope.render.terminal.console import theme
 from attnscope.results import Verdict
+from attnscope.results.media import Case
 from attnscope.vocabulary import Scaling
 
 RESULTS: dict[str, Callable[[], Any]] = {
@@ -71,12 +72,12 @@ def test_words_about_query_medium_and_shares() -> None:
     assert medium_words(made.picture_head()) == "scene.png, read as 31 x 52 pixels, 3 x 5 patches of 10 x 10"
     assert medium_words(made.sound_head()) == "tone.wav, 0.80 s at 16000 Hz, 40 frames of 20 ms"
     result = made.picture_head(0)
-    assert shares(result)["on [CLS]"] == pytest.approx(result.head.weights[0, 0])
+    assert shares(result)["[CLS]"] == pytest.approx(result.head.weights[0, 0])
     assert sum(shares(result).values()) == pytest.approx(1)
     with_sink = replace(result.head, sink=0.3, weights=0.8 * result.head.weights)
     halved = {name: 0.8 * share for name, share in result.elsewhere.items()}
     sunk = replace(result, head=with_sink, weights=0.8 * result.weights, elsewhere=halved)
-    assert shares(sunk)["on the sink"] == pytest.approx(0.2)
+    assert shares(sunk)["the sink"] == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize("query", [0, 9, None])
@@ -84,17 +85,17 @@ def test_the_answer_names_the_strongest_patch_and_how_much_lies_on_the_picture(q
     result = made.picture_head(query)
     row, column = np.unravel_index(result.weights.argmax(), result.weights.shape)
     answer = sheet_of(result).answer
-    assert f"patch row {row}, column {column}, {numbers.significant(float(result.weights.max()))}" in answer
-    assert f"{numbers.percent(float(result.weights.sum()))} lies on the picture" in answer
+    assert result.case is Case.PLACE
+    assert f"patch row {row}, column {column}" in answer
+    assert f"{numbers.significant(float(result.weights.max()))} of its attention" in answer
+    share = float(result.weights.sum())
+    assert (f"{numbers.weight(share)} is on the picture" in answer) == (share < 0.99)
 
 
 def test_a_window_that_reads_no_patch_says_so_in_every_medium() -> None:
-    window = made.window_head(None)
-    nothing = replace(window.gaze, keys=np.full((3, 5), -1))
-    empty = replace(window, gaze=nothing, weights=np.full((3, 5), np.nan))
-    assert sheet_of(empty).answer == "In the mean over 6 queries, L3 H11 reads no patch of the picture."
-    assert "reads no patch" in shown(empty)
-    assert "reads no patch" in written(figure_of(empty))
+    empty = made.none_read()
+    assert sheet_of(empty).answer in shown(empty)
+    assert sheet_of(empty).answer in written(figure_of(empty))
 
 
 @pytest.mark.parametrize(("result", "part"), [(made.picture_head(0), "patch"), (made.sound_head(), "frame")])
@@ -106,7 +107,7 @@ def test_the_largest_weights_are_listed_in_order_and_a_picture_does_not_repeat_t
     np.testing.assert_array_equal(ranking.table["weight"].values, expected[:8])
     assert ranking.hidden == len(expected) - 8
     lines = shown(result).splitlines()
-    start = next(i for i, line in enumerate(lines) if line.startswith(part))
+    start = next(i for i, line in enumerate(lines) if line.split() == [part, "weight"])
     rows = lines[start + 1 : start + 9]
     assert [line[: line.index("  ")] for line in rows] == list(ranking.names)
     assert ranking.names[-1] not in written(figure_of(result))
@@ -124,7 +125,7 @@ def test_heads_are_ranked_by_their_largest_weight_at_one_place(result: Any) -> N
         assert ranking.table["share"].values[row] == pytest.approx(weights.sum())
         named = f"{0.02 * place:.2f}s" if weights.ndim == 1 else f"row {place // 5}, column {place % 5}"
         assert ranking.table["frame" if weights.ndim == 1 else "patch"].values[row] == named
-    assert f"{order[0]} gives the most" in sheet_of(result).answer
+    assert sheet_of(result).answer.startswith(f"{order[0]} looks hardest of 6 heads")
     assert sheet_of(result).next is None, "a command without its file does not run"
     with as_typed(Typed(("--image", "given.file"))):
         following = sheet_of(result).next
@@ -216,11 +217,11 @@ def test_a_key_is_framed_told_with_its_rank_and_listed_however_weak() -> None:
     (frame,) = frames(figure_of(result, focus))
     assert frame.get_bbox().bounds == (10 * column, 10 * row, 10, 10)
     assert "framed: the key" in written(figure_of(result, focus))
-    assert f"; patch {name} gets {weighed}, rank 12 of 15; of its attention" in sheet_of(result, focus).answer
+    assert f"Patch {name} gets {weighed}, number 12 of 15" in sheet_of(result, focus).answer
     listed = next(block for block in sheet_of(result, focus).blocks if isinstance(block, Ranking))
     assert [listed.names[i] for i in listed.chosen] == [name]
     assert len(listed.names) == 9
-    assert "rank" not in sheet_of(result).answer
+    assert "number" not in sheet_of(result).answer
     assert "framed" not in written(figure_of(result))
 
 
@@ -236,7 +237,7 @@ def test_a_key_that_is_no_patch_is_told_and_the_strongest_is_not_said_twice() ->
     result = made.picture_head(4)
     weighed = numbers.significant(float(result.head.weights[4, 0]))
     focus = at_key(result, "[CLS]")
-    assert f"; [CLS] gets {weighed}; of its attention" in sheet_of(result, focus).answer
+    assert f"[CLS] gets {weighed}." in sheet_of(result, focus).answer
     assert len(frames(figure_of(result, focus))) == 1
     best = divmod(int(result.weights.argmax()), 5)
     strongest = at_key(result, f"r{best[0]}c{best[1]}")
@@ -303,7 +304,7 @@ def test_a_frame_that_is_asked_about_is_dashed_in_both_parts() -> None:
 
     assert dashed(figure_of(result, focus)) == pytest.approx([0.20, 0.22, 0.20, 0.22])
     assert "dashed: the key" in written(figure_of(result, focus))
-    assert f"; 0.20s gets {numbers.significant(float(result.weights[10]))}" in sheet_of(result, focus).answer
+    assert f"0.20s gets {numbers.significant(float(result.weights[10]))}" in sheet_of(result, focus).answer
     assert dashed(figure_of(result)) == []
 
 
@@ -424,7 +425,7 @@ def test_patches_whose_numbers_do_not_fit_are_cells_and_the_query_s_own_is_named
     said = shown(result, 20)
     assert result.gaze.cell is not None
     row, column = result.gaze.cell
-    assert f"the query's own patch is row {row}, column {column}" in " ".join(said.split())
+    assert f"own patch is row {row}, column {column}" in " ".join(said.split())
     drawn = [line.split()[1] for line in said.splitlines() if re.match(r"[0-2] +[·░▒▓█]{10}", line)]
     shades = result.weights**0.5
     wide = len(drawn[0]) // 5

@@ -4,7 +4,7 @@ import base64
 import io
 import wave
 
-import made_media
+import cases_media
 import numpy as np
 import pytest
 
@@ -15,12 +15,12 @@ LEVEL = "i => +((document.getElementById(i).className.match(/ l(\\d+)/) || [0, 0
 
 @pytest.fixture(scope="module")
 def grid():
-    return made_media.picture_grid(9)
+    return cases_media.picture_grid(9)
 
 
 @pytest.fixture(scope="module")
 def spoken():
-    return made_media.spoken_head()
+    return cases_media.spoken_head()
 
 
 def levels(row: np.ndarray) -> list[int]:
@@ -46,7 +46,7 @@ def test_what_a_patch_looks_at_lies_in_shades_on_the_patches_and_each_where_it_i
         face = view.locator(".picture .face").last.bounding_box()
         high, wide = grid.picture.size
         for position in (1, 8, 15):
-            row, column = divmod(position - 1, made_media.COLUMNS)
+            row, column = divmod(position - 1, cases_media.COLUMNS)
             box = view.locator(f"#query{position}").bounding_box()
             assert (box["x"] - face["x"]) / face["width"] == pytest.approx(10 * column / wide, abs=0.01)
             assert (box["y"] - face["y"]) / face["height"] == pytest.approx(10 * row / high, abs=0.01)
@@ -66,7 +66,7 @@ def test_a_patch_is_chosen_by_click_and_left_by_keys_up_and_down_the_picture(ope
 
 
 def test_without_a_query_the_mean_of_all_is_laid_over_the_picture(opened) -> None:
-    head = made_media.picture_head(None)
+    head = cases_media.picture_head(None)
     with opened(head) as view:
         assert "the mean over all queries" in view.inner_text("#reader h2")
         shown = [view.evaluate(LEVEL, f"query{k}") for k in range(len(head.head.key_tokens))]
@@ -74,7 +74,7 @@ def test_without_a_query_the_mean_of_all_is_laid_over_the_picture(opened) -> Non
 
 
 def test_patches_that_a_window_does_not_read_are_left_as_they_are(opened) -> None:
-    with opened(made_media.window_head()) as view:
+    with opened(cases_media.window_head()) as view:
         assert view.locator(".picture .cell").count() == 6
 
 

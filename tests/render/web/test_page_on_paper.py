@@ -2,8 +2,8 @@
 
 from typing import Any
 
+import cases_media
 import made_every
-import made_media
 import made_reports
 import made_results as made
 import pytest
@@ -103,7 +103,7 @@ def test_a_report_is_one_page_from_the_text_to_the_proof(opened) -> None:
 
 
 @pytest.mark.parametrize(
-    ("made_laid", "name"), [(made_media.picture_head, "picture"), (made_media.sound_head, "sound")]
+    ("made_laid", "name"), [(cases_media.picture_head, "picture"), (cases_media.sound_head, "sound")]
 )
 def test_a_report_over_a_medium_begins_with_it(opened, made_laid, name) -> None:
     laid = made_laid()

@@ -1,11 +1,18 @@
-"""Attention over a picture and a sound, made by hand: 3 x 5 patches behind a class token, 40 frames."""
+"""A result for every case of what is said of attention over a picture or a sound.
 
+Made by hand: 3 x 5 patches behind a class token, 40 frames.
+"""
+
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import made_results as made
 import numpy as np
 
 from attnscope.analysis.heads.overlay import heads_over_picture, heads_over_sound, over_picture, over_sound
+from attnscope.render.focus import Focus
+from attnscope.render.sheets import media as sheet
 from attnscope.results import (
     HeadAttention,
     Kind,
@@ -17,6 +24,7 @@ from attnscope.results import (
     SoundAttention,
     SoundHeads,
 )
+from attnscope.results.media import Case
 from attnscope.tokens import Frames, Patches, Token, Tokens
 
 ROWS, COLUMNS = 3, 5
@@ -116,3 +124,66 @@ def spoken_head(query: int | None = None) -> SoundAttention:
 
 def sound_grid(query: int | None = None) -> SoundHeads:
     return heads_over_sound(several(frame_tokens()), sound(), query)
+
+
+SAID, CASES = sheet.said, Case
+
+
+def at(result: Any, key: str) -> tuple[Callable[[], Any], Focus]:
+    return lambda: result, Focus(key=result.head.key_tokens.names.index(key))
+
+
+def none_read() -> PictureAttention:
+    window = window_head(None)
+    nothing = replace(window.gaze, keys=np.full((3, 5), -1))
+    return replace(window, gaze=nothing, weights=np.full((3, 5), np.nan))
+
+
+def no_head() -> PictureHeads:
+    grid = picture_grid()
+    gaze = replace(grid.gaze, keys=np.full_like(grid.gaze.keys, -1))
+    return replace(grid, gaze=gaze, weights=np.full_like(grid.weights, np.nan))
+
+
+def by_name(share: float) -> PictureAttention:
+    """A head that gives this share of its attention to [CLS]."""
+    plain = head(patch_tokens(), patch_tokens())
+    row = np.array([share, *np.full(15, (1 - share) / 15)])
+    row[7] += row[3]
+    row[3] = 0
+    return over_picture(replace(plain, weights=np.tile(row, (16, 1))), picture(), 0)
+
+
+def certain() -> SoundHeads:
+    """One head that looks at the frame at 0.06 s alone."""
+    one = several(frame_tokens(), 1, 1)
+    return heads_over_sound(replace(one, weights=((np.eye(40)[[3] * 40],),)), sound(), 6)
+
+
+EXAMPLES: dict[str, Any] = {
+    "a picture": picture_head,
+    "a picture, its key a patch": at(picture_head(0), "r1c1"),
+    "a picture, its key the class token": at(picture_head(4), "[CLS]"),
+    "a picture, all over": lambda: picture_head(None),
+    "a window": window_head,
+    "nothing on [CLS]": lambda: by_name(0.0),
+    "something on [CLS]": lambda: by_name(0.25),
+    "most on [CLS]": lambda: by_name(0.8),
+    "a sound": sound_head,
+    "a sound that is heard": lambda: spoken_head(2),
+    "a sound, over all tokens": spoken_head,
+    "no patch": none_read,
+    "no head": no_head,
+    "heads over a picture": picture_grid,
+    "heads over a sound": sound_grid,
+    "one head over a sound": certain,
+}
+NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
+    "nothing on [CLS]": (Case.PLACE, "L3 H11 ", "[CLS]", "row 1, column 1", ".13", ".062"),
+    "something on [CLS]": (Case.PLACE, ".10 ", ".75 is on the picture, .25 on [CLS]"),
+    "most on [CLS]": (Case.ELSEWHERE, ".20 ", "picture, .80 to [CLS]", "row 1, column 1", ".027", ".062"),
+    "a sound, over all tokens": (Case.PLACE, "5 tokens", ".025"),
+    "no patch": (Case.NO_PLACE, "L3 H11 reads no patch"),
+    "one head over a sound": (Case.HEADS, "L0 H0 ", "0.12s", "0.06s", "1.0"),
+    "no head": (Case.NO_HEAD, "No head"),
+}
