@@ -21,6 +21,14 @@ class Case(StrEnum):
     NO_KEY = "no key"
 
 
+class Product(StrEnum):
+    """What can be said of the product of a query and a key: whether it leads those with other keys."""
+
+    ABOVE = "above"
+    BELOW = "below"
+    ONE_KEY = "one key"
+
+
 @dataclass(frozen=True)
 class Influence:
     """What one part adds to the scores, and how far the weights move when it is left out.
@@ -55,7 +63,7 @@ class HeadTerms(OfOneHead):
     normaliser: Float[np.ndarray, " query"]
     influences: tuple[Influence, ...] = field(metadata={"file": "parts"})
 
-    for_readers = ("verdict", "case", "sink_weights")
+    for_readers = ("verdict", "sink_weights")
 
     @property
     def ranked(self) -> list[Influence]:
@@ -152,6 +160,18 @@ class Dimensions(OfOneHead):
         if not self.others:
             return np.full(len(self.products), np.nan)
         return np.asarray(self.query_vector * self.head.k[self.others].mean(axis=0))
+
+    @property
+    def lead(self) -> float:
+        """How far q.k lies above its mean with the other keys; NaN where there is none."""
+        return float((self.products - self.beside).sum())
+
+    @property
+    def case(self) -> Product:
+        """Whether it leads."""
+        if not self.others:
+            return Product.ONE_KEY
+        return Product.BELOW if self.lead < 0 else Product.ABOVE
 
     @property
     def order(self) -> Int[np.ndarray, " dim"]:

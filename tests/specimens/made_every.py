@@ -12,6 +12,7 @@ import cases_compose
 import cases_contributions
 import cases_dependencies
 import cases_difference
+import cases_dimensions
 import cases_drift
 import cases_explain
 import cases_find
@@ -24,7 +25,6 @@ import cases_retrieval
 import cases_senses
 import cases_why
 import made_corpus
-import made_dimensions
 import made_layered
 import made_outlines
 import made_reports
@@ -59,7 +59,7 @@ def every() -> dict[str, Result]:
     head = made.head()
     made_ones: list[Result] = [
         head, returned(), viewed(head, by=Unit.WORD, special=Special.HIDE), terms(), made.overview(3, 4),
-        made_dimensions.dimensions(), made.verification(), made.projection(), made_reports.masked(head, [4]),
+        cases_dimensions.dimensions(), made.verification(), made.projection(), made_reports.masked(head, [4]),
         made_reports.report(),
         cases_compare.texts(), example("fruit"), example("why-scale"), cases_media.picture_head(),
         cases_media.picture_grid(), cases_media.sound_head(), cases_media.sound_grid(),

@@ -13,6 +13,7 @@ import cases_compose
 import cases_contributions
 import cases_dependencies
 import cases_difference
+import cases_dimensions
 import cases_drift
 import cases_explain
 import cases_find
@@ -25,7 +26,6 @@ import cases_retrieval
 import cases_senses
 import cases_why
 import made_corpus
-import made_dimensions
 import made_layered
 import made_outlines
 import made_reports
@@ -312,8 +312,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "two runs": cases_difference.between,
     "a run made anew": cases_check.check,
     "a run that came out otherwise": lambda: cases_check.check(broken=True),
-    "dimensions": made_dimensions.dimensions,
-    "dimensions that are not turned": lambda: made_dimensions.dimensions(turned=False, unpaired="so it is"),
+    "dimensions": cases_dimensions.dimensions,
+    "dimensions that are not turned": lambda: cases_dimensions.dimensions(turned=False, unpaired="so it is"),
     "drift": cases_drift.drift,
     "drift of nothing": lambda: cases_drift.drift(moved=False),
     "senses": cases_senses.senses,

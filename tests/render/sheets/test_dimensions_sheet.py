@@ -5,7 +5,7 @@ import io
 import json
 from dataclasses import replace
 
-import made_dimensions
+import cases_dimensions
 import pytest
 from golden_text import IN_FULL, assert_golden, printed
 from written_numbers import number_of
@@ -20,9 +20,9 @@ from attnscope.render.terminal.sheet import screen
 from attnscope.results import Dimensions
 
 GOLDEN = {
-    "dimensions": lambda width: shown(made_dimensions.dimensions(), width, 3),
+    "dimensions": lambda width: shown(cases_dimensions.dimensions(), width, 3),
     "dimensions_not_turned": lambda width: shown(
-        made_dimensions.dimensions(turned=False, unpaired="nobody knows"), width, None
+        cases_dimensions.dimensions(turned=False, unpaired="nobody knows"), width, None
     ),
 }
 
@@ -38,7 +38,7 @@ def test_the_screen_is_as_it_was_looked_at(name: str, width: int) -> None:
 
 
 def test_every_number_on_the_screen_is_that_of_the_result() -> None:
-    result = made_dimensions.dimensions(turned=False)
+    result = cases_dimensions.dimensions(turned=False)
     text = shown(result, 100, None)
     rows = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
     assert [int(row[0]) for row in rows] == result.order.tolist()
@@ -54,7 +54,7 @@ def test_every_number_on_the_screen_is_that_of_the_result() -> None:
 
 
 def test_how_many_dimensions_make_half_of_what_tells_the_key_from_others() -> None:
-    result = made_dimensions.dimensions()
+    result = cases_dimensions.dimensions()
     above = sorted((result.products - result.beside).tolist(), reverse=True)
     total = sum(above)
     helping = above if total > 0 else [-each for each in reversed(above)]
@@ -62,18 +62,18 @@ def test_how_many_dimensions_make_half_of_what_tells_the_key_from_others() -> No
     while reached < abs(total) / 2:
         reached += helping[count]
         count += 1
-    assert f"half of which {count} dimension" in dimensions(result, Focus()).answer
+    assert f" {count} of {len(above)} dimensions can make half" in dimensions(result, Focus()).answer
 
 
 def test_rows_that_are_left_out_are_added_up() -> None:
-    result = made_dimensions.dimensions()
+    result = cases_dimensions.dimensions()
     text = shown(result, 100, 3)
     rest = result.products.sum() - result.products[result.order[:3]].sum()
     assert f"{len(result.products) - 3} more dimensions add {numbers.number(rest)} (" in text
 
 
 def test_marks_have_the_values_of_the_result_and_pairs_their_turns() -> None:
-    result = made_dimensions.dimensions()
+    result = cases_dimensions.dimensions()
     products, pairs = dimensions(result, Focus(rows=5)).every
     assert isinstance(products, Ranking)
     assert isinstance(pairs, Ranking)
@@ -91,11 +91,11 @@ def test_marks_have_the_values_of_the_result_and_pairs_their_turns() -> None:
     assert turns == {f"{i}+{i + half}": wave for i, wave in enumerate(result.rotation.wavelength)}  # type: ignore[union-attr]
     assert pairs.table["turn"].text(0) == "never"
     assert len(figure_of(result).axes) == 2
-    assert len(dimensions(made_dimensions.dimensions(turned=False), Focus()).every) == 1
+    assert len(dimensions(cases_dimensions.dimensions(turned=False), Focus()).every) == 1
 
 
 def test_files_have_every_dimension_with_its_partner() -> None:
-    result = made_dimensions.dimensions()
+    result = cases_dimensions.dimensions()
     lines = [line for line in files.as_csv(result).splitlines() if not line.startswith("#")]
     rows = list(csv.DictReader(io.StringIO("\n".join(lines))))
     assert [int(row["dim"]) for row in rows] == result.order.tolist()
