@@ -8,7 +8,6 @@ import numpy as np
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import (
     alike,
-    counted,
     give_or_take,
     number,
     signed,
@@ -26,6 +25,7 @@ from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, both_w
 from attnscope.render.sheets import corpora_words as words
 from attnscope.render.sheets.corpus import record, usual
 from attnscope.render.sheets.corpus_texts import known, length
+from attnscope.render.words import Said
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpora import ScoresApart
 from attnscope.results.claims.relations import Z
@@ -36,115 +36,105 @@ _FACTS = "measure layer head first second difference error errors limit as_read 
 _tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
 _bare_tenth = partial(number, decimals=1)
 _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
-_IN_ERRORS = "in standard errors"
 
 
 def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
-    models = dict.fromkeys(map(model_words, result.provenances))
-    a, b = (each.name for each in result.reads)
+    say, models = words.said(result, focus.in_nats), dict.fromkeys(map(model_words, result.provenances))
     others = [each for each in result.measures.values() if each is not result.main]
-    in_tokens = result.main.scores.measure == "entropy" and not focus.in_nats
-    main, both = _grid(result, result.main), zip("AB", result.verdict_of_each, strict=True)
+    main, both = _grid(result, result.main, say), zip("AB", result.verdict_of_each, strict=True)
     shown: tuple[Block, ...] = (
-        _ranking(result, result.main, in_tokens),
+        _ranking(result, say),
         main,
-        *_measures(result, focus.verbose),
-        *_by_length(result, in_tokens),
+        *_measures(result, focus.verbose, say),
+        *_by_length(result, say),
     )
     nothing = result.nothing and not focus.verbose  # zeros are no evidence: one line says it
     return Sheet(
-        title=f"corpora: B minus A, A {a}, B {b}",
+        title=say("title"),
         setting=f"{attention(result.kind, result.tower)} · {' and '.join(models)}",
         origins=result.provenances,
-        answer=words.answer(result, in_tokens),
+        answer=say(result.case),
         blocks=() if nothing else shown,
-        more=(*(shown if nothing else ()), *(_grid(result, each) for each in others)),
+        more=(*(shown if nothing else ()), *(_grid(result, each, say) for each in others)),
         table=lambda: Table.of(_FACTS, _facts(result)),
-        control=words.control(result),
-        notes=(words.read(result), *words.equal_length(result), *result.notes),
+        control=say("control"),
+        notes=(*say.lines("notes"), *result.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
         main=main,
-        next=Next("what do the heads do over B alone?", asked) if (asked := showing_second()) else None,
+        next=Next(say("over_b"), asked) if (asked := showing_second()) else None,
         record=(*record(result.reads[0], "A "), *record(result.reads[1], "B ")),
     )
 
 
-def _title(result: CorpusDifference, scores: ScoresApart) -> str:
-    equal = " at equal length" if result.equal else ""
-    return f"{scores.scores.description.title}: mean over texts{equal}, B minus A"
-
-
-def _grid(result: CorpusDifference, scores: ScoresApart) -> HeadGrid:
+def _grid(result: CorpusDifference, scores: ScoresApart, say: Said) -> HeadGrid:
     return HeadGrid(
-        title=_title(result, scores),
+        title=say("grid_title", scores.scores.description.title),
         layers=result.layers,
         heads=result.heads,
         values=scores.difference,
         scale=Scale.around(scores.difference, ("more in A", "more in B")),
         form=alike(scores.difference, 2, signed_cell),
-        companion=Companion.numbers(_IN_ERRORS, scores.reached, partial(signed_cell, decimals=1)),
-        beyond=("beyond what chance can explain", scores.beyond),
+        companion=Companion.numbers(say("in_errors"), scores.reached, partial(signed_cell, decimals=1)),
+        beyond=(say("beyond_chance"), scores.beyond),
         absent="-",
     )
 
 
-def _ranking(result: CorpusDifference, scores: ScoresApart, in_tokens: bool) -> Ranking:
+def _ranking(result: CorpusDifference, say: Said) -> Ranking:
+    scores, in_nats = result.main, say("in_nats")
     listed, around = words.ranked(scores), Scale.around(scores.difference)
     places = listed[:_LISTED]
     differences, reached, limits = (
         each_of(values, places) for values in (scores.difference, scores.reached, scores.limit)
     )
-    written = words.in_tokens_of if in_tokens else words.thousandth
-    both, apart = ("tokens", "entropy in nats") if in_tokens else ("", "")
-    equal, title = " at equal length" if result.equal else "", _title(result, scores)
+    both = "tokens" if in_nats else ""
+    write = partial(words.written, tokens=bool(in_nats))
     return Ranking(
-        title=f"heads that differ most{equal}" if in_tokens else f"heads that differ most: {title}",
+        title=say("ranking_title"),
         of="head",
         names=tuple(named(result, place) for place in places),
         table=Table(
-            Column("first", each_of(scores.first, places), "A", written, under=both),
-            Column("second", each_of(scores.second, places), "B", written, under=both),
-            Column("difference", differences, "B minus A", _change, scale=around, under=apart),
+            Column("first", each_of(scores.first, places), "A", write, under=both),
+            Column("second", each_of(scores.second, places), "B", write, under=both),
+            Column("difference", differences, "B minus A", _change, scale=around, under=in_nats),
             Column(
                 "error",
                 each_of(scores.error, places),
                 "± standard error",
                 _error,
-                "of the difference, texts as trials",
-                under=apart,
+                say("says_error"),
+                under=in_nats,
             ),
-            Column("errors", reached, _IN_ERRORS, _tenth, "how many of them the difference is", under=apart),
+            Column("errors", reached, say("in_errors"), _tenth, say("says_errors"), under=in_nats),
             Column(
                 "limit",
                 limits,
                 "needed",
                 _bare_tenth,
-                "in 1 of 20 comparisons of two samples of one source some head has so many",
-                under=apart,
+                say("says_limit"),
+                under=in_nats,
             ),
-            *_besides(result, scores, places),
+            *_besides(result, places, say),
         ),
         measured="standard errors",
         marks=(
             *both_ways(reached, "more in A", "more in B"),
-            Mark("tick", "limit", "what chance can explain", [-each for each in limits]),
+            Mark("tick", "limit", say("limit_mark"), [-each for each in limits]),
             Mark("tick", "limit", "", limits),
         ),
         hidden=len(listed) - len(places),
     )
 
 
-def _besides(result: CorpusDifference, scores: ScoresApart, places: list[Place]) -> Iterator[Column]:
+def _besides(result: CorpusDifference, places: list[Place], say: Said) -> Iterator[Column]:
     if result.equal:
-        under = "not at equal length"
+        under, scores = say("not_equal"), result.main
         alone, as_read = (each_of(values, places) for values in (scores.length_alone, scores.as_read))
-        says = "what lengths alone make, over the lengths that both have"
-        yield Column("length_alone", alone, "by length alone", _change, says, under=under)
-        says = "the difference of the means over all texts, whatever their lengths"
-        yield Column("as_read", as_read, "as read", _change, says, spared=1, under=under)
+        yield Column("length_alone", alone, "by length alone", _change, say("says_alone"), under=under)
+        yield Column("as_read", as_read, "as read", _change, say("says_as_read"), spared=1, under=under)
 
 
-def _measures(result: CorpusDifference, whole: bool) -> Iterator[Ranking]:
+def _measures(result: CorpusDifference, whole: bool, say: Said) -> Iterator[Ranking]:
     listed = {measure: (each, words.ranked(each)) for measure, each in result.measures.items()}
     every = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
     wanted = usual(result.measures, result.main.scores.measure, whole)
@@ -153,16 +143,16 @@ def _measures(result: CorpusDifference, whole: bool) -> Iterator[Ranking]:
     reached = [float(each.reached[place]) for each, place in best.values()]
     hidden = len(every) - len(best)
     yield Ranking(
-        title="the head that differs most by each measure",
+        title=say("by_measure"),
         of="measure",
         names=tuple(best),
         table=Table(
             Column("head", [named(result, place) for _, place in best.values()], "head"),
             Column("difference", differences, "B minus A", _change),
-            Column("errors", reached, _IN_ERRORS, _tenth),
+            Column("errors", reached, say("in_errors"), _tenth),
         ),
         hidden=hidden,
-        unshown=f"and {counted(hidden, 'measure')} more (-v)",
+        unshown=say("more_measures", hidden),
     )
 
 
@@ -176,12 +166,13 @@ def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
             yield measure, result.layers[i], result.heads[j], *(float(value[i, j]) for value in values)
 
 
-def _by_length(result: CorpusDifference, in_tokens: bool) -> Iterator[Curve]:
+def _by_length(result: CorpusDifference, say: Said) -> Iterator[Curve]:
     scores, classes = result.main, result.lengths
     if len(classes) < 2 or not (listed := words.ranked(scores)):
         return
-    best, turned = listed[0], np.exp if in_tokens else np.asarray
-    write = words.in_tokens_of if in_tokens else words.thousandth
+    best, in_nats = listed[0], say("in_nats")
+    turned = np.exp if in_nats else np.asarray
+    write = partial(words.written, tokens=bool(in_nats))
     own: list[Column] = []
     bands, lines = [], []
     for i, (side, tint) in enumerate(_SIDES):
@@ -193,18 +184,16 @@ def _by_length(result: CorpusDifference, in_tokens: bool) -> Iterator[Curve]:
         own.append(Column(f"{side}_texts", texts, "texts", "{:,}".format, under=side))
         own.append(Column(side, known(mean), "mean", write, under=side))
     (first, off), (second, beyond) = scores.of_lengths[(..., *best)]
-    under = "entropy in nats" if in_tokens else ""
-    what = "tokens looked at" if in_tokens else scores.scores.description.title
     yield Curve(
-        title=f"{named(result, best)} in A and B by the length of texts: {what}",
+        title=say("length_title"),
         of="tokens",
         names=tuple(map(length, classes)),
         table=Table(
             *own,
-            Column("difference", known(second - first), "B minus A", _change, under=under),
-            Column("error", known(np.hypot(off, beyond)), "± standard error", _error, under=under),
+            Column("difference", known(second - first), "B minus A", _change, under=in_nats),
+            Column("error", known(np.hypot(off, beyond)), "± standard error", _error, under=in_nats),
         ),
         places=tuple(sum(each.tokens) / sum(each.texts) for each in classes),
-        measured=what,
+        measured=say("what"),
         lines=(*bands, *lines),
     )

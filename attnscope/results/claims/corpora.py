@@ -19,6 +19,7 @@ class Case(StrEnum):
     """What can be said of two corpora: which of the sentences answers (docs/guide/corpora.md)."""
 
     UNRANKED = "unranked"
+    SAME = "same"
     ONE_HEAD = "one head"
     ALIKE = "alike"
     APART = "apart"
@@ -138,6 +139,9 @@ class CorpusDifference(Presented):
     def case(self) -> Case:
         """What can be said of the measure that is looked at."""
         main = self.main
+        known = main.difference[~np.isnan(main.difference)]
+        if known.size and not known.any():
+            return Case.SAME
         if np.isnan(main.reached).all():
             return Case.UNRANKED
         if np.isnan(main.limit).all():
