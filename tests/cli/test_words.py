@@ -58,8 +58,8 @@ def test_the_table_shows_words_and_says_what_was_certified(attnscope, own_weight
 
 def test_the_mass_on_special_tokens_is_always_stated(attnscope, own_weights) -> None:
     masses = own_weights[:, [0, 14]].mean(axis=0)
-    percents = [numbers.percent(mass) for mass in (masses.sum(), *masses)]
-    told = f"special tokens hold {percents[0]} of the weight: [CLS] {percents[1]}, [SEP] {percents[2]}"
+    shares = [numbers.weight(mass) for mass in (masses.sum(), *masses)]
+    told = f"special tokens get {shares[0]} of the attention: [CLS] {shares[1]}, [SEP] {shares[2]}"
     for options in (
         (),
         ("--words",),
@@ -70,7 +70,7 @@ def test_the_mass_on_special_tokens_is_always_stated(attnscope, own_weights) -> 
     row = own_weights[11, [0, 14]].sum()
     shown = attnscope(*ONE, "--query", "was", "-v", width=140).stdout
     assert told not in shown
-    assert f"{100 * row:.{0 if row >= 0.0995 else 1}f} % of the weight of this query" in shown
+    assert f"get {numbers.weight(row)} of the attention of this query" in shown
     for options in ((), ("--words", "--special", "hide")):
         stated = json.loads(attnscope(*ONE, "--json", *options).stdout)["special_mass"]
         assert stated["total"] == pytest.approx(masses.sum(), abs=1e-6)

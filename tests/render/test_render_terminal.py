@@ -195,14 +195,14 @@ def test_anything_else_than_certified_is_told_in_full(verdict: Verdict) -> None:
 @pytest.mark.parametrize(
     ("power", "said"),
     [
-        (0.3149, ".31 x"),
-        (12.0, "12 x"),
-        (999.0, "999 x"),
-        (28_949.0, "29,000 x"),
-        (1e6, "1,000,000 x"),
-        (4.0e13, "over 1,000,000 x"),
-        (np.inf, "over 1,000,000 x"),
-        (np.nan, "- x"),
+        (0.3149, ".31 times"),
+        (12.0, "12 times"),
+        (999.0, "999 times"),
+        (28_949.0, "29,000 times"),
+        (1e6, "1,000,000 times"),
+        (4.0e13, "over 1,000,000 times"),
+        (np.inf, "over 1,000,000 times"),
+        (np.nan, "- times"),
     ],
 )
 def test_a_power_is_a_number_that_people_read(power: float, said: str) -> None:
@@ -218,7 +218,7 @@ def test_a_failed_certificate_looks_failed() -> None:
 
 def test_an_inconclusive_certificate_names_what_it_would_have_missed() -> None:
     line = certificate_line(made.certificate(Verdict.INCONCLUSIVE)).plain
-    assert "not seen: key rotation left out (.31 x)" in line
+    assert "not seen: key rotation left out (.31 times the tolerance)" in line
 
 
 def test_the_demo_model_and_a_replaced_model_are_called_so() -> None:
@@ -229,7 +229,7 @@ def test_the_demo_model_and_a_replaced_model_are_called_so() -> None:
 def test_mass_on_special_tokens_is_told_under_the_weights() -> None:
     result = made.head(made.DOOR)
     share = result.weights[:, [0, 12]].sum(1).mean()
-    assert f"special tokens hold {100 * share:.1f} % of the weight" in printed(body(result, 80))
+    assert f"special tokens get {numbers.weight(share)} of the attention" in printed(body(result, 80))
 
 
 @pytest.mark.parametrize("query", [0, 5, 12])
@@ -238,7 +238,7 @@ def test_under_one_query_stands_what_that_query_gives_to_special_tokens(query: i
     share, mean = result.weights[query, [0, 12]].sum(), result.weights[:, [0, 12]].sum(1).mean()
     assert abs(share - mean) > 1e-3, "a query like the mean would tell nothing"
     told = " ".join(printed(body(result, 80, Focus(queries=(query,)))).split())
-    assert f"special tokens hold {numbers.percent(share)} of the weight" in told
+    assert f"special tokens get {numbers.weight(share)} of the attention" in told
 
 
 def test_under_a_word_stands_the_mean_over_its_pieces() -> None:
@@ -246,7 +246,7 @@ def test_under_a_word_stands_the_mean_over_its_pieces() -> None:
     result = viewed(head, special=Special.HIDE)
     share = head.weights[list(result.query_groups[3])][:, [0, 12]].sum(1).mean()
     told = " ".join(printed(body(result, 80, Focus(queries=(3,)))).split())
-    assert f"special tokens hold {numbers.percent(share)} of the weight" in told
+    assert f"special tokens get {numbers.weight(share)} of the attention" in told
 
 
 def test_a_sink_is_said_to_take_the_rest_of_a_row() -> None:

@@ -79,12 +79,12 @@ def test_the_figure_labels_words_and_says_how_they_came_about() -> None:
     ("view", "told"),
     [
         (cut(), "rows sum to 1"),
-        (cut(sink=0.5), "rows sum to less than 1, the sink takes the rest"),
+        (cut(sink=0.5), "rows sum to less than 1: the sink takes the rest"),
         (viewed(cut(), by=Unit.WORD), "rows sum to 1"),
-        (viewed(cut(), special=Special.HIDE), "rows sum to less than 1, special tokens hold the rest"),
+        (viewed(cut(), special=Special.HIDE), "rows sum to less than 1: special tokens get the rest"),
         (
             viewed(cut(sink=0.5), special=Special.HIDE),
-            "rows sum to less than 1, special tokens and the sink hold the rest",
+            "rows sum to less than 1: special tokens and the sink get the rest",
         ),
         (viewed(cut(), special=Special.RENORMALISE), "special tokens left out, rows divided by what remains"),
         (viewed(made.head(["the", "cat"]), special=Special.HIDE), "rows sum to 1"),
@@ -97,13 +97,13 @@ def test_what_a_row_adds_up_to_is_said(view, told: str) -> None:
 def test_the_mass_is_split_by_name_and_many_names_are_cut_to_the_largest() -> None:
     assert special_words(None) == ""
     assert special_words(SpecialMass(0.43, {"[CLS]": 0.031, "[SEP]": 0.399})) == (
-        "special tokens hold 43 % of the weight: [CLS] 3.1 %, [SEP] 40 %"
+        "special tokens get .43 of the attention: [CLS] .03, [SEP] .40"
     )
     assert special_words(SpecialMass(0.0001, {"</s>": 0.0001})) == (
-        "special token </s> holds <0.1 % of the weight"
+        "special token </s> gets <.01 of the attention"
     )
     many = {f"<{i}>": i / 100 for i in range(1, 7)}
-    assert special_words(SpecialMass(0.21, many)).endswith("<6> 6.0 %, <5> 5.0 %, <4> 4.0 %, <3> 3.0 %, ...")
+    assert special_words(SpecialMass(0.21, many)).endswith("<6> .06, <5> .05, <4> .04, <3> .03, ...")
 
 
 def test_an_overview_says_how_it_was_made_and_how_to_open_a_head_alike() -> None:
@@ -115,7 +115,7 @@ def test_an_overview_says_how_it_was_made_and_how_to_open_a_head_alike() -> None
     assert following is not None
     assert "--special renormalise" in following.command
     small = " ".join(text.get_text() for text in figure_of(seen).texts).replace("\n", " ")
-    assert "weight of all heads" in small
+    assert "attention of all heads" in small
 
 
 def test_a_report_lists_words_and_leaves_out_special_tokens() -> None:

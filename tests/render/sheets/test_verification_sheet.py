@@ -133,13 +133,13 @@ def test_a_row_has_the_error_that_uses_most_of_its_tolerance_and_that_tolerance(
         ]
         shown_pair = layers.table["off"].values[row], layers.table["allowed"].values[row]
         assert shown_pair == max(pairs, key=lambda pair: pair[0] / pair[1])
-    assert "1,200 x" in layers.table["power"].values[0]
+    assert "1,200 times" in layers.table["power"].values[0]
 
 
 def test_the_control_is_the_mistake_that_is_hardest_to_see_and_there_is_none_where_none_was_tried() -> None:
     half = verification(made.verification(4, 12, HALF)).control
     assert "2 mistakes" in half
-    assert "at .31 x what rounding allows" in half
+    assert "at .31 times what rounding allows" in half
     assert verification(VERIFIED["unchecked"]()).control == ""
 
 

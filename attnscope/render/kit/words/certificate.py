@@ -91,10 +91,10 @@ def certificate_words(certificate: Certificate) -> str:
 
 
 def power_words(power: float) -> str:
-    """Power as a factor of the tolerance in two digits: `.20 x`, `120 x`, `29,000 x`, `over 1,000,000 x`."""
+    """How many times the tolerance, in two digits: `.20 times`, `29,000 times`, `over 1,000,000 times`."""
     if power > _MOST_POWER:
-        return f"over {_MOST_POWER:,} x"
-    return f"{significant(power) if power < 1000 else cell(float(f'{power:.1e}'), 0)} x"
+        return f"over {_MOST_POWER:,} times"
+    return f"{significant(power) if power < 1000 else cell(float(f'{power:.1e}'), 0)} times"
 
 
 def _effect(certificate: Certificate) -> str:
@@ -136,10 +136,10 @@ def _faults(certificate: Certificate) -> str:
     tried = f"{counted(len(certificate.faults), 'fault')} tried"
     if certificate.unseen:
         unseen = [f for f in certificate.faults if not f.power > 1]
-        named = ", ".join(f"{fault.name} ({power_words(fault.power)})" for fault in unseen)
+        named = ", ".join(f"{fault.name} ({power_words(fault.power)} the tolerance)" for fault in unseen)
         return f"{tried}, not seen: {named}"
     hardest = min(certificate.faults, key=lambda fault: fault.power)
-    return f"{tried}, faintest: {hardest.name} at {power_words(hardest.power)}"
+    return f"{tried}, faintest: {hardest.name} at {power_words(hardest.power)} the tolerance"
 
 
 def proof_words(certificate: Certificate) -> str:

@@ -1,7 +1,7 @@
 """What has to be said beside weights: what their rows sum to, what was joined or left out, special tokens."""
 
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import cell, counted, percent
+from attnscope.render.kit.numbers import cell, counted, weight
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Overview, Special, SpecialMass
 from attnscope.results.base.groups import Groups
 from attnscope.vocabulary import Unit
@@ -18,18 +18,18 @@ def joined_words(by: Unit) -> str:
     return f"{by.several}: sum over the tokens of a key, mean over those of a query"
 
 
-def special_words(mass: SpecialMass | None, of: str = "the weight") -> str:
-    """`special tokens hold 43 % of the weight: [CLS] 3.1 %, [SEP] 40 %`; empty where there are none."""
+def special_words(mass: SpecialMass | None, of: str = "the attention") -> str:
+    """`special tokens get .43 of the attention: [CLS] .03, [SEP] .40`; empty where there are none."""
     if mass is None:
         return ""
     listed = [(settled(name), share) for name, share in mass.by_name.items()]
     if len(listed) == 1:
-        return f"special token {listed[0][0]} holds {percent(mass.total)} of {of}"
+        return f"special token {listed[0][0]} gets {weight(mass.total)} of {of}"
     if len(listed) > _MOST_NAMES:
         listed = sorted(listed, key=lambda each: -each[1])[:_MOST_NAMES]
-    named = ", ".join(f"{name} {percent(share)}" for name, share in listed)
+    named = ", ".join(f"{name} {weight(share)}" for name, share in listed)
     more = ", ..." if len(listed) < len(mass.by_name) else ""
-    return f"special tokens hold {percent(mass.total)} of {of}: {named}{more}"
+    return f"special tokens get {weight(mass.total)} of {of}: {named}{more}"
 
 
 def head_of(result: HeadWeights | HeadView) -> HeadWeights:
@@ -63,15 +63,17 @@ def sums_words(result: HeadWeights | HeadView) -> str:
     if not isinstance(result, HeadView) or not _leaves_out_keys(result):
         if not isinstance(head, HeadAttention):
             return _measured_sums(head)
-        return "rows sum to less than 1, the sink takes the rest" if sink else "rows sum to 1"
+        return "rows sum to less than 1: the sink takes the rest" if sink else "rows sum to 1"
     if divides(result):
         return WITHOUT_SPECIAL
-    return f"rows sum to less than 1, special tokens{' and the sink' if sink else ''} hold the rest"
+    return f"rows sum to less than 1: special tokens{' and the sink' if sink else ''} get the rest"
 
 
 def _measured_sums(head: HeadWeights) -> str:
     least, most = (cell(each) for each in head.row_sums)
-    return f"rows sum to {least} to {most}" if least != most else f"rows sum to {least.replace('1.00', '1')}"
+    if least != most:
+        return f"rows sum to between {least} and {most}"
+    return f"rows sum to {least.replace('1.00', '1')}"
 
 
 def _leaves_out_keys(view: HeadView) -> bool:
@@ -99,7 +101,7 @@ def spans(view: HeadView) -> bool:
 def overview_view_words(result: Overview) -> list[str]:
     """How several heads are looked at, in words."""
     mass = result.special_mass if result.aim is None else None  # that of all rows says nothing of one
-    phrases = [special_words(mass, "the weight of all heads")]
+    phrases = [special_words(mass, "the attention of all heads")]
     phrases += [joined_words(result.by)] if result.by.joins else [SPANS] if result.aim_spans else []
     if result.special is Special.RENORMALISE:
         phrases.append(WITHOUT_SPECIAL)
