@@ -1,6 +1,7 @@
 """What each layer of a model would answer if it were the last, place by place (the logit lens)."""
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Int
@@ -13,6 +14,14 @@ from attnscope.tokens import Tokens
 
 _ROUNDING = 1e-4  # of a probability
 TASKS = ("masked", "next", "class")
+
+
+class Case(StrEnum):
+    """From where on the model's own answer comes first."""
+
+    FROM = "from a layer on"
+    LAST = "the last layer"
+    SEVERAL = "several places"
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,11 @@ class LayeredPlace:
         first = behind[-1] + 1 if behind else 0
         return self.layers[min(first, len(self.layers) - 1)].layer
 
+    @property
+    def leads_late(self) -> bool:
+        """Whether that is the last layer alone."""
+        return self.leads_from == self.layers[-1].layer
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LayeredPrediction(Presented):
@@ -79,13 +93,21 @@ class LayeredPrediction(Presented):
     ids: Int[np.ndarray, "control place"] = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
     notes: tuple[str, ...] = ()
 
-    for_readers = ("verdict", "controls")
+    for_readers = ("verdict", "controls", "case")
 
     def check_parts(self) -> None:
         fits(self.task in TASKS, f"'task' is none of {', '.join(TASKS)}")
         fits(bool(self.places), "'places' are none")
         fits(all(each.layers for each in self.places), "a place has no layers")
         in_tokens((each.position for each in self.places), len(self.tokens), "places")
+
+    @property
+    def case(self) -> Case:
+        """Of one place whether a layer before the last has the answer for good."""
+        (first, *others) = self.places
+        if others:
+            return Case.SEVERAL
+        return Case.LAST if first.leads_late else Case.FROM
 
     @property
     def controls(self) -> int:

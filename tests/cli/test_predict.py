@@ -440,7 +440,7 @@ def test_the_layers_of_a_classifier_name_classes(attnscope, tmp_path: Path) -> N
     folder = tiny_bert(tmp_path / "m", BertForSequenceClassification)
     shown = attnscope("predict", "the door opened", "-m", str(folder), "--layers", "--controls", "3")
     assert shown.exit_code == 0, shown.stderr
-    assert shown.stdout.startswith("For the class, ")
+    assert shown.stdout.startswith("For the class ")
     assert "LABEL_" in shown.stdout
 
 

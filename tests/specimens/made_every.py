@@ -17,6 +17,7 @@ import cases_drift
 import cases_explain
 import cases_find
 import cases_flow
+import cases_layers
 import cases_links
 import cases_long
 import cases_media
@@ -25,7 +26,6 @@ import cases_retrieval
 import cases_senses
 import cases_why
 import made_corpus
-import made_layered
 import made_outlines
 import made_reports
 import made_results as made
@@ -69,7 +69,7 @@ def every() -> dict[str, Result]:
         cases_ablate.ablation(),
         cases_compose.composition(), cases_long.long_head(),
         made_corpus.corpus(), made_corpus.apart(),
-        cases_why.why(), made_layered.layered("middle"),
+        cases_why.why(), cases_layers.layered("middle"),
         cases_links.links(), cases_prompts.prompts(), cases_explain.explanation(),
         cases_contributions.contributions(), cases_align.alignment(), cases_align.timing(),
         cases_cite.citation(), cases_cite.referee(), cases_retrieval.retrieval(),

@@ -18,6 +18,7 @@ import cases_drift
 import cases_explain
 import cases_find
 import cases_flow
+import cases_layers
 import cases_links
 import cases_long
 import cases_media
@@ -26,7 +27,6 @@ import cases_retrieval
 import cases_senses
 import cases_why
 import made_corpus
-import made_layered
 import made_outlines
 import made_reports
 import made_results as made
@@ -261,8 +261,8 @@ MADE: dict[str, Callable[[], Result]] = {
     "flow of little": lambda: cases_flow.flow(replaced=False, whole=False),
     "flow from a pooled vector": cases_flow.pooled,
     "flow without an answer": lambda: cases_flow.flow(answer=""),
-    "layers": lambda: made_layered.layered("middle", "late"),
-    "layers of a class": lambda: made_layered.layered("early", task="class", controls=0),
+    "layers": lambda: cases_layers.layered("middle", "late"),
+    "layers of a class": lambda: cases_layers.layered("early", task="class", controls=0),
     "explanation": cases_explain.explanation,
     "explanation of heads alone": lambda: cases_explain.explanation("shown"),
     "explanation of nothing": lambda: cases_explain.explanation("nobody", replaced=None),
