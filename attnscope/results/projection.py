@@ -1,6 +1,8 @@
 """Queries and keys of one head together in a plane, and how far that plane can be trusted."""
 
+import math
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -12,6 +14,18 @@ from attnscope.tokens import Tokens
 
 METRICS = ("cosine", "euclidean")
 MAX_ITER = 100_000_000  # the ceiling of the articles: t-SNE nearly always stops by itself long before
+
+
+_READABLE, _KEPT = -0.8, 0.8  # a correlation and a trustworthiness from which it may be read: conventions
+
+
+class Case(StrEnum):
+    """Whether a map can be read."""
+
+    READABLE = "readable"
+    MISLEADS = "misleads"
+    PLANE_LOSES = "plane loses"
+    CANNOT_TELL = "cannot tell"
 
 
 @dataclass(frozen=True)
@@ -77,6 +91,24 @@ class Projection(OfOneHead):
     view: HeadView | None = None
     view_scaled: Float[np.ndarray, "row column"] | None = None
     apart: bool = False
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def case(self) -> Case:
+        """Whether the plane keeps neighbours together, and whether near keys are those with large weights."""
+        if self.trustworthiness < _KEPT:
+            return Case.PLANE_LOSES
+        if math.isnan(self.correlation):
+            return Case.CANNOT_TELL
+        readable = self.correlation <= _READABLE and not self.misses
+        return Case.READABLE if readable else Case.MISLEADS
+
+    @property
+    def misses(self) -> bool:
+        """Whether for less than half of the queries the nearest key has the largest weight."""
+        agreeing, asked = self.agreeing
+        return 2 * agreeing < asked
 
     @property
     def shown(self) -> HeadAttention | HeadView:

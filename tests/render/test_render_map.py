@@ -355,7 +355,7 @@ def test_what_was_asked_for_and_not_done_is_told() -> None:
     changed = {"perplexity": 10 / 3, "wanted_perplexity": 30.0, "metric": "euclidean"}
     result = made.projection(settled=False, iterations=20_000, **changed)
     told, stored = texts(map_figure(result)).replace("\n", " "), as_csv(result)
-    assert "Its points still moved when it was stopped after 20,000 iterations." in told
+    assert "The points still moved after 20,000 iterations." in told
     assert "not settled in 20,000 iterations" in stored
     assert "t-SNE map of L3 H11, not settled" in told
     assert "perplexity 3.33" in told

@@ -8,7 +8,7 @@ from attnscope.render.kit.cells import DIM
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.palette import KEY, QUERY
 from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.sheets.map import DISCLAIMER, correlation_words, settings_words, trust_words
+from attnscope.render.sheets.map import DISCLAIMER, said
 from attnscope.results import Projection
 
 _QUERY, _KEY, _BOTH = "●", "○", "◉"
@@ -29,11 +29,12 @@ def scatter(result: Projection, query: int, width: int, height: int) -> Text:
 
 
 def _words(result: Projection) -> list[str]:
+    say = said(result)
     return [
-        trust_words(result),
-        correlation_words(result),
+        say("trust_says"),
+        say("correlation_says"),
         f"{verdict_words(result.verdict)} head · {DISCLAIMER}",
-        " · ".join(settings_words(result)),
+        " · ".join(say.lines("settings")),
     ]
 
 

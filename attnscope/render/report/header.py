@@ -16,9 +16,10 @@ from attnscope.render.kit.words.certificate import proof_words, source_words, ve
 from attnscope.render.kit.words.header import attention_words, feature_words, model_words
 from attnscope.render.kit.words.weights import special_words, view_words
 from attnscope.render.look import look_now
+from attnscope.render.sheets import map as maps
 from attnscope.render.sheets import prediction as predictions
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.map import settings_words, token_name
+from attnscope.render.sheets.map import token_name
 from attnscope.results import Guess, Kind, Report
 from attnscope.tokens import Tokens
 
@@ -223,7 +224,7 @@ def foot(result: Report, width: float) -> list[str]:
     paragraphs = (
         " · ".join([proof_words(head.certificate), *hatched, *feature_words(head)]),
         " · ".join(phrase for phrase in words if phrase),
-        " · ".join(settings_words(result.projection)),
+        " · ".join(maps.said(result.projection).lines("settings")),
         source_words(head.provenance),
     )
     return [line for paragraph in paragraphs if paragraph for line in wrapped(paragraph, width, _FOOT)]

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, number, parameter, signed, weight
+from attnscope.render.kit.numbers import number, parameter, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
 from attnscope.render.kit.words.weights import divides, joined_words, view_words
 from attnscope.render.sheet.blocks import Drawing
+from attnscope.render.words import Said
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
@@ -17,10 +18,7 @@ DISCLAIMER = "the axes have no unit, and distances in the plane are not attentio
 LEAST_LINK = 0.01  # the weight of a link that is seen, and the smallest that is written as a number
 _LINKS = 5  # from one query
 _WIDEST_NAME = 24  # cells
-_STRONG, _FAINT, _NONE = 0.9, 0.4, 0.2  # sizes of a rank correlation from which words change
 _GOES_ON = 20_000  # iterations after which a map that does not settle no longer visibly changes
-_ONE_POINT = "all queries and keys are one point"
-READABLE, KEPT = -0.8, 0.8  # a correlation and a trustworthiness from which a map may be read: conventions
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,88 +84,37 @@ def token_name(tokens: Tokens, position: int) -> str:
     return settled(fit(tokens.named(position), _WIDEST_NAME))
 
 
-def answer_words(result: Projection) -> str:
-    """Whether the map can be read: how near a key is and its score, and what the plane keeps of both."""
-    name, said = result.head.name, list[str]()
-    loses = result.trustworthiness < KEPT
-    if loses:
-        said.append(
-            f"The plane loses {name}: neighbours on it are often none (trustworthiness only "
-            f"{number(result.trustworthiness)} of 1). Use the numbers below"
-        )
-    said.append(_distances(result, first=not said))
-    if not loses and not math.isnan(result.trustworthiness):
-        said.append(f"The plane keeps neighbourhoods (trustworthiness {number(result.trustworthiness)})")
-    if not result.settled:
-        goes_on = f"; --max-iter {_GOES_ON} goes on" if result.iterations < _GOES_ON else ""
-        after = counted(result.iterations, "iteration")
-        said.append(f"Its points still moved when it was stopped after {after}{goes_on}")
-    if result.apart:
-        said.append("Queries and keys lie apart: between two clouds nearness tells little")
-    return ". ".join((*said, "Distance is not attention."))
-
-
-def _distances(result: Projection, first: bool) -> str:
-    (agreeing, asked), name, found = result.agreeing, result.head.name, result.correlation
-    strongest = f"the nearest key is the strongest for {agreeing} of {counted(asked, 'query')}"
-    if math.isnan(found):
-        opened = f"The map of {name} cannot be judged" if first else "Distances cannot be judged"
-        return f"{opened}: {'no two distances or no two scores differ' if result.iterations else _ONE_POINT}"
-    told = f"rank correlation of distance and score {signed(found)}"
-    if found <= READABLE and 2 * agreeing >= asked:
-        opened = f"The map of {name} can be read: the" if first else "In the full space the"
-        return f"{opened} nearer a key, the higher its score ({told}; {strongest})"
-    opened = f"Do not read weights off the map of {name}" if first else "Distances do not tell weights either"
-    if 2 * agreeing < asked:
-        only = strongest.replace(f" {agreeing} of", f" only {agreeing} of")
-        return f"{opened}: {only} ({told})"
-    return f"{opened}: over all pairs near ones do not reliably score high ({told}), though {strongest}"
-
-
-def trust_words(result: Projection) -> str:
-    """`trustworthiness 0.93 over 5 neighbours: ...`."""
-    if math.isnan(result.trustworthiness):
-        return "trustworthiness undefined: too few points, or all in one place"
-    over = f"trustworthiness {number(result.trustworthiness)} over {counted(result.neighbours, 'neighbour')}"
-    return f"{over} (1: neighbours on the map are neighbours in the full space; Venna and Kaski 2001)"
-
-
-def correlation_words(result: Projection) -> str:
-    """What nearness means for this head, and the correlation that says so."""
-    if math.isnan(result.correlation):
-        return "correlation of distance and score undefined: no two distances or no two scores differ"
-    return (
-        f"{nearness_words(result.correlation)}: the correlation of full-space distance and score is "
-        f"{signed(result.correlation)} (Spearman); {_agreement(result)}"
+def said(result: Projection) -> Said:
+    """The words about this map."""
+    (agreeing, asked), view = result.agreeing, result.view
+    looked_at = (result.allowed & result.answered[:, None]).sum(axis=1)
+    correlation, trust = result.correlation, result.trustworthiness
+    return Said(
+        "map",
+        {
+            "head": result.head.name,
+            "by": view.by.several if view is not None and view.by.joins else None,
+            "agreeing": agreeing,
+            "asked": asked,
+            "few": result.misses,
+            "luck": (1 / looked_at[looked_at > 0]).sum(),
+            "correlation": None if math.isnan(correlation) else correlation,
+            "size": abs(correlation),
+            "trust": None if math.isnan(trust) else trust,
+            "neighbours": result.neighbours,
+            "apart": result.apart,
+            "settled": result.settled,
+            "iterations": result.iterations,
+            "goes_on": _GOES_ON if result.iterations < _GOES_ON else None,
+            "one_point": not result.iterations,
+            "metric": result.metric,
+            "perplexity": parameter(result.perplexity, 3),
+            "wanted": None
+            if result.perplexity == result.wanted_perplexity
+            else parameter(result.wanted_perplexity, 3),
+            "seed": result.seed,
+        },
     )
-
-
-def nearness_words(correlation: float) -> str:
-    """What the `correlation` of distance and score over all pairs, -1 to 1, says of near ones."""
-    size = abs(correlation)
-    if size < _NONE:
-        return "nearness says nothing about the score"
-    if size < _FAINT:
-        return "nearness says little about the score"
-    mostly = "" if size >= _STRONG else "mostly "
-    return f"over all pairs near ones {mostly}score {'high' if correlation < 0 else 'low'}"
-
-
-def _agreement(result: Projection) -> str:
-    agreeing, asked = result.agreeing
-    only = "only " if asked and agreeing < asked / 2 else ""
-    return f"the nearest key is the strongest for {only}{agreeing} of {counted(asked, 'query')}"
-
-
-def settings_words(result: Projection) -> list[str]:
-    """How the map was made, one phrase each; what was asked for and could not be had is told."""
-    perplexity = f"perplexity {parameter(result.perplexity, 3)}"
-    if result.perplexity != result.wanted_perplexity:
-        perplexity += f" (not {parameter(result.wanted_perplexity, 3)}: too few points)"
-    how = "settled after" if result.settled else "not settled in"
-    ending = f"{how} {counted(result.iterations, 'iteration')}"
-    ending = ending if result.iterations else _ONE_POINT
-    return ["t-SNE", f"{result.metric} distance", perplexity, f"seed {result.seed}", ending]
 
 
 def points_words(result: Projection) -> list[str]:

@@ -32,14 +32,11 @@ from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.render.sheets.map import (
     DISCLAIMER,
     Map,
-    answer_words,
-    correlation_words,
     elsewhere_words,
     keyless_words,
     points_words,
-    settings_words,
+    said,
     token_name,
-    trust_words,
 )
 from attnscope.results import MapSettings, Projection
 
@@ -61,20 +58,20 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
         tables += [_ranked(result, query, MOST_KEYS if focus.verbose else _FEW) for query in queries]
     if queries and key is not None:
         tables.append(_compared(result, queries, key))
-    by = f" by {result.view.by.several}" if result.view is not None and result.view.by.joins else ""
     sides = f"{counted(len(result.queries), 'query')} x {counted(len(result.keys), 'key')}"
-    lists = settings_words(result), points_words(result)
+    say = said(result)
+    lists = say.lines("settings"), points_words(result)
     return Sheet(
-        title=f"t-SNE map of {head.name}{by}{'' if result.settled else ', not settled'}",
+        title=say("title"),
         setting=setting(head),
         origins=(head.provenance,),
-        answer=answer_words(result),
+        answer=say(result.case),
         blocks=(Beside(maps), *tables),
         table=lambda: Table.of("side position token x y", _points(result)),
         texts=read(head.kind, head.query_tokens, head.key_tokens),
-        control="the same distances before they were pressed into a plane, held against the scores",
+        control=say("control"),
         notes=(*_spans(result), *limits(head)),
-        legend=tuple(filter(None, (*_legend(result), *features(head)))),
+        legend=(say("trust_says"), say("correlation_says"), DISCLAIMER, *features(head)),
         details=tuple(filter(None, map(" · ".join, lists))),
         departs=tuple(_departures(result)),
         proof=certified(head.certificate, focus.verbose),
@@ -99,12 +96,6 @@ def _spans(result: Projection) -> Iterator[str]:
         if len(group) > 1:
             told = f"{settled(name)} is tokens {listed(group)}: its vectors are their means, weights from it "
             yield f"{told}their mean, weights to it their sum"
-
-
-def _legend(result: Projection) -> Iterator[str]:
-    yield trust_words(result)
-    yield correlation_words(result)
-    yield DISCLAIMER
 
 
 def _departures(result: Projection) -> Iterator[str]:

@@ -30,7 +30,8 @@ from attnscope.render.sheet.said import (
 from attnscope.render.sheet.sheet import Next, Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets import head_words, prediction
-from attnscope.render.sheets.map import DISCLAIMER, nearness_words, token_name
+from attnscope.render.sheets import map as maps
+from attnscope.render.sheets.map import DISCLAIMER, token_name
 from attnscope.render.sheets.telling import next_question
 from attnscope.render.words import Said
 from attnscope.results import Report
@@ -247,7 +248,7 @@ def facts(result: Report) -> list[Fact]:
     trust = Fact("trustworthiness", number(made.trustworthiness), say("trust", neighbours))
     value, means = NONE, say("none_differ")
     if not math.isnan(made.correlation):
-        value, means = signed(made.correlation), nearness_words(made.correlation)
+        value, means = signed(made.correlation), maps.said(made)("nearness")
     near = Fact("distance and score", value, means)
     return list(map(harmless, (*_statistics(result, say), trust, near)))
 

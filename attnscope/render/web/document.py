@@ -16,10 +16,8 @@ from attnscope.render.sheets import comparison as words
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.map import (
     DISCLAIMER,
-    correlation_words,
     points_words,
-    settings_words,
-    trust_words,
+    said,
 )
 from attnscope.render.sheets.thumbnails import pooled_words
 from attnscope.render.web import media
@@ -358,7 +356,8 @@ def known_map(found: Projection) -> dict[str, Any]:
     """Points with their names and weights; a point of a view stands for the tokens in its group."""
     view = found.view
     rows = [[i] for i in range(len(found.query_tokens))] if view is None else view.query_groups
-    says = [trust_words(found), correlation_words(found), ", ".join(settings_words(found))]
+    say = said(found)
+    says = [say("trust_says"), say("correlation_says"), ", ".join(say.lines("settings"))]
     return {
         "queries": short(found.queries),
         "keys": short(found.keys),
