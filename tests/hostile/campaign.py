@@ -1,108 +1,74 @@
-"""The campaign: invocations by number, what was found, and the record of it.
+"""The campaign: hypothesis draws lines, files and surroundings, and makes smaller what something is found of.
 
-Number N of a seed is made by a generator that is seeded with both, so it is the same in every run and can be
-repeated alone. Every 20th runs twice, every 200th the second time in a process of its own with other hashes.
+What kinds draw comes from a generator of hypothesis, so that every choice of theirs can be made simpler. One
+in 20 invocations runs twice, one in 200 the second time in a process of its own with other hashes.
 """
 
-import json
+import shlex
 import tempfile
 import time
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
-from random import Random
+
+from hypothesis import HealthCheck, Phase, example, given, seed, settings
+from hypothesis import strategies as any_
+from hypothesis.database import ExampleDatabase
 
 from . import process
+from .found import FOUND
 from .invocation import Invocation, Outcome
-from .kinds import KINDS, kind_of
-from .material import Material
+from .kinds import KINDS
+from .material import BUNDLED, Material
 from .oracle import Finding, differences, findings
 from .place import Place, remove
 
-REPEATED, APART = 20, 200
+REPEATED, APART, TOLD = 20, 200, 250
+Case = tuple[str, Callable[[Path, Material], Invocation]]  # of a kind, and what makes it
 
 
 @dataclass
 class Record:
     """What was run and found so far."""
 
-    ends: Counter[tuple[str, int]] = field(default_factory=Counter)  # by kind and exit code
+    ends: Counter[tuple[str, str, int]] = field(default_factory=Counter)  # by kind, command and exit code
     repeats: int = 0
     seconds: float = 0.0
-    found: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
-    wrong: Counter[str] = field(default_factory=Counter)  # findings by kind
-
-    @classmethod
-    def logged(cls, *logs: Path) -> "Record":
-        """What slices of a campaign found together, out of their logs."""
-        record = cls()
-        for told in (json.loads(line) for log in logs for line in log.read_text("utf-8").splitlines()):
-            causes = [(each["sort"], each["cause"]) for each in told["findings"]]
-            record.add(told["number"], told["kind"], told["code"], told["seconds"], causes)
-            record.repeats += told["twice"]
-        return record
-
-    def add(
-        self, number: int, kind: str, code: int, seconds: float, causes: Iterable[tuple[str, str]]
-    ) -> None:
-        self.ends[kind, code] += 1
-        self.seconds += seconds
-        for cause in causes:
-            self.found[cause].append(number)
-            self.wrong[kind] += 1
-
-    @property
-    def runs(self) -> int:
-        return self.ends.total()
-
-    def by_kind(self) -> dict[str, Counter[int]]:
-        """The exit codes of each kind, the most frequent first."""
-        kinds: dict[str, Counter[int]] = defaultdict(Counter)
-        for (kind, code), count in self.ends.most_common():
-            kinds[kind][code] += count
-        return dict(sorted(kinds.items()))
+    found: Counter[tuple[str, str, str]] = field(default_factory=Counter)  # by kind, command and cause
 
     def whole(self) -> str:
-        rate = self.runs / max(self.seconds, 1e-9)
-        return f"{self.runs} runs, {self.repeats} of them twice, {self.seconds:.0f} s, {rate:.2f} a second"
+        runs = self.ends.total()
+        rate = runs / max(self.seconds, 1e-9)
+        return f"{runs} runs, {self.repeats} of them twice, {self.seconds:.0f} s, {rate:.2f} a second"
 
-    def lines(self) -> Iterator[str]:
-        yield self.whole()
-        for kind, codes in self.by_kind().items():
-            yield f"{kind} {codes.total()}, by exit code {_listed(codes)}"
-        yield f"findings: {sum(map(len, self.found.values()))} of {len(self.found)} causes"
-        for (sort, cause), numbers in sorted(self.found.items(), key=lambda item: -len(item[1])):
-            yield f"  {len(numbers):5} x {sort}: {cause}   [{', '.join(map(str, numbers[:5]))}]"
-
-
-def _listed(codes: Counter[int]) -> str:
-    return ", ".join(f"{code}: {count}" for code, count in codes.items())
-
-
-def table(record: Record) -> Iterator[tuple[object, ...]]:
-    """A row for each kind: runs, exit codes, findings."""
-    for kind, codes in record.by_kind().items():
-        yield f"`{kind}`", codes.total(), _listed(codes), record.wrong[kind]
+    def table(self) -> Iterator[tuple[object, ...]]:
+        """A row for each kind and one for each command: runs, exit codes, findings."""
+        for part in (0, 1):
+            for name in sorted({key[part] for key in self.ends}):
+                codes = Counter[int]()
+                for key, count in self.ends.items():
+                    codes[key[2]] += count * (key[part] == name)
+                wrong = sum(count for key, count in self.found.items() if key[part] == name)
+                listed = ", ".join(f"{code}: {count}" for code, count in codes.most_common() if count)
+                yield f"`{name}`" if part == 0 else f"`attnscope {name}`", codes.total(), listed, wrong
 
 
 class Campaign:
-    """One seed, the folders to work in, and a warm process."""
+    """The folders to work in, and a warm process that is forked."""
 
-    def __init__(self, seed: int, material: Material, keep: Path | None = None) -> None:
-        self.seed, self.material = seed, material
-        self._root = keep or Path(tempfile.mkdtemp(prefix="hostile-"))
-        self._root.mkdir(parents=True, exist_ok=True)
+    def __init__(self, material: Material, database: ExampleDatabase) -> None:
+        self.material, self.record, self._database = material, Record(), database
+        self._root = Path(tempfile.mkdtemp(prefix="hostile-"))
         self._root.chmod(0o755)
         self.place = Place(self._root / "work")
-        self.place.root.mkdir(exist_ok=True)
-        self._kept = keep is not None
-        self.place.clear()
+        self.place.root.mkdir()
         process.warm_up(self.place, self._first())
 
     def close(self) -> None:
-        if not self._kept:
-            remove(self._root)
+        remove(self._root)
 
     def _first(self) -> Iterator[Invocation]:
         """Invocations that import what most others need."""
@@ -110,85 +76,118 @@ class Campaign:
         pictures = ("-o", "a.png", "-o", "a.pdf", "-o", "a.svg")
         for argv in (
             ("report", "a b c", "-m", "demo", "--layer", "0", "--head", "0", *pictures),
-            ("predict", "a b c", "-m", "demo-causal"),
-            ("predict", "a b c", "-m", "demo-translate"),
+            *(("predict", "a b c", "-m", name) for name in BUNDLED),
             ("heads", "--image", str(media / "square.png"), "-m", str(self.material.folder("clip"))),
             ("heads", "--audio", str(media / "tone.wav"), "-m", str(self.material.folder("whisper"))),
         ):
             self.place.clear()
             yield Invocation(argv)
 
-    def kind(self, number: int) -> str:
-        return kind_of(self._random(number))
+    def run(self, runs: int, number: int, kind: str | None = None) -> list[BaseException]:
+        """What was found: each cause an error of its own, which tells the smallest invocation that has it."""
+        found = list[BaseException]()
 
-    def _random(self, number: int) -> Random:
-        return Random(f"{self.seed}/{number}")
+        def one(case: Case) -> None:
+            self.place.clear()
+            invocation = case[1](self.place.current, self.material)
+            invocation = replace(invocation, argv=tuple(each.replace("\0", "") for each in invocation.argv))
+            before = set(self.record.found)
+            outcome, wrong = self._judged(invocation, case[0])
+            if self.record.ends.total() % TOLD == 0 or set(self.record.found) - before:
+                print(self.record.whole(), *wrong[:1], flush=True)
+            error = _error(f"{wrong[0].sort}: {wrong[0].cause}") if wrong else None
+            if error and error not in map(type, found):
+                raise error("\n".join(_shown(case[0], invocation, outcome, wrong)))
 
-    def prepared(self, number: int) -> tuple[str, Invocation]:
-        """The invocation, with the current folder as it wants it."""
-        rng = self._random(number)
-        kind = kind_of(rng)
-        self.place.clear()
-        made = KINDS[kind][0](rng, self.place.current, self.material)
-        argv = tuple(each.replace("\0", "") for each in made.argv)
-        return kind, replace(made, argv=argv)
+        phases, known = (Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink), -1
+        # hypothesis ends soon after it has found something: on, past what is known
+        while known < len(found) and (left := runs - self.record.ends.total()) > 0:
+            how = settings(
+                max_examples=left,
+                deadline=None,
+                database=None if found else self._database,
+                phases=phases[2:] if found else phases,
+                suppress_health_check=list(HealthCheck),
+            )
+            drawn, known = how(given(cases(kind))(one)), len(found)
+            for each in FOUND if kind is None else ():
+                drawn = example(("found", lambda *_, each=each: each))(drawn)
+            try:
+                seed(number + known)(drawn)()
+            except (AssertionError, BaseExceptionGroup) as error:
+                found += _each(error)
+        return found
 
-    def run(self, number: int, record: Record) -> tuple[Invocation, Outcome, list[Finding]]:
-        start = time.monotonic()
-        kind, invocation = self.prepared(number)
+    def _judged(self, invocation: Invocation, kind: str) -> tuple[Outcome, list[Finding]]:
+        start, drawn = time.monotonic(), zlib.crc32(repr(invocation).encode())
+        timed = invocation.interrupt is not None or invocation.kill is not None
+        repeated = drawn % REPEATED == 0 and not timed and not invocation.homeless
+        if repeated:
+            self.place.remember()
         outcome = process.run(invocation, self.place)
         found = findings(invocation, outcome)
-        if invocation.kill is not None:
-            found += self._afterwards(invocation)
-        if number % REPEATED == 0 and not found and _repeatable(invocation):
-            record.repeats += 1
-            found = self._again(number, outcome)
-        causes = [(finding.sort, finding.cause) for finding in found]
-        record.add(number, kind, outcome.code, time.monotonic() - start, causes)
-        return invocation, outcome, found
+        if invocation.kill is not None:  # the same asked again, among all that was left
+            self.place.go_on()
+            again = replace(invocation, kill=None)
+            found += findings(again, process.run(again, self.place))
+        if repeated and not found:
+            self.place.go_back()
+            found = self._again(invocation, outcome, drawn % APART == 0)
+        command = invocation.argv[0] if invocation.argv and invocation.argv[0] in _commands() else "other"
+        self.record.repeats += repeated
+        self.record.ends[kind, command, outcome.code] += 1
+        self.record.found.update((kind, command, f"{each.sort}: {each.cause}") for each in found)
+        self.record.seconds += time.monotonic() - start
+        return outcome, found
 
-    def _afterwards(self, invocation: Invocation) -> list[Finding]:
-        """What is found where the same is asked again after a kill, among all that was left by it."""
-        self.place.go_on()
-        again = replace(invocation, kill=None)
-        return findings(again, process.run(again, self.place))
-
-    def _again(self, number: int, first: Outcome) -> list[Finding]:
-        _, invocation = self.prepared(number)
-        apart = number % APART == 0 and not invocation.cold
+    def _again(self, invocation: Invocation, first: Outcome, apart: bool) -> list[Finding]:
         # nobody may have no way to the interpreter, which a server that forks has in memory
-        if apart and not invocation.unprivileged and "PYTHONIOENCODING" not in invocation.environment:
+        in_memory = invocation.unprivileged or "PYTHONIOENCODING" in invocation.environment
+        if apart and not invocation.cold and not in_memory:
             hashed = {**invocation.environment, "PYTHONHASHSEED": "7"}
             invocation = replace(invocation, cold=True, environment=hashed)
         return differences(first, process.run(invocation, self.place), invocation.verbose)
 
 
-def _repeatable(invocation: Invocation) -> bool:
-    """Not where a moment decides."""
-    return invocation.interrupt is None and invocation.kill is None
+@any_.composite
+def cases(draw: any_.DrawFn, kind: str | None) -> Case:
+    shares = [name for name, (_, share) in KINDS.items() for _ in range(share) if kind in (None, name)]
+    name = draw(any_.sampled_from(shares))
+    return name, partial(KINDS[name][0], draw(any_.randoms(use_true_random=False)))
 
 
-def told(
-    seed: int,
-    number: int,
-    kind: str,
-    invocation: Invocation,
-    outcome: Outcome,
-    found: list[Finding],
-    twice: bool,
-) -> str:
-    """One line of the log."""
-    findings = [{"sort": each.sort, "cause": each.cause, "detail": each.detail[-3000:]} for each in found]
-    line = {
-        "seed": seed,
-        "number": number,
-        "kind": kind,
-        "code": outcome.code,
-        "seconds": round(outcome.seconds, 2),
-        "twice": twice,
-        "argv": [each[:200] for each in invocation.argv],
-        "stopped": outcome.stopped,
-        "findings": findings,
-    }
-    repeat = {"repeat": f"python -m tests.hostile --seed {seed} --only {number}"} if found else {}
-    return json.dumps(line | repeat)
+@cache
+def _error(cause: str) -> type[AssertionError]:
+    """One type for each cause: by it hypothesis tells them apart, and makes each smaller for itself."""
+    return type(cause, (AssertionError,), {})
+
+
+def _each(error: BaseException) -> Iterator[BaseException]:
+    """The errors that hypothesis put together."""
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from _each(inner)
+    if not isinstance(error, BaseExceptionGroup):
+        yield error
+
+
+@cache
+def _commands() -> frozenset[str]:
+    from .commands import parameters
+
+    return frozenset(parameters())
+
+
+def _shown(kind: str, invocation: Invocation, outcome: Outcome, found: list[Finding]) -> Iterator[str]:
+    """Everything about one invocation, with nothing in it that could steer a terminal."""
+    typed = shlex.join(each[:300] for each in ("attnscope", *invocation.argv))
+    yield f"kind {kind}: {_escaped(typed)}"
+    yield repr({name: value for name, value in vars(invocation).items() if name != "argv" and value})
+    yield f"exit {outcome.code} after {outcome.seconds:.2f} s {outcome.stopped}, left {outcome.left}"
+    for name, content in (("stdout", outcome.stdout), ("stderr", outcome.stderr)):
+        yield f"--- {name}\n{_escaped(content.decode('utf-8', 'replace')[-2000:])}"
+    for finding in found:
+        yield f"--- {finding.sort}: {finding.cause}\n{_escaped(finding.detail[-2000:])}"
+
+
+def _escaped(text: str) -> str:
+    return "\n".join(line.encode("unicode_escape").decode() for line in text.split("\n"))

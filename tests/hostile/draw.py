@@ -60,27 +60,23 @@ NAMES = (
     "con", "a\nb", "é", "demo\u202e", "../demo", "models--a--b", "a--b", "a..b", "-", "a b", "%2e%2e",
     "$HOME", "C:\\x",
 )  # fmt: skip
+STEMS = (
+    "made", "a b", "é", "我", "\u202e", "\udc80", "\x1b[31m", "a\nb", "-", "--json", "*", "~",
+    "~nobodyatall/x", "a" * 240, "a" * 252,
+    "a" * 300, ".hidden", "con", "%s", "$HOME", "[/b]", "sub/dir/made", "sub/../made", "./made",
+    "folder/made", "file/made",
+    "missing/../made", "a/" * 100 + "made", "locked/made", "link", "dangling", "loop", "/dev/null/made",
+    "/proc/made",
+    "/sys/made", "/dev/full",
+)  # fmt: skip
+SUFFIXES = (
+    ".png", ".svg", ".pdf", ".npz", ".csv", ".json", ".PNG", ".Json", "", ".", ".bmp", ".png.", ".png ",
+    ".tar.gz", ".html", ".json\u202e",
+)  # fmt: skip
 COUNTS = (
-    0,
-    1,
-    -1,
-    2,
-    3,
-    5,
-    7,
-    13,
-    64,
-    1000,
-    100000,
-    2**31,
-    2**31 - 1,
-    2**63,
-    -(2**31),
-    0.5,
-    1e30,
-    float("nan"),
+    0, 1, -1, 2, 3, 5, 7, 13, 64, 1000, 100000, 2**31, 2**31 - 1, 2**63, -(2**31), 0.5, 1e30, float("nan"),
     10**30,
-)
+)  # fmt: skip
 JSONS: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 2, 3, 7, 0.5, -0.5, 1e308, 1e-320, float("nan"), float("inf"),
     float("-inf"), 2**31, 2**31 - 1,
@@ -94,7 +90,7 @@ JSONS: tuple[Any, ...] = (
 
 
 def chance(rng: Random, share: float) -> bool:
-    return rng.random() < share
+    return rng.randrange(1000) >= 1000 * (1 - share)  # a simpler case has a smaller number, and none of it
 
 
 def text(rng: Random) -> str:
@@ -154,6 +150,13 @@ def value(rng: Random) -> str:
     return rng.choice((number, number, text, lambda r: r.choice(LISTS), lambda r: r.choice(NAMES)))(rng)
 
 
+def path(rng: Random) -> str:
+    """A path that may be anything, but is nowhere where it could do harm."""
+    if chance(rng, 0.15):
+        return rng.choice(["", ".", "/", "/dev/null", "/dev/full", "/proc/self/mem", "folder"])
+    return rng.choice(STEMS) + rng.choice(SUFFIXES)
+
+
 # JSON
 
 
@@ -198,21 +201,8 @@ def _of_its_sort(rng: Random, old: Any) -> Any:
     if isinstance(old, int | float):
         return rng.choice(COUNTS)
     if isinstance(old, str):
-        return rng.choice(
-            [
-                "",
-                "x",
-                "auto",
-                "gelu_new",
-                "bert",
-                "llama",
-                "BertModel",
-                "[UNK]",
-                "float64",
-                old + "x",
-                text(rng)[:60],
-            ]
-        )
+        known = ["", "x", "auto", "gelu_new", "bert", "llama", "BertModel", "[UNK]", "float64"]
+        return rng.choice([*known, old + "x", text(rng)[:60]])
     return deepcopy(rng.choice([[], {}, None, [0], {"0": "x"}, [old], {"a": old}]))
 
 
@@ -293,7 +283,7 @@ def changed_bytes(rng: Random, content: bytes) -> bytes:
         elif action == 2:
             del made[place:]
         elif action == 3:
-            made[place:place] = bytes(rng.randrange(256) for _ in range(rng.choice([1, 4, 100])))
+            made[place:place] = rng.randbytes(rng.choice([1, 4, 100]))
         elif action == 4:
             del made[place : place + rng.choice([1, 2, 4, 1000])]
         elif action == 5:

@@ -17,7 +17,7 @@ if str(SPECIMENS) not in sys.path:
     sys.path.insert(0, str(SPECIMENS))
 
 # by what they read; `folder` makes any of these
-BUNDLED = ("demo", "demo-causal", "demo-translate")
+BUNDLED = ("demo", "demo-causal", "demo-translate", "demo-reader", "demo-caption", "demo-speech")
 TEXTS = (
     "bert",
     "bert-masked",

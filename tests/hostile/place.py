@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -38,6 +39,17 @@ class Place:
             folder.chmod(0o777)
         for file in (self.out, self.err, self.crash):
             file.write_bytes(b"")
+
+    def remember(self) -> None:
+        """Put a copy of the current folder aside."""
+        remove(self.root / "aside")
+        subprocess.run(["cp", "-a", self.current, self.root / "aside"], check=True)
+
+    def go_back(self) -> None:
+        """The current folder as it was put aside, and everything else empty."""
+        self.clear()
+        self.current.rmdir()
+        subprocess.run(["cp", "-a", self.root / "aside", self.current], check=True)
 
     def environment(self, changes: Iterable[tuple[str, str | None]]) -> dict[str, str]:
         plain = {

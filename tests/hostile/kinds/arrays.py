@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from .. import draw
+from ..commands import others, written
 from ..invocation import Invocation
 from ..material import Material
 from . import planted
-from .sensible import written
 
 ARRAYS = (
     "q",
@@ -30,20 +30,6 @@ ARRAYS = (
     "additive_v",
 )
 NAMED = ("query_names", "key_names", "token_names", "dims", "value_dims", "nothing", "")
-OPTIONS = (
-    "--q",
-    "--k",
-    "--v",
-    "--x",
-    "--wq",
-    "--wk",
-    "--wv",
-    "--wo",
-    "--additive-wq",
-    "--additive-wk",
-    "--additive-v",
-)
-LISTED = ("--queries", "--keys", "--tokens", "--dims", "--value-dims", "--table", "--lookup")
 
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
@@ -62,18 +48,8 @@ def make(rng: Random, here: Path, material: Material) -> Invocation:
             suffix = rng.choice([".json", ".json", ".npz", ".npy", "", ".csv"])
             (here / f"given{suffix}").write_bytes(_archive(rng, here) if suffix == ".npz" else content)
             argv = ["sdpa", f"given{suffix}"]
-    for option in rng.sample([*OPTIONS, *LISTED], rng.choice([0, 0, 0, 1, 2])):
-        argv += [
-            option,
-            rng.choice([draw.value(rng), "a,b", "a=1,b=2", "a=nan", "apple", "1,0;0,1", draw.text(rng)]),
-        ]
-    for flag in ("--causal", "--no-scale", "--json"):
-        argv += [flag] if draw.chance(rng, 0.2) else []
-    if draw.chance(rng, 0.2):
-        argv += ["--scoring", rng.choice(["dot", "scaled-dot", "additive", draw.value(rng)])]
-    if draw.chance(rng, 0.1):
-        argv += ["--decimals", rng.choice(["1", "15", draw.number(rng)])]
-    return Invocation(tuple(argv + (written(rng, "sdpa") if draw.chance(rng, 0.2) else [])), stdin=stdin)
+    argv += others(rng, "sdpa", rng.choice([0, 0, 1, 2, 3]), odd=0.4)
+    return Invocation(tuple(argv + (written(rng) if draw.chance(rng, 0.2) else [])), stdin=stdin)
 
 
 def _rows(rng: Random) -> list[list[Any]]:

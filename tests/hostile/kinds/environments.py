@@ -4,9 +4,9 @@ from pathlib import Path
 from random import Random
 
 from .. import draw
+from ..commands import line
 from ..invocation import Invocation
 from ..material import Material
-from .sensible import command
 
 WARM: dict[str, tuple[str | None, ...]] = {
     "COLUMNS": ("0", "1", "5", "39", "-1", "99999999", "nonsense", "", "１２", "1e3", "100000", "80.5", None),
@@ -82,16 +82,8 @@ def make(rng: Random, here: Path, material: Material) -> Invocation:
     cold = draw.chance(rng, 0.25)
     table = COLD if cold else WARM
     chosen = {name: rng.choice(table[name]) for name in rng.sample(list(table), rng.choice([1, 1, 2, 3]))}
-    argv = rng.choice(
-        [
-            command(rng),
-            command(rng),
-            ["heads", "Hello, world"],
-            ["sdpa", "--example", "fruit"],
-            ["--help"],
-            ["model"],
-        ]
-    )
+    plain = (["heads", "Hello, world"], ["sdpa", "--example", "fruit"], ["--help"], ["model"])
+    argv = line(rng, here, material) if draw.chance(rng, 0.4) else list(rng.choice(plain))
     if cold and draw.chance(rng, 0.2):
         for name in ("json", "numpy", "torch"):  # a program must not import from where it stands
             (here / f"{name}.py").write_text("open('imported-from-here', 'w').close()\n")

@@ -5,6 +5,7 @@ Code is planted in some of them.
 
 import json
 import os
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +13,10 @@ from random import Random
 from typing import Any
 
 from .. import draw
+from ..commands import line, written
 from ..invocation import Invocation
 from ..material import BUNDLED, PICTURES, SOUNDS, TEXTS, Material, copy
 from . import planted
-from .sensible import COMMANDS, command, written
 
 CONFIG_KEYS = (
     "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size", "head_dim",
@@ -75,15 +76,10 @@ PROCESSOR_KEYS = (
     "num_additional_image_tokens", "vision_feature_select_strategy", "image_seq_length", "do_pad",
 )  # fmt: skip
 ADAPTER_KEYS = (
-    "peft_type",
-    "base_model_name_or_path",
-    "target_modules",
-    "r",
-    "lora_alpha",
-    "task_type",
-    "auto_mapping",
+    "peft_type", "base_model_name_or_path", "target_modules", "r", "lora_alpha", "task_type", "auto_mapping",
     "modules_to_save",
-)
+)  # fmt: skip
+OFTEN = ("heads", "predict", "verify", "report", "model")
 AUTOS = {
     "config.json": ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoModelForMaskedLM"),
     "tokenizer_config.json": ("AutoTokenizer",),
@@ -95,9 +91,7 @@ Change = Callable[[Random, Path, Path], None]
 
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
-    name = rng.choices(
-        [*BUNDLED, *TEXTS, *PICTURES, *SOUNDS], [6] * len(BUNDLED) + [3] * len(TEXTS) + [1] * 8
-    )[0]
+    name = rng.choice([*BUNDLED * 4, *TEXTS * 3, *PICTURES, *SOUNDS])
     folder = copy(material.folder(name), here / "folder")
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         rng.choice(CHANGES)(rng, here, folder)
@@ -110,18 +104,12 @@ def make(rng: Random, here: Path, material: Material) -> Invocation:
 
 
 def _command(rng: Random, name: str, here: Path, material: Material) -> list[str]:
-    argv = command(rng, COMMANDS, "folder")
-    if name in (*PICTURES, *SOUNDS) and argv[0] != "model" and draw.chance(rng, 0.8):
+    argv = line(rng, here, material, "folder", OFTEN if draw.chance(rng, 0.5) else ())
+    if name in (*PICTURES, *SOUNDS) and draw.chance(rng, 0.8):
         option, file = ("--image", "square.png") if name in PICTURES else ("--audio", "tone.wav")
-        os.link(material.media() / file, here / file)
-        texts = (
-            ["what is in the picture ?"]
-            if name in ("clip", "llava", "gemma3") and draw.chance(rng, 0.5)
-            else []
-        )
-        argv = [argv[0], *texts, option, file, "-m", "folder"]
-        argv += ["--word", "1"] if argv[0] == "compare" else []
-    return argv + (written(rng, argv[0]) if draw.chance(rng, 0.2) else [])
+        shutil.copy(material.media() / file, here / file)
+        argv = [rng.choice(OFTEN[:-1]), option, file, "-m", "folder"]
+    return argv + (written(rng) if draw.chance(rng, 0.2) else [])
 
 
 def put(file: Path, content: bytes) -> None:
@@ -217,13 +205,7 @@ def _numbers(rng: Random, body: bytes) -> bytes:
     if len(body) < 64:
         return body
     bad = rng.choice(
-        [
-            b"\x00\x00\xc0\x7f",
-            b"\x00\x00\x80\x7f",
-            b"\xff\xff\x7f\x7f",
-            b"\x00\x00\x00\x00",
-            b"\x01\x00\x00\x00",
-        ]
+        [bytes.fromhex(each) for each in ("0000c07f", "0000807f", "ffff7f7f", "00000000", "01000000")]
     )
     count = rng.choice([1, 1, 100, len(body) // 4])
     place = rng.randrange(len(body) // 4) * 4
@@ -271,14 +253,9 @@ def _plant(rng: Random, here: Path, folder: Path) -> None:
         put(folder / "pytorch_model.bin.index.json", json.dumps({"weight_map": {"a": "b.bin"}}).encode())
         put(folder / "b.bin", planted.pickled(here))
     elif action == 2:
-        for name in (
-            "modeling_planted",
-            "tokenization_planted",
-            "configuration_planted",
-            "processing_planted",
-            "__init__",
-        ):
-            put(folder / f"{name}.py", planted.python(here))
+        for name in ("modeling", "tokenization", "configuration", "processing"):
+            put(folder / f"{name}_planted.py", planted.python(here))
+        put(folder / "__init__.py", planted.python(here))
         for file, autos in AUTOS.items():
             _with_auto_map(rng, folder / file, autos)
     else:
@@ -294,17 +271,8 @@ def _with_auto_map(rng: Random, file: Path, autos: tuple[str, ...]) -> None:
         return
     if not isinstance(document, dict):
         return
-    reference = rng.choice(
-        [
-            "modeling_planted.Planted",
-            "other/repo--modeling_planted.Planted",
-            "../x.Y",
-            "",
-            3,
-            None,
-            "modeling_planted",
-        ]
-    )
+    own = ("modeling_planted.Planted", "other/repo--modeling_planted.Planted", "modeling_planted")
+    reference = rng.choice([*own, "../x.Y", "", 3, None])
     document["auto_map"] = {
         auto: [reference, None] if auto == "AutoTokenizer" else reference for auto in autos
     }
@@ -323,30 +291,11 @@ def _index(rng: Random, here: Path, folder: Path) -> None:
     if not isinstance(shards, dict) or not shards:
         return
     name = rng.choice(list(shards))
-    shards[name] = rng.choice(
-        [
-            "../../etc/passwd",
-            "/etc/passwd",
-            "",
-            ".",
-            "nothing",
-            3,
-            None,
-            [],
-            "config.json",
-            "\u202e",
-            "a" * 300,
-        ]
-    )
-    put(
-        file,
-        draw.json_bytes(
-            rng,
-            document
-            if draw.chance(rng, 0.7)
-            else draw.changed_json(rng, document, ("weight_map", "metadata")),
-        ),
-    )
+    elsewhere = ("../../etc/passwd", "/etc/passwd", "", ".", "nothing", "config.json", "\u202e", "a" * 300)
+    shards[name] = rng.choice([*elsewhere, 3, None, []])
+    if draw.chance(rng, 0.3):
+        document = draw.changed_json(rng, document, ("weight_map", "metadata"))
+    put(file, draw.json_bytes(rng, document))
 
 
 def _adapter(rng: Random, here: Path, folder: Path) -> None:

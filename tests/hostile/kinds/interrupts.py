@@ -4,20 +4,19 @@ from pathlib import Path
 from random import Random
 
 from .. import draw
+from ..commands import line, written
 from ..invocation import Invocation
 from ..material import Material
-from .sensible import command, written
 
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
-    argv, cold = asked(rng), draw.chance(rng, 0.5)
+    argv, cold = asked(rng, here, material), draw.chance(rng, 0.5)
     return Invocation(argv, interrupt=moment(rng, cold), cold=cold)
 
 
-def asked(rng: Random) -> tuple[str, ...]:
+def asked(rng: Random, here: Path, material: Material) -> tuple[str, ...]:
     """A command that does its work, half of the time into a file."""
-    argv = command(rng)
-    return (*argv, *(written(rng, argv[0]) if draw.chance(rng, 0.5) else []))
+    return (*line(rng, here, material), *(written(rng) if draw.chance(rng, 0.5) else []))
 
 
 def moment(rng: Random, cold: bool) -> float:

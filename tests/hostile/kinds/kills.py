@@ -13,5 +13,5 @@ from .interrupts import asked, moment
 
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
-    argv, cold = asked(rng), draw.chance(rng, 0.5)
+    argv, cold = asked(rng, here, material), draw.chance(rng, 0.5)
     return Invocation(argv, environment={"ATTNSCOPE_DIGESTS": None}, kill=moment(rng, cold), cold=cold)

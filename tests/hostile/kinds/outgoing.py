@@ -4,6 +4,7 @@ from pathlib import Path
 from random import Random
 
 from .. import draw
+from ..commands import line, with_text
 from ..invocation import Invocation
 from ..material import Material, copy
 
@@ -13,21 +14,6 @@ FOLDERS = (
     "'''", "\\",
     "{x}", "%s", "$(touch x)", "`touch x`", "<script>", "\u2028", "\x9b2J", "#", "a b", "é",
 )  # fmt: skip
-ASKED = (
-    ("heads",),
-    ("heads", "--layer", "0"),
-    ("heads", "--layer", "1", "--head", "2"),
-    ("heads", "--layer", "1", "--head", "2", "--words"),
-    ("predict",),
-    ("find", "--from", "0", "--to", "1"),
-    ("find", "--from", "1", "--to", "0", "--words"),
-    ("ablate", "--layer", "0"),
-    ("flow", "--from", "1"),
-    ("tsne", "--layer", "0", "--head", "1"),
-    ("compare", "the dog saw", "--word", "1"),
-    ("verify",),
-    ("compose",),
-)
 SUFFIXES = (".py", ".py", ".csv", ".csv", ".html", ".json", ".npz", ".svg")
 ROUGH = ("bert", "gpt2", "bert-masked", "llama")
 
@@ -35,19 +21,11 @@ ROUGH = ("bert", "gpt2", "bert-masked", "llama")
 def make(rng: Random, here: Path, material: Material) -> Invocation:
     name = rng.choice(FOLDERS)
     copy(material.folder(rng.choice(ROUGH)), here / name)
-    command, *others = rng.choice(ASKED)
-    text = rng.choice(
-        [draw.text(rng)[:200], _of_formulas(rng), f"the {draw.odd(rng)} door {_of_formulas(rng)}"]
-    )
-    model = name if draw.chance(rng, 0.5) else f"./{name}"
-    argv = [command, f"--model={model}", "--truncate", *others]
-    if command == "compose":
-        argv.remove("--truncate")
+    argv = line(rng, here, material, name if draw.chance(rng, 0.5) else f"./{name}")
     for stem in rng.sample(("made", "a b", "=1", "\u202e"), rng.choice([0, 1, 1, 2])):
         argv += ["-o", stem + rng.choice(SUFFIXES)]
-    if draw.chance(rng, 0.3):
-        argv.append("--json")
-    return Invocation((*argv, "--", text) if command != "compose" else tuple(argv))
+    text = (draw.text(rng)[:200], _of_formulas(rng), f"the {draw.odd(rng)} door {_of_formulas(rng)}")
+    return Invocation(tuple(with_text(argv, rng.choice(text))))
 
 
 def _of_formulas(rng: Random) -> str:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from .. import draw
+from ..commands import others, written
 from ..invocation import Invocation
 from ..material import SPECIMENS, Material
 from . import planted
-from .sensible import SENSIBLE, SUFFIXES, is_path, name_of, parameters
 
 KEYS = (
     "schema", "layout", "kind", "layer", "head", "weights", "scores", "query_tokens", "key_tokens",
@@ -25,18 +25,9 @@ KEYS = (
     "dim", "steps", "shape",
 )  # fmt: skip
 DTYPES = (
-    "float32",
-    "float16",
-    "int64",
-    "uint8",
-    "bool",
-    "complex128",
-    "U3",
-    "S3",
-    "datetime64[s]",
-    "float64",
+    "float32", "float16", "int64", "uint8", "bool", "complex128", "U3", "S3", "datetime64[s]", "float64",
     ">f8",
-)
+)  # fmt: skip
 
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
@@ -53,19 +44,8 @@ def make(rng: Random, here: Path, material: Material) -> Invocation:
         (here / f"other{origin.suffix}").write_bytes(origin.read_bytes())
         argv = rng.choice([["check", name], ["compare", name, f"other{origin.suffix}"], ["sdpa", name]])
         return Invocation(tuple(argv))
-    for option in rng.sample(parameters("show"), rng.choice([0, 0, 1, 1, 2, 3])):
-        spelled = name_of(option)
-        if option.is_flag:
-            argv.append(spelled)
-        elif not is_path(option):
-            argv += [
-                spelled,
-                rng.choice(SENSIBLE[spelled])
-                if spelled in SENSIBLE and draw.chance(rng, 0.7)
-                else draw.value(rng),
-            ]
-    if draw.chance(rng, 0.4):
-        argv += ["-o", f"made{rng.choice(SUFFIXES)}"]
+    argv += others(rng, "show", rng.choice([0, 0, 1, 1, 2, 3]), odd=0.3)
+    argv += written(rng) if draw.chance(rng, 0.4) else []
     return Invocation(tuple(argv), environment={"COLUMNS": rng.choice(["80", "100", "140", "40", "1"])})
 
 
@@ -108,9 +88,8 @@ def _member(rng: Random, here: Path, members: dict[str, bytes]) -> None:
     if action == 0:
         members.pop(name, None)
     elif action == 1:
-        members[rng.choice(["x.npy", "../x.npy", "weights", "\u202e.npy", "q.npy", "/etc/x.npy"])] = (
-            members.get(name, b"")
-        )
+        other = rng.choice(["x.npy", "../x.npy", "weights", "\u202e.npy", "q.npy", "/etc/x.npy"])
+        members[other] = members.get(name, b"")
     elif action == 2:
         members[name] = planted.object_array(here)
     elif action == 3:

@@ -4,9 +4,9 @@ from pathlib import Path
 from random import Random
 
 from .. import draw
+from ..commands import line, written
 from ..invocation import Invocation, Stream
 from ..material import Material
-from .sensible import command, written
 
 SHORT = (
     ["--help"], ["--version"], ["heads", "--help"], ["sdpa", "--example", "fruit"], ["sdpa", "--example",
@@ -23,19 +23,10 @@ def make(rng: Random, here: Path, material: Material) -> Invocation:
     if draw.chance(rng, 0.5):
         argv = list(rng.choice(SHORT))
     else:
-        argv = command(rng)
-        argv += written(rng, argv[0]) if draw.chance(rng, 0.3) else []
+        argv = line(rng, here, material)
+        argv += written(rng) if draw.chance(rng, 0.3) else []
     out = rng.choice([Stream.KEPT, Stream.CLOSED, Stream.FULL, Stream.BROKEN])
     err = rng.choice([Stream.KEPT, Stream.KEPT, Stream.CLOSED, Stream.FULL, Stream.BROKEN])
-    typed = rng.choice(
-        [
-            Stream.CLOSED,
-            Stream.WRITABLE,
-            b"",
-            b"a text",
-            b"\xff\xfe\x00",
-            rng.randbytes(3000),
-            b'{"q": [[1]]}',
-        ]
-    )
+    given = (b"", b"a text", b"\xff\xfe\x00", rng.randbytes(30) * 100, b'{"q": [[1]]}')
+    typed = rng.choice([Stream.CLOSED, Stream.WRITABLE, *given])
     return Invocation(tuple(argv), stdin=typed, stdout=out, stderr=err, cold=draw.chance(rng, 0.1))
