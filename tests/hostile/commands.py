@@ -169,7 +169,8 @@ def beginning(rng: Random, command: str) -> list[str]:
     from attnscope.cli.examples import EXAMPLES
 
     lines = [shlex.split(each)[1:] for each in EXAMPLES[command]]
-    return list(rng.choice([each for each in lines if each[0] == command]))
+    argv = rng.choice([each for each in lines if each[0] == command])
+    return [*argv, *(("--needles", "1") if "retrieval" in argv else ())]
 
 
 def line(

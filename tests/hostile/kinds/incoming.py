@@ -13,7 +13,7 @@ ENDLESS = ("/dev/zero", "/dev/urandom", "/dev/full", "/proc/self/fd/0")
 NO_FILES = ("missing", "", ".", "/proc/self/mem", "/proc/self/maps", "/dev/null", "sparse", "loop", "a" * 300)
 LIMITS = ("1MB", "300", "0", "-1", "nan", "1e400GB", "2 kb", "", "\u202e")
 SPARSE = 40 * 10**9  # bytes that a file says it has, and nobody wrote
-READS = ("check", "corpus", "dependencies", "sdpa", "show")  # a file, in the place of a text
+READS = ("check", "corpus", "dependencies", "show")  # a file, in the place of a text
 
 
 def make(rng: Random, here: Path, material: Material) -> Invocation:
