@@ -9,7 +9,6 @@ import errno
 import faulthandler
 import fcntl
 import importlib
-import inspect
 import io
 import os
 import resource
@@ -150,7 +149,9 @@ def _exec(invocation: Invocation) -> NoReturn:
 def _main(invocation: Invocation, loaded: Path | None) -> NoReturn:
     """The console script in this process, ended as Python ends one."""
     _streams()
-    sys.setrecursionlimit(1000 + len(inspect.stack(0)))  # which hypothesis, further up, has raised
+    sys.setrecursionlimit(
+        1000 + len(list(traceback.walk_stack(None)))
+    )  # which hypothesis, further up, has raised
     sys.argv = ["attnscope", *invocation.argv]
     sys.path[0] = str(ROOT)
     module, function = entry_point().split(":")
