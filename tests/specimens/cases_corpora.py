@@ -9,12 +9,12 @@ import numpy as np
 from cases_corpus import NOTHING, flat
 
 from attnscope.render.focus import Focus
-from attnscope.render.sheets import corpora_words
+from attnscope.render.sheets import corpora
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpora import Case
 from attnscope.results.claims.lengths import LengthPair
 
-SAID, CASES = corpora_words.said, Case
+SAID, CASES = corpora.said, Case
 
 
 def differing(

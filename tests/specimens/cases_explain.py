@@ -10,7 +10,7 @@ import cases_why
 import numpy as np
 from cases_why import changed
 
-from attnscope.render.sheets import explanation_words
+from attnscope.render.sheets.explanation import said
 from attnscope.results import Ablation, Composition, Explanation, Why
 from attnscope.results.claims.effect import Effect, Group
 from attnscope.results.claims.explanation import Asked, Case, Lost, Replaced, Unasked
@@ -72,7 +72,7 @@ def replaced(answer: str = "door") -> Replaced:
     )
 
 
-SAID, CASES = explanation_words.said, Case
+SAID, CASES = said, Case
 
 
 def lost(own: float, *others: float) -> Replaced:

@@ -12,7 +12,7 @@ from attnscope.analysis.claims.flow.rollout import by_units, max_flow, mixed, ro
 from attnscope.analysis.heads.view import Units
 from attnscope.model.media.patches import position_token
 from attnscope.render.focus import Focus
-from attnscope.render.sheets import flow_words
+from attnscope.render.sheets.flow import said
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.base.groups import joined
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED, Ablated, Attributed, Case, Pooled
@@ -113,7 +113,7 @@ def by_words() -> Flow:
     return by_units(replace(found, flow=None, by=Unit.WORD, ablated=ablated), units)
 
 
-SAID, CASES = flow_words.said, Case
+SAID, CASES = said, Case
 ROWS, COLUMNS = 3, 4
 
 

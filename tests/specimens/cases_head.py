@@ -12,12 +12,12 @@ from cases_heads import PLAIN
 from attnscope.analysis.heads.view import viewed
 from attnscope.render.focus import Focus
 from attnscope.render.kit.stage import SHOWS
-from attnscope.render.sheets import head_words
+from attnscope.render.sheets import head
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
 from attnscope.results.heads import Case
 from attnscope.vocabulary import Unit
 
-SAID, CASES = head_words.said, Case
+SAID, CASES = head.said, Case
 
 
 def shifted(offset: int, names: list[str] = PLAIN) -> HeadAttention:

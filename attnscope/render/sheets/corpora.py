@@ -17,17 +17,19 @@ from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import showing_second
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
-from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of, ordered
 from attnscope.render.sheet.said import Place, attention, named
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, both_ways
-from attnscope.render.sheets import corpora_words as words
 from attnscope.render.sheets.corpus import record, usual
 from attnscope.render.sheets.corpus_texts import known, length
+from attnscope.render.sheets.corpus_words import FLOOR
+from attnscope.render.sheets.overview import form_of_tokens
 from attnscope.render.words import Said
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpora import ScoresApart
+from attnscope.results.claims.lengths import FEWEST
 from attnscope.results.claims.relations import Z
 
 _LISTED = 10
@@ -39,7 +41,7 @@ _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals
 
 
 def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
-    say, models = words.said(result, focus.in_nats), dict.fromkeys(map(model_words, result.provenances))
+    say, models = said(result, focus.in_nats), dict.fromkeys(map(model_words, result.provenances))
     others = [each for each in result.measures.values() if each is not result.main]
     main, both = _grid(result, result.main, say), zip("AB", result.verdict_of_each, strict=True)
     shown: tuple[Block, ...] = (
@@ -56,7 +58,7 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
         answer=say(result.case),
         blocks=() if nothing else shown,
         more=(*(shown if nothing else ()), *(_grid(result, each, say) for each in others)),
-        table=lambda: Table.of(_FACTS, _facts(result)),
+        table=lambda: Table.of(_FACTS, _rows(result)),
         control=say("control"),
         notes=(*say.lines("notes"), *result.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
@@ -82,13 +84,13 @@ def _grid(result: CorpusDifference, scores: ScoresApart, say: Said) -> HeadGrid:
 
 def _ranking(result: CorpusDifference, say: Said) -> Ranking:
     scores, in_nats = result.main, say("in_nats")
-    listed, around = words.ranked(scores), Scale.around(scores.difference)
+    listed, around = ranked(scores), Scale.around(scores.difference)
     places = listed[:_LISTED]
     differences, reached, limits = (
         each_of(values, places) for values in (scores.difference, scores.reached, scores.limit)
     )
     both = "tokens" if in_nats else ""
-    write = partial(words.written, tokens=bool(in_nats))
+    write = partial(written, tokens=bool(in_nats))
     return Ranking(
         title=say("ranking_title"),
         of="head",
@@ -135,7 +137,7 @@ def _besides(result: CorpusDifference, places: list[Place], say: Said) -> Iterat
 
 
 def _measures(result: CorpusDifference, whole: bool, say: Said) -> Iterator[Ranking]:
-    listed = {measure: (each, words.ranked(each)) for measure, each in result.measures.items()}
+    listed = {measure: (each, ranked(each)) for measure, each in result.measures.items()}
     every = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
     wanted = usual(result.measures, result.main.scores.measure, whole)
     best = {measure: found for measure, found in every.items() if measure in wanted}
@@ -156,7 +158,7 @@ def _measures(result: CorpusDifference, whole: bool, say: Said) -> Iterator[Rank
     )
 
 
-def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
+def _rows(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
     for measure, each in result.measures.items():
         for i, j in np.ndindex(each.difference.shape):
             values = (
@@ -168,11 +170,11 @@ def _facts(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
 
 def _by_length(result: CorpusDifference, say: Said) -> Iterator[Curve]:
     scores, classes = result.main, result.lengths
-    if len(classes) < 2 or not (listed := words.ranked(scores)):
+    if len(classes) < 2 or not (listed := ranked(scores)):
         return
     best, in_nats = listed[0], say("in_nats")
     turned = np.exp if in_nats else np.asarray
-    write = partial(words.written, tokens=bool(in_nats))
+    write = partial(written, tokens=bool(in_nats))
     own: list[Column] = []
     bands, lines = [], []
     for i, (side, tint) in enumerate(_SIDES):
@@ -197,3 +199,71 @@ def _by_length(result: CorpusDifference, say: Said) -> Iterator[Curve]:
         measured=say("what"),
         lines=(*bands, *lines),
     )
+
+
+_LONGER = 1.1  # times the length of the other's texts: what is said of two corpora
+_MANY = 0.5  # of the texts: where fewer are compared the answer says so
+
+
+def ranked(scores: ScoresApart) -> list[Place]:
+    """Every head that has a difference, those first that differ by most errors of those that are needed."""
+    return ordered(np.abs(scores.reached) / np.where(np.isnan(scores.limit), 1.0, scores.limit))
+
+
+def written(value: float, tokens: bool) -> str:
+    """A mean beside another one, that of an entropy as so many tokens."""
+    return form_of_tokens(float(np.exp(value))) if tokens else number(value, 3)
+
+
+def said(result: CorpusDifference, in_nats: bool = False) -> Said:
+    """The words of `compare` about two corpora, whose entropy counts tokens unless it is wanted `in_nats`."""
+    return Said("corpora", _facts(result, result.main.scores.measure == "entropy" and not in_nats))
+
+
+def _facts(result: CorpusDifference, tokens: bool) -> dict[str, object]:
+    scores, described, order = result.main, result.main.scores.description, ranked(result.main)
+    best = order[0] if order else None
+    a, b = result.tokens
+    shares = list(zip("AB", result.compared, strict=True))
+    models = [each.model for each in result.provenances]
+    return {
+        # what was compared
+        "tokens": tokens,
+        "measure": described.name,
+        "label": described.title,
+        "amount": described.label or described.name,
+        "unit": described.unit,
+        "measures": len(result.measures),
+        "size": scores.difference.size,
+        "sides": [
+            {
+                "side": side,
+                "name": read.name,
+                "model": model,
+                "texts": read.texts,
+                "compared": round(share * read.texts),
+                "share": share,
+                "mean": read.tokens / max(read.texts, 1),
+            }
+            for (side, share), read, model in zip(shares, result.reads, models, strict=True)
+        ],
+        "models": len({*models}),
+        "floor": FLOOR,
+        # what came out
+        "heads": len(order),
+        "beyond": len(scores.beyond),
+        "best": best and named(result, best),
+        "first": best and written(float(scores.first[best]), tokens),
+        "second": best and written(float(scores.second[best]), tokens),
+        "errors": best and float(scores.reached[best]),
+        "differing": bool(np.nan_to_num(scores.difference).any()),
+        "nothing": result.nothing,
+        # how long the texts are
+        "equal": result.equal,
+        "shared": [each for each in result.lengths if each.shared],
+        "fewest": FEWEST,
+        "few_shared": [each for each in shares if result.equal and each[1] < _MANY],
+        "longer": not result.equal and max(a, b) >= _LONGER * min(a, b),
+        "tokens_a": a,
+        "tokens_b": b,
+    }

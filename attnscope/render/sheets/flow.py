@@ -6,52 +6,55 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.printable import printable
 from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import largest_magnitude, number, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import asking, finding, looked_at
 from attnscope.render.kit.words.header import model_words
+from attnscope.render.sheet import said as sheet_said
 from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Ranking
 from attnscope.render.sheet.drawings import Passage
-from attnscope.render.sheet.said import attention, numbered, text
+from attnscope.render.sheet.said import at, attention, in_sentence, numbered, proof, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, both_ways, only
-from attnscope.render.sheets import flow_words as words
-from attnscope.render.sheets.flow_words import patches_of
 from attnscope.render.words import Said
-from attnscope.results import Flow
-from attnscope.results.claims.flow import DISTANCE, Ablated
+from attnscope.results import Flow, Kind, Verdict
+from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, Ablated
+from attnscope.spelling import told
 from attnscope.tokens import Patches
 from attnscope.vocabulary import Scaling, Special
 
 _MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
-_FIRST = 12  # that were replaced, the largest effect first
+_FIRST_ROWS = 12  # that were replaced, the largest effect first
 _LINES: tuple[Tint, ...] = ("own", "other", "kin", "peers")
 _BEST = 2  # without -v: the first method, and so many of the others that agree best
 _FACTS = "fact layer position token value"
 
 
 def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
-    say = words.said(result)
+    say = said(result)
     averaged = say("averaged")
     patches, tokens = patches_of(result), _tokens(result, say, focus.verbose)
     maps = () if patches is None else (Beside(tuple(_maps(result, say, patches))),)
-    told = result.ablated if result.ablated is not None and result.ablated.best is not None else None
-    agreement = () if told is None else (_agreement(result, say, told, focus.verbose),)
+    ablated = result.ablated if result.ablated is not None and result.ablated.best is not None else None
+    agreement = () if ablated is None else (_agreement(result, say, ablated, focus.verbose),)
     return Sheet(
         title=say("title"),
         setting=f"{attention(result.kind, result.tower)}, {averaged} · {model_words(result.provenance)}",
         origins=(result.provenance,),
         answer=say(result.case),
         blocks=(Beside((tokens, *agreement)), *maps),
-        table=lambda: Table.of(_FACTS, _facts(result)),
+        table=lambda: Table.of(_FACTS, _rows(result)),
         texts=text(result.tokens),
         control=say("control"),
         notes=(*say.lines("pooled_note"), *result.notes, *say.lines("notes")),
         legend=tuple(say.lines("legend")),
         departs=(f"seed {result.ablated.seed}",) if result.ablated and result.ablated.seed else (),
-        proof=tuple(words.proofs(result, say)),
+        proof=tuple(proofs(result, say)),
         main=tokens,
         next=_next(result, say),
         more=(*_passages(result, say), *_by_layer(result, say)),
@@ -73,7 +76,7 @@ def _shown(result: Flow, whole: bool) -> list[int]:
     if ablated is not None and patches_of(result) is None:
         places = list(ablated.ranking)
         others = [each for each in seen if each not in set(places)]
-        return [*places, *others] if whole else places[:_FIRST]
+        return [*places, *others] if whole else places[:_FIRST_ROWS]
     most, listed = (_MOST, _LISTED) if patches_of(result) is None else (_PATCHES, _PATCHES)
     if len(seen) <= most:
         return seen
@@ -83,12 +86,10 @@ def _shown(result: Flow, whole: bool) -> list[int]:
 
 def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
     shown, ablated = _shown(result, whole), result.ablated
-    first = list(result.methods) if ablated is None else words.ordered(result, ablated)
+    first = list(result.methods) if ablated is None else ordered(result, ablated)
     first = first if ablated is None or whole else first[: 1 + _BEST]
     shares = {name: _seen(result, result.methods[name], shown) for name in first}
-    largest = max(
-        float(np.nanmax(values)) for name, values in result.methods.items() if name not in words.SIGNED
-    )
+    largest = max(float(np.nanmax(values)) for name, values in result.methods.items() if name not in SIGNED)
     shades = Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
     costs = ablated is not None and bool(ablated.answer)  # then + is what the answer rests on, in one colour
@@ -101,7 +102,7 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
         if ablated.answer:
             marks = both_ways(effects, say("gains"), say("loses"), costs=True)
     for name, values in shares.items():
-        falls = name in words.SIGNED
+        falls = name in SIGNED
         scale = Scale.around(result.methods[name], costs=costs) if falls else shades
         shape = signed if falls else weight
         columns.append(
@@ -110,7 +111,7 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
     hidden = len(result.tokens) - len(shown)
     return Ranking(
         title=say("tokens_title"),
-        of=words.unit(result),
+        of=unit(result),
         names=numbered(result.tokens, shown),
         table=Table(*columns),
         measured="" if ablated is None else say("effect_measured"),
@@ -237,17 +238,17 @@ def _agreement(result: Flow, say: Said, ablated: Ablated, whole: bool) -> Rankin
     )
 
 
-def _facts(result: Flow) -> Iterator[tuple[object, ...]]:
+def _rows(result: Flow) -> Iterator[tuple[object, ...]]:
     by_layer = ("attention", result.raw), ("rollout", result.rollout), ("by norm", result.by_norm)
     labels = result.tokens.labels
     for name, values in (*by_layer, ("zeroing", result.zeroed)):
         for layer, row in zip(result.layers, () if values is None else values, strict=values is not None):
             for key, value in enumerate(row):
                 yield name, layer, key, labels[key], float(value)
-    for told in result.attributed:
-        for key, value in enumerate(() if told.values is None else told.values):
+    for way in result.attributed:
+        for key, value in enumerate(() if way.values is None else way.values):
             if not np.isnan(value):
-                yield told.method, "", key, labels[key], float(value)
+                yield way.method, "", key, labels[key], float(value)
     for key, value in enumerate(() if result.flow is None else result.flow):
         yield "flow", result.layers[-1], key, labels[key], float(value)
     if result.ablated is None:
@@ -277,3 +278,128 @@ def _passages(result: Flow, say: Said) -> Iterator[Passage]:
     falls, largest = np.nanmin(shares, initial=0.0) < 0, float(np.nanmax(shares, initial=0.0)) or 1.0
     scale = Scale.around(shares) if falls else Scale(0.0, largest)
     yield Passage(say("reaches_title", name), result.tokens, shares, scale, weight, own)
+
+
+_FEW = 10  # tokens, of which a rank correlation says little
+_FIRST = "attention"
+SIGNED = frozenset({GRADIENT, INTEGRATED})  # numbers of their own, not shares
+
+
+def said(result: Flow) -> Said:
+    """The words of `flow` about this result."""
+    return Said("flow", _facts(result))
+
+
+def _facts(result: Flow) -> dict[str, object]:
+    made = result.ablated
+    best = None if made is None else made.best
+    trust = () if made is None else made.trust
+    parts = [] if made is None else [_part(result, made, place) for place in made.ranking[:2]]
+    near = next((each.correlation for each in trust if each.method == DISTANCE), math.nan)
+    summed = (each for each in result.attributed if each.method == INTEGRATED and each.values is not None)
+    absent = dict[str, list[str]]()
+    for each in result.attributed:
+        if each.absent:
+            absent.setdefault(each.absent, []).append(each.method)
+    place = "" if result.query is None else at(result.tokens, result.query)
+    span = result.query_span
+    return {
+        # what was asked
+        "at": settled(told(result.tokens, span)) if span else place,
+        "query": "" if result.query is None else in_sentence(result.tokens, result.query),
+        "position": result.query,
+        "span": span if len(span) > 1 else (),
+        "how": "" if result.pooled is None else result.pooled.how,
+        "answer": "" if made is None else settled(printable(made.answer)),
+        "against": "" if made is None else settled(printable(made.against)),
+        "after_it": result.kind is Kind.DECODER and made is not None and not made.tag,
+        "of_span": made is not None and made.of_span,
+        "answers_at": result.answers_at,
+        # what is read
+        "unit": unit(result),
+        "joins": result.by.joins,
+        "layers": len(result.layers),
+        "last_layer": result.layers[-1],
+        "heads": len(result.heads),
+        "sampled": result.sampled,
+        # what was replaced
+        "reason": result.reason,
+        "replacement": "" if made is None else made.replacement,
+        "count": 0 if made is None else made.count,
+        "together": 1 if made is None else made.together,
+        "effect_unit": "" if made is None else made.unit,
+        "before": None if made is None else made.probability,
+        "lead": None if made is None else made.lead,
+        "first": parts[0] if parts else None,
+        "second": parts[1] if parts[1:] else None,
+        # the methods
+        "methods": sum(not math.isnan(each.correlation) for each in trust if each.method != DISTANCE),
+        "best": best and best.method,
+        "agrees": best and best.correlation,
+        "shuffled": None if made is None else made.best_of_shuffled,
+        "controls": 0 if made is None else made.controls,
+        "near": near if best is not None and near >= best.correlation else None,
+        "few": made is not None and best is not None and made.count < _FEW,
+        "summed": next(summed, None),
+        "no_flow": result.most if result.flow is None else None,
+        "no_zeroing": result.no_zeroing if result.zeroed is None else "",
+        "absent_by": tuple(absent.items()),
+        "beside_map": _beside_the_map(result),
+    }
+
+
+def _part(result: Flow, made: Ablated, place: int) -> dict[str, object]:
+    """What was replaced, of several the first and how many more, and what that does."""
+    effect = float(made.effects[place])
+    return {
+        "name": in_sentence(result.tokens, place),
+        "beside": next((len(each) - 1 for each in made.groups if each[0] == place), 0),
+        "effect": effect,
+        "after": min(1.0, made.probability * math.exp(-effect)) if made.answer else None,
+        "lead": made.lead - effect,
+    }
+
+
+def _beside_the_map(result: Flow) -> list[tuple[str, list[tuple[str, float]]]]:
+    """Shares of the positions that stand for no patch, and of the query."""
+    if patches_of(result) is None:
+        return []
+    patched = {place for stretch in result.tokens.stretches for place in stretch.positions}
+    beside = [place for place in range(len(result.tokens)) if place not in patched or place == result.query]
+    shares = {name: values for name, values in result.methods.items() if name not in SIGNED}
+    return [
+        (at(result.tokens, place), [(name, float(values[place])) for name, values in shares.items()])
+        for place in beside[:4]
+    ]
+
+
+def proofs(result: Flow, say: Said) -> Iterator[tuple[Verdict, str]]:
+    """How many heads have each verdict, and whether zeroed values were seen to be zero."""
+    rows = say("rows_in")
+    yield from proof(result.certified, "head", what=f"{rows} " if rows else "")
+    if (done := result.zeroing) is not None:
+        mark = "" if done.verdict is Verdict.CERTIFIED else f"{verdict_words(done.verdict)}: "
+        runs = done.read_back + done.lost + done.unseen
+        yield done.verdict, mark + say("zeroed", runs, done.lost, done.unseen, done.faithful)
+    if say.facts["summed"] is not None:
+        yield Verdict.CERTIFIED, say("sums")
+
+
+def patches_of(result: Flow) -> Patches | None:
+    """The picture whose patches the tokens are; None where they are none, or only some of a text."""
+    stretch = next(iter(result.tokens.stretches), None)
+    if not isinstance(stretch, Patches) or len(result.tokens.stretches) > 1:
+        return None
+    return None if result.tokens.texts else stretch
+
+
+def unit(result: Flow) -> str:
+    """What a position stands for."""
+    return result.by.value if result.by.joins else sheet_said.unit(result.tokens)
+
+
+def ordered(result: Flow, ablated: Ablated) -> list[str]:
+    """The last layer's attention, and the others, those that agree best with the effects first."""
+    agrees = {each.method: each.correlation for each in ablated.trust if not math.isnan(each.correlation)}
+    others = [each for each in result.methods if each != _FIRST]
+    return [_FIRST, *sorted(others, key=lambda each: -agrees.get(each, -math.inf))]

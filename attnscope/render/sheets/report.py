@@ -29,8 +29,9 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.sheet import Next, Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
-from attnscope.render.sheets import head_words, prediction
+from attnscope.render.sheets import head as head_sheet
 from attnscope.render.sheets import map as maps
+from attnscope.render.sheets import prediction
 from attnscope.render.sheets.map import DISCLAIMER, token_name
 from attnscope.render.sheets.telling import next_question
 from attnscope.render.words import Said
@@ -136,7 +137,7 @@ def _next(result: Report, say: Said) -> Next | None:
     if result.view is not None or not head.answered[result.query]:
         return None
     key = int(np.where(head.allowed[result.query], head.weights[result.query], -1.0).argmax())
-    return next_question(head, head_words.said(head), result.query, key)
+    return next_question(head, head_sheet.said(head), result.query, key)
 
 
 def _listed(result: Report, say: Said, most: int) -> Iterator[Ranking]:

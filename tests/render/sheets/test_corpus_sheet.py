@@ -19,8 +19,8 @@ from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets.corpora import ranked
 from attnscope.render.sheets.corpora import sheet as corpora
-from attnscope.render.sheets.corpora_words import ranked
 from attnscope.render.sheets.corpus import sheet as corpus
 from attnscope.render.terminal.sheet import written
 from attnscope.results import Corpus, Verdict
