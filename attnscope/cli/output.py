@@ -219,7 +219,9 @@ def _clear_line() -> None:
 def finish(verdict: "Verdict | None") -> None:
     """End with exit code 5 when the certificate failed; what there is has been shown and written by then."""
     if verdict == "failed":
-        raise CertificateError("the certificate FAILED: do not trust these numbers")
+        from attnscope.render.kit.words.certificate import DISTRUST
+
+        raise CertificateError(f"the certificate FAILED: {DISTRUST}")
 
 
 def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> None:

@@ -13,7 +13,7 @@ from attnscope.explore.showing import BAD, Find, Part, head
 from attnscope.explore.state import State
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import weight
-from attnscope.render.kit.words.certificate import STYLES, certificate_line, verdict_words
+from attnscope.render.kit.words.certificate import DISTRUST, STYLES, certificate_line, verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.kit.words.weights import head_of
 from attnscope.results import Certificate, HeadView, HeadWeights, Verdict
@@ -48,7 +48,7 @@ def proof(certificate: Certificate, full: bool = False) -> Text | None:
         return None
     line = certificate_line(certificate, full)
     if certificate.verdict is Verdict.FAILED:
-        return Text(f" {line.plain} · do not trust these numbers ", FAILED)
+        return Text(f" {line.plain} · {DISTRUST} ", FAILED)
     return line
 
 

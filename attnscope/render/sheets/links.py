@@ -52,7 +52,7 @@ def said(result: Links) -> Said:
 def _facts(result: Links) -> dict[str, object]:
     first = result.links[0] if result.links else None
     query, key = _pair(result, first) if first else (None, None)
-    by, most = max(_explaining(first), key=lambda pair: pair[1]) if first else (None, None)
+    by, most = max(explaining(first), key=lambda pair: pair[1]) if first else (None, None)
     return {
         "head": name(first.layer, first.head) if first else None,
         "query": query,
@@ -71,7 +71,8 @@ def _facts(result: Links) -> dict[str, object]:
     }
 
 
-def _explaining(link: Link) -> list[tuple[str, float]]:
+def explaining(link: Link) -> list[tuple[str, float]]:
+    """What else may explain a link, by name, and how much of the weight it gives."""
     each = {"controls": link.controls, "distance": link.distance, "others": link.others, "even": link.even}
     return [(by, share) for by, share in each.items() if share is not None]
 

@@ -2,10 +2,14 @@
 
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import counted, weight
+from attnscope.render.kit.numbers import weight
 from attnscope.render.sheet.said import named
+from attnscope.render.sheets.links import explaining
 from attnscope.render.web.blocks import escape
+from attnscope.render.words import Said
 from attnscope.results import Kind, Overview
 from attnscope.results.base.evidence import LEAST, Opening
 from attnscope.tokens import Tokens
@@ -24,44 +28,29 @@ class Told:
 
 def told(overview: Overview, opening: Opening) -> Told:
     """What the link is, with its head, and what else gives less; or that no link is worth opening on."""
-    link, found = opening.link, overview.tokens or overview
-    heads = counted(overview.main.values.size, "head")
+    link, found, facts = opening.link, overview.tokens or overview, dict[str, object]()
+    facts |= {"heads": overview.main.values.size, "controls": opening.controls, "least_evidence": LEAST}
     if link is None:
-        said = f"No link between two words stands out in any of {heads}."
-        why = f"No weight is {weight(LEAST)} above what {_explained(opening)} would explain."
-        return Told(said, escape(said), escape(why))
+        say = Said("links", facts)
+        said, why = say("nothing"), f"Read beside it: {say('shuffled')}."
+        return Told(said.partition(":")[0], escape(said), escape(why))
     queries, keys = found.query_tokens, found.key_tokens
     head = named(overview, (link.layer, link.head))
     query, key = (settled(side.names[at]) for side, at in ((queries, link.query), (keys, link.key)))
-    crosses = overview.kind is Kind.CROSS
-    behind = queries.names[link.query + 1 : link.query + 2] if crosses else ()
+    behind = queries.names[link.query + 1 : link.query + 2] if overview.kind is Kind.CROSS else ()
     writes = "".join(f", where {escape(settled(each))} comes next," for each in behind)
-    address = f"#{head.replace(' ', '')}"
-    sentence = (
-        f'In head <a href="{address}">{escape(head)}</a>, <b class="asks">{escape(query)}</b>{writes} gives '
-        f'<b class="looked">{escape(key)}</b> {weight(link.weight)} of its attention.'
-    )
-    less = []
-    if link.controls is not None:
-        stays = " and what the decoder reads kept" if crosses else ""
-        texts = counted(opening.controls, "shuffled text")
-        less.append(
-            f"at most {weight(link.controls)} at the same places in {texts}, your words shuffled{stays}"
-        )
-    if link.distance is not None:
-        less.append(f"{weight(link.distance)} at the same distance elsewhere in the text")
-    less.append(f"{weight(link.others)} from the other words to this one")
-    less.append(f"{weight(link.even)} if all were alike")
-    why = f"What else could explain it gives less: {'; '.join(less)}."
-    if link.controls is None:
-        why += " No shuffled texts were read."
+    facts["head"] = Markup(f'<a href="#{head.replace(" ", "")}">{escape(head)}</a>')
+    facts["query"] = Markup(f'<b class="asks">{escape(query)}</b>{writes}')
+    facts["key"] = Markup(f'<b class="looked">{escape(key)}</b>')
+    say = Said("links", facts)
+    less = [say("less", by, share) for by, share in explaining(link)]
+    if link.controls is not None:  # which come first
+        less[0] += f" ({say('shuffled')})"
+    unread = " No shuffled texts were read." if link.controls is None else ""
+    why = f"What else could explain it gives less: {'; '.join(less)}.{unread}"
     around = "" if max(len(queries), len(keys)) <= _LONG else _around(queries, link.query, keys, link.key)
+    sentence = f"{say('link')}: {weight(link.weight)} of its attention."
     return Told(f"{query} → {key} · {head}", sentence, f"{around}{escape(why)}")
-
-
-def _explained(opening: Opening) -> str:
-    controls = f"{counted(opening.controls, 'shuffled text')}, " if opening.controls else ""
-    return f"{controls}the same distance, the same key or what each would get if all got the same"
 
 
 def _around(queries: Tokens, query: int, keys: Tokens, key: int) -> str:

@@ -15,7 +15,7 @@ from attnscope.render.files import rows as rows_of
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.numbers import percent
-from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.certificate import DISTRUST, verdict_words
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.proof import proof
 from attnscope.render.sheet.sheet import Sheet
@@ -148,7 +148,7 @@ def _filled(frame: str, parts: dict[str, str]) -> str:
 def _alarm(verdict: Verdict | None) -> str:
     if verdict is not Verdict.FAILED:
         return ""
-    return '<p class="alarm" role="alert">✗ The certificate FAILED: do not trust these numbers.</p>\n'
+    return f'<p class="alarm" role="alert">✗ The certificate FAILED: {DISTRUST}.</p>\n'
 
 
 def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:

@@ -24,6 +24,7 @@ GLYPHS = {
 }
 STYLES = {each: f"verdict.{each.value}" for each in Verdict}  # names, see `terminal.console`
 
+DISTRUST = "do not trust these numbers"  # where a certificate failed
 _WORDS = {
     Verdict.RECOMPUTED: "weights recomputed from the stored q, k, v",
     Verdict.STORED: "as stored, not checked here",
