@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-from markupsafe import Markup
-
 from attnscope.render.kit.labels import settled
 from attnscope.render.kit.numbers import weight
 from attnscope.render.sheet.said import named
@@ -39,9 +37,9 @@ def told(overview: Overview, opening: Opening) -> Told:
     query, key = (settled(side.names[at]) for side, at in ((queries, link.query), (keys, link.key)))
     behind = queries.names[link.query + 1 : link.query + 2] if overview.kind is Kind.CROSS else ()
     writes = "".join(f", where {escape(settled(each))} comes next," for each in behind)
-    facts["head"] = Markup(f'<a href="#{head.replace(" ", "")}">{escape(head)}</a>')
-    facts["query"] = Markup(f'<b class="asks">{escape(query)}</b>{writes}')
-    facts["key"] = Markup(f'<b class="looked">{escape(key)}</b>')
+    facts["head"] = f'<a href="#{head.replace(" ", "")}">{escape(head)}</a>'
+    facts["query"] = f'<b class="asks">{escape(query)}</b>{writes}'
+    facts["key"] = f'<b class="looked">{escape(key)}</b>'
     say = Said("links", facts)
     less = [say("less", by, share) for by, share in explaining(link)]
     if link.controls is not None:  # which come first
