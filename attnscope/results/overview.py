@@ -307,6 +307,13 @@ class Overview(Presented):
         return {**measures, **places, "verdicts": np.array(verdicts)}
 
 
+class InSmall(StrEnum):
+    """Whether any query of several heads had a choice."""
+
+    LARGEST = "a largest weight"
+    NO_CHOICE = "no choice"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Thumbnails(Presented):
     """The weights of several heads on one input, each in the same few cells.
@@ -332,10 +339,25 @@ class Thumbnails(Presented):
     by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
 
+    for_readers = ("verdict", "case")
+
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of any head."""
         return worst(verdict for layer in self.verdicts for verdict in layer)
+
+    @cached_property
+    def largest(self) -> tuple[int, int, int, int] | None:
+        """Layer, head, row and column of the largest weight of a query with a choice; None without one."""
+        free = np.isfinite(self.weights).sum(axis=3, keepdims=True) > 1
+        weights = np.where(free, np.nan_to_num(self.weights, nan=-1.0), -1.0)
+        i, j, row, column = (int(each) for each in np.unravel_index(weights.argmax(), weights.shape))
+        return (i, j, row, column) if weights.max() >= 0 else None
+
+    @property
+    def case(self) -> InSmall:
+        """Whether there is a largest weight."""
+        return InSmall.NO_CHOICE if self.largest is None else InSmall.LARGEST
 
     def check_parts(self) -> None:
         fits(len(self.steps) == 2 and min(self.steps) >= 1, "'steps' are no numbers of queries and keys")

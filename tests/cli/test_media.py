@@ -291,7 +291,7 @@ def test_a_grid_of_a_picture_is_its_heads_in_small(
     given = ("heads", "--image", square, "-m", saved("dinov2"), "--grid")
     shown = attnscope(*given, "-o", files[0], "-o", files[1])
     assert shown.exit_code == 0, shown.stderr
-    assert shown.stdout.startswith("The largest weight is ")
+    assert "largest weight of 6 heads" in shown.stdout
     assert "patches row by row" in attnscope(*given, "--legend").stdout
     assert "\nover square.png, read as 40 x 60 pixels\n" in shown.stdout
     assert f"attnscope heads --image {square} -m " in pasted(shown.stdout)

@@ -24,12 +24,12 @@ import cases_media
 import cases_prompts
 import cases_retrieval
 import cases_senses
+import cases_thumbnails
 import cases_why
 import made_corpus
 import made_outlines
 import made_reports
 import made_results as made
-import made_thumbnails
 
 from attnscope.analysis.heads.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
@@ -65,7 +65,7 @@ def every() -> dict[str, Result]:
         cases_media.picture_grid(), cases_media.sound_head(), cases_media.sound_grid(),
         made_outlines.outline(), cases_senses.senses(), cases_drift.drift(),
         cases_find.finding(), cases_flow.flow(), cases_dependencies.dependencies(),
-        made_thumbnails.thumbnails(), cases_difference.between(), cases_check.check(),
+        cases_thumbnails.thumbnails(), cases_difference.between(), cases_check.check(),
         cases_ablate.ablation(),
         cases_compose.composition(), cases_long.long_head(),
         made_corpus.corpus(), made_corpus.apart(),

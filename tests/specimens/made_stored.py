@@ -25,12 +25,12 @@ import cases_media
 import cases_prompts
 import cases_retrieval
 import cases_senses
+import cases_thumbnails
 import cases_why
 import made_corpus
 import made_outlines
 import made_reports
 import made_results as made
-import made_thumbnails
 import numpy as np
 
 from attnscope.analysis.heads.overview import viewed_overview
@@ -249,7 +249,7 @@ MADE: dict[str, Callable[[], Result]] = {
     "ablation of MLPs": cases_ablate.mlps,
     "ablation along a path": cases_ablate.along,
     "found pair": cases_find.finding,
-    "thumbnails": lambda: made_thumbnails.thumbnails(causal=True),
+    "thumbnails": lambda: cases_thumbnails.thumbnails(causal=True),
     "long head": cases_long.long_head,
     "long head by its largest": lambda: cases_long.long_head(pool=Pool.MAX, query=11),
     "window of a long head": lambda: cases_long.long_head(zoom=(7, 3, 9, 12)),
