@@ -40,8 +40,14 @@ from attnscope.render.sheet.said import (
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.render.sheets.looking import many, mean_entropy, mostly, tokens_looked_at
-from attnscope.render.sheets.telling import most_telling, next_question
+from attnscope.render.sheets.looking import (
+    many,
+    mean_entropy,
+    most_telling,
+    mostly,
+    next_question,
+    tokens_looked_at,
+)
 from attnscope.render.words import Said
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Special
 from attnscope.results.base.distances import at_distance

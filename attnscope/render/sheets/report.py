@@ -32,8 +32,8 @@ from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
 from attnscope.render.sheets import head as head_sheet
 from attnscope.render.sheets import map as maps
 from attnscope.render.sheets import prediction
+from attnscope.render.sheets.looking import next_question
 from attnscope.render.sheets.map import DISCLAIMER, token_name
-from attnscope.render.sheets.telling import next_question
 from attnscope.render.words import Said
 from attnscope.results import Report
 from attnscope.results.base.distances import even as even_weight

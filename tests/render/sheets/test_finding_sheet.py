@@ -17,7 +17,8 @@ from attnscope.render.focus import Focus
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets import finding_rows, sheet_of
+from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.finding import _BARS
 from attnscope.render.sheets.finding import sheet as finding
 from attnscope.results import Contents, Finding, Pattern, Verdict
 from attnscope.results.claims.finding import Case
@@ -181,5 +182,5 @@ def _sections(sheet: Sheet) -> list[str]:
 
 
 def test_bars_of_what_heads_depend_on_have_colours_of_their_own() -> None:
-    colours = [TINTS[tint] for tint in finding_rows._BARS.values()]
+    colours = [TINTS[tint] for tint in _BARS.values()]
     assert len(set(colours)) == len(colours) == 1 + len(DependsOn)
