@@ -69,3 +69,15 @@ EXAMPLES: dict[str, Callable[[], Links]] = {
     "others": lambda: explained_by("others"),
     "even": lambda: explained_by("even"),
 }
+CLEAREST = "L2 H1", "“it”", "“the”@5", ".75"
+NUMBERS: dict[str, tuple[str, ...]] = {  # what of numbers and heads the answer has
+    "several": (Case.SEVERAL, *CLEAREST, ".25", "2 links", "any of 20"),
+    "one": (Case.ONE, *CLEAREST, ".25", "any of 20"),
+    "one that few texts have as well": (Case.ONE, *CLEAREST, "1 of 40"),
+    "cannot tell": (Case.CANNOT_TELL, *CLEAREST, ".25", "7 of 20"),
+    "few controls": (Case.FEW_CONTROLS, *CLEAREST, ".25", "18", "19"),
+    "nothing": (Case.NOTHING, "12 heads", ".10"),
+    "distance": (Case.SEVERAL, *CLEAREST, ".30", "distance"),
+    "others": (Case.SEVERAL, *CLEAREST, ".30", "other words"),
+    "even": (Case.SEVERAL, *CLEAREST, ".30", "the same"),
+}

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import cases_find as made
+import cases_retrieval
 import numpy as np
 import pytest
 from cases_find import EXAMPLES, NUMBERS, ONE, SEVERAL, raised, with_heads
+from cases_links import links
 from golden_text import IN_FULL
 
 from attnscope.render.files import as_csv
@@ -184,3 +186,38 @@ def _sections(sheet: Sheet) -> list[str]:
 def test_bars_of_what_heads_depend_on_have_colours_of_their_own() -> None:
     colours = [TINTS[tint] for tint in _BARS.values()]
     assert len(set(colours)) == len(colours) == 1 + len(DependsOn)
+
+
+def test_the_head_of_equal_weight_that_does_not_copy_stands_beside_the_named_one() -> None:
+    assert cases_retrieval.retrieval().alike == ((0, 1),)
+    assert cases_retrieval.retrieval().named == ((1, 2),)
+
+
+def test_too_few_answers_name_no_head() -> None:
+    assert (
+        cases_retrieval.retrieval(named=False).enough == 7
+    )  # a head of six that looks there in each: 6 / 2^7 < .05
+
+
+def test_links_that_chance_would_give_stand_under_their_own_heading() -> None:
+    (block,) = sheet_of(links()).every
+    first, rest = block.sections
+    assert (first[0], rest[0]) == (0, 2)
+    assert "2" in first[1]
+    assert sheet_of(links(as_clear=3)).every[0].sections == ((0, rest[1]),)
+    assert sheet_of(links(found=0)).every == ()
+
+
+def test_the_next_command_asks_for_the_heads_of_the_clearest_link() -> None:
+    following = sheet_of(links()).next
+    assert following is not None
+    assert "find" in following.command
+    assert "--from it --to the@5" in following.command
+    assert sheet_of(links(found=0)).next is None
+
+
+def test_a_file_has_what_may_explain_each_link() -> None:
+    columns = {each.name: list(each.values) for each in sheet_of(links(cross=True), Focus()).table().columns}
+    assert len(columns["query"]) == 4
+    assert [float(each) for each in columns["controls"]] == pytest.approx([0.25, 0.35, 0.45, 0.55])
+    assert columns["distance"] == [""] * 4
