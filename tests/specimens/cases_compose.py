@@ -118,7 +118,7 @@ NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its 
     "no score": (Case.NO_SCORE,),
     "cannot tell": (Case.CANNOT_TELL, "8 dimensions", "141 pairs"),
     "nothing": (Case.NOTHING, "141 pairs", "L0 H1 → L1 H0 through values", ".250", ".200", ".300"),
-    "one": (Case.ONE, "L1 H0 reads", "L0 H1 writes, as keys", ".600", ".200", ".300", "No other of 141"),
-    "several": (Case.SEVERAL, "L1 H0 reads", "L0 H1 writes, as keys", ".600", "all 2 of 141"),
-    "several of one layer": (Case.SEVERAL, "3 of 5 heads of layer 1", "as queries: L1 H0", "all 4 of 141"),
+    "one": (Case.ONE, "L1 H0 can read", "L0 H1 writes, as keys", ".600", ".200", ".300", "No other of 141"),
+    "several": (Case.SEVERAL, "L1 H0 can read", "L0 H1 writes, as keys", ".600", "all, 2 of 141"),
+    "several of one layer": (Case.SEVERAL, "3 of 5 heads of layer 1", "as queries: L1 H0", "all, 4 of 141"),
 }

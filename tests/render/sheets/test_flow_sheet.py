@@ -160,7 +160,7 @@ def test_every_method_stands_beside_shuffled_effects_and_beside_distance_the_bes
 
 CASES = {  # what of tokens and numbers the answer has
     "one method agrees": (Case.AGREES, "75.0 % to 3.7 %|91.6 %|Of 8 methods attention of the last|+.80|+.60"),
-    "no method does": (Case.CANNOT_TELL, "None of 8 methods|attention of the last layer: +.80|+.60"),
+    "no method does": (Case.CANNOT_TELL, "None of 8 methods|attention of the last layer|+.80|+.60"),
     "the line between them": (Case.AGREES, "Of 8 methods"),
     "just beyond the line": (Case.CANNOT_TELL, "None of 8"),
     "distance does as well": (Case.AGREES, "Distance alone does as well (+.90)."),
