@@ -9,16 +9,16 @@ import numpy as np
 
 from attnscope.printable import printable, word
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import alike, give_or_take, largest_magnitude, number, signed_cell
+from attnscope.render.kit.numbers import alike, give_or_take, largest_magnitude, number, signed, signed_cell
 from attnscope.render.kit.words.command import asking, finding, opening_head
 from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
+from attnscope.render.sheet.drawings import Heap
 from attnscope.render.sheet.heads import HeadGrid, by_head
 from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
 from attnscope.render.sheets import ablation_words as words
-from attnscope.render.sheets.heaps import of_ablation
 from attnscope.render.words import Said
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Case, Method
@@ -56,6 +56,9 @@ class Row(NamedTuple):
     enough: float | None = None
 
 
+_FEW_OTHERS = 3  # of which a heap says something
+
+
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
     say = words.said(result)
     best = result.moves_most if result.places else result.heads[0] if result.heads else None
@@ -91,7 +94,7 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
             *path,
         ),
         next=_next_of_places(result, say) if result.places else _next(result, say),
-        more=tuple(of_ablation(result, say)),
+        more=tuple(_heap(result, say)),
         opens=opens,
     )
 
@@ -348,4 +351,26 @@ def _matrix(result: Ablation, say: Said, title: str, values: Sequence[float | No
         form=alike(cells, 2, signed_cell),
         unanswered=say("unchanged"),
         blank=say("unchanged"),
+    )
+
+
+def _heap(result: Ablation, say: Said) -> Iterator[Heap]:
+    """What the answer becomes without each other head that was tried alone; none of few."""
+    if not result.heads:
+        return
+    first, *others = result.heads
+    tried = {(each.layer, each.head): each.change for each in (*others, *result.floor.random)}
+    tried.pop((first.layer, first.head), None)
+    if len(tried) < _FEW_OTHERS:
+        return
+    head = name(first.layer, first.head)
+    larger = sum(abs(each) > abs(first.change) for each in tried.values())
+    yield Heap(
+        title=say("heap_title", head, larger, len(tried)),
+        dots=say("heap_dots"),
+        values=tuple(tried.values()),
+        name=head,
+        own=first.change,
+        measured=say("measured_words"),
+        form=signed,
     )

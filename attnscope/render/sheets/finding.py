@@ -7,9 +7,10 @@ import numpy as np
 
 from attnscope.printable import word
 from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import alike, counted, signed, signed_cell, weight, weight_cell
+from attnscope.render.kit.numbers import alike, cell, counted, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.words.command import TILED, asking, finding, label, looked_at, opening_head
 from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.drawings import Heap
 from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (
@@ -30,7 +31,6 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
 from attnscope.render.sheets import finding_words as words
-from attnscope.render.sheets.heaps import of_finding
 from attnscope.render.words import Said
 from attnscope.results import Finding, Kind, Special
 from attnscope.results.claims.finding import Case
@@ -79,7 +79,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         summary=(counted(len(result.places), "head"), f"best {named(result, best)}" if best else ""),
         record=(("kind", result.kind.value), ("tower", result.tower)),
         next=_next(result, say),
-        more=(*of_finding(result), *(() if focus.verbose else grids)),
+        more=(*_heap(result), *(() if focus.verbose else grids)),
         opens=_opens(result, best or (0, 0)),
     )
 
@@ -312,3 +312,27 @@ def scale_of(result: Finding) -> Scale:
     if result.smaller_is_better:
         return Scale(0.0, largest or 1.0, "falling", ("nearest", ""))
     return Scale(0.0, 1.0 if largest > 0.4 else largest or 1.0)
+
+
+def _heap(result: Finding) -> Iterator[Heap]:
+    """How far the best head of each control lies above its own controls, and the best head of the text.
+
+    Counted in the spread of each head (Westfall and Young 1993); none without a ranking or controls.
+    """
+    best = result.controls.best_excess
+    best = np.maximum(best[np.isfinite(best)], 0.0)
+    if not result.ranking or not len(best):
+        return
+    first = result.ranking[0]
+    own = max(float(result.evidence.excess[first]), 0.0)
+    beyond = int((best >= own).sum())
+    say = words.said(result)
+    yield Heap(
+        title=say("heap_title", named(result, first), beyond, len(best)),
+        dots=say("heap_dots"),
+        values=tuple(best.tolist()),
+        name=named(result, first),
+        own=own,
+        measured=say("heap_measured"),
+        form=lambda value: cell(value, 1),
+    )
