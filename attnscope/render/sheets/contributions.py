@@ -12,8 +12,8 @@ from attnscope.render.sheet.said import in_sentence, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table
-from attnscope.render.sheets.parts import marks, named, taken_away
 from attnscope.render.sheets.prediction import AsRead
+from attnscope.render.sheets.why import marks, named, taken_away
 from attnscope.render.words import Said
 from attnscope.results.claims.contributions import Contribution, Contributions
 from attnscope.results.claims.effect import Asks
