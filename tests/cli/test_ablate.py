@@ -228,6 +228,18 @@ def test_the_class_of_a_text(attnscope, classifier: str) -> None:
     assert refused.stderr == "attnscope: no answer 'ugly': bad, fair, good\n"
 
 
+@pytest.mark.parametrize("kind", ["multi_label_classification", "regression"])
+def test_a_model_without_one_answer_is_refused_where_heads_are_measured_by_it(
+    attnscope, tmp_path: Path, kind: str
+) -> None:
+    """The softmax over its scores would be a probability that it never gives."""
+    folder = tiny_bert(tmp_path / "m", BertForSequenceClassification, num_labels=3, problem_type=kind)
+    for verb, *options in (("ablate",), ("why", "--answer", "LABEL_1")):
+        refused = attnscope(verb, "the door", "-m", str(folder), *options)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "it has no one answer" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -47,6 +47,10 @@ from attnscope.vocabulary import Route
 FOLLOWS = ("follows", "does not follow")
 _NO_QUERY = "no --from: {0} takes --from TOKEN, as --from '[MASK]'"
 _FEW = 12  # names of choices in a message
+_APART = {  # the probability of a class among all is then no number of the model's
+    "multi_label_classification": "judges each class by itself",
+    "regression": "answers with numbers, not classes",
+}
 
 
 def question_of(
@@ -199,6 +203,8 @@ def _of_classes(reading: Reading, answer: str | None) -> Question:
     module = reading.model.module
     if judging(type(module)) is None:
         raise InputError(f"{reading.model.name} has no head that predicts words, and none that tells classes")
+    if (how := _APART.get(module.config.problem_type or "")) is not None:
+        raise InputError(f"{reading.model.name} {how}: it has no one answer that a head could change")
     labels = class_names(module)
     return class_of_text(None if answer is None else _named(answer, labels), lambda one: labels[one])
 
