@@ -85,9 +85,10 @@ def finds(reading: Reading) -> bool:
 
 
 def has_no_one_chance(opened: Opened) -> bool:
-    """Whether its answer to a text is no one probability: a tag for each token, or a bare score."""
+    """Whether its answer to a text is no one probability: tags of tokens, bare scores, classes apart."""
     module = opened.model.module
-    scores = judging(type(module)) is Judging.CLASS and module.config.num_labels == 1
+    alone = module.config.num_labels == 1 or module.config.problem_type in _APART
+    scores = judging(type(module)) is Judging.CLASS and alone
     return tags(opened) or (opened.task is None and scores)
 
 
