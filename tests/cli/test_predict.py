@@ -43,7 +43,7 @@ def test_the_pronoun_of_the_article_is_predicted(attnscope) -> None:
     result = attnscope("predict", TEXT, "-m", "demo", "--top", "3")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("The model answers “it” at [MASK]: 99.8 % (next: “they”, ")
+    assert lines[0].startswith("The model answers “it” at [MASK]: 99.8 % (second: “they”, ")
     heading = lines.index("7 [MASK]")
     assert lines[heading + 2].split()[:3] == ["it", "99.8", "%"]
     assert [line.split()[0] for line in lines[heading + 2 : heading + 5]] == ["it", "they", "she"]

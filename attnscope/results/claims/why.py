@@ -12,7 +12,7 @@ from attnscope.tokens import Tokens
 MUCH = 0.5  # of the weight: what goes with a part that is called a reason; of the contrast: what it brings
 FEWEST, SPREADS = 3, 3.0  # controls of a reason; and how many of their spreads it lies beyond their mean
 TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
-EXACT = 1e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
+EXACT = 3e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
 LEFT = "left over"  # by what is not linear behind the last layer and is taken at its slope
 
