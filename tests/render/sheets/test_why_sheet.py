@@ -65,7 +65,7 @@ def test_the_rows_of_each_side_sum_to_the_contrast_that_its_title_tells() -> Non
 
 def test_the_line_of_proof_tells_the_residual_and_a_soft_cap_is_told() -> None:
     sheet = sheet_of(cases_why.why(), Focus(verbose=True))
-    assert any("3.1e-7 of it, 1e-5 allowed" in told for _, told in sheet.proof)
+    assert any("3.1e-7 of it, 3e-5 allowed" in told for _, told in sheet.proof)
     assert any("soft cap" in note for note in sheet.notes)
     assert sheet.next is not None
     assert "--layer 1 --head 0 --query the@5" in sheet.next.command
@@ -95,7 +95,7 @@ def test_the_sum_stands_in_the_heading_and_beside_the_models_own_logit() -> None
     result = replace(made(), summed=1.5001, residual=4e-6)
     shown = sheet_of(result)
     assert shown.every[0].title.endswith("+1.50")
-    assert re.findall(r"[+-]?\d\S*\d", shown.untouched) == ["+1.5001", "+1.5", "4.0e-6", "1e-5"]
+    assert re.findall(r"[+-]?\d\S*\d", shown.untouched) == ["+1.5001", "+1.5", "4.0e-6", "3e-5"]
 
 
 def test_rows_of_a_long_list_are_added_up_and_sum_to_the_whole() -> None:
