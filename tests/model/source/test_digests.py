@@ -20,7 +20,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.delenv("ATTNSCOPE_DIGESTS")
     monkeypatch.setattr(digests, "LARGE", 0)
-    monkeypatch.setattr(digests, "SETTLED", -60.0)  # files and programs may be dated by two clocks
+    monkeypatch.setattr(digests, "SETTLED", -1e6)  # a clock may leap between two dates
     monkeypatch.setattr(digests, "_kind", lambda handle: "ext4")
     return tmp_path / "kept" / "attnscope" / "digests"
 
