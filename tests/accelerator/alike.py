@@ -18,7 +18,7 @@ _UNITS = {"float32": 84 * _FLOAT32, "float64": 84 * _FLOAT32, "float16": 2.0**-9
 _OF_LARGEST = 3
 # where a map's points are and when it stopped; which of several stages is farthest off, by rounding
 UNRULED = ("query_places", "key_places", "iterations", "settled", "stage")
-LOOSER = {"divergence": 0.15, "trustworthiness": 0.1, "near": 1e-3}
+LOOSER = {"divergence": 0.15, "trustworthiness": 0.1, "near": 1e-3, "quantiles": 1e-3}  # one bin of 1024
 _OTHER_DEVICE = "the device is another one"  # `check` says so, and should
 _DEVICE = re.compile(r"\b(emulated|cuda|mps|xpu)(:\d+)?\b")
 _TRUST = re.compile(r"(?<=trustworthiness )\.\d+")  # in a sentence; the number itself has a key
