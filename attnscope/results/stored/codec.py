@@ -65,8 +65,8 @@ def _encode_object(value: Any, npz: bool) -> Object:
                 tokens[id(own)] = _encode_tokens(own)
             encoded |= {slot.prefix + key: each for key, each in tokens.get(id(own), {}).items()}
         elif slot.spread:
-            said = getattr(value, "for_readers", ())  # its owner's `case` is meant, and not its own
-            encoded |= {key: each for key, each in _encode_object(own, npz).items() if key not in said}
+            kept = getattr(value, "for_readers", ())  # the `case` of the whole, not that of the part
+            encoded |= {key: each for key, each in _encode_object(own, npz).items() if key not in kept}
         else:
             own = {getattr(each, slot.by): each for each in own} if slot.by else own
             encoded[slot.key] = encode(own, npz=npz, hint=slot.hint)

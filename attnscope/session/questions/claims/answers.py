@@ -205,7 +205,7 @@ def _of_classes(reading: Reading, answer: str | None) -> Question:
     if judging(type(module)) is None:
         raise InputError(f"{reading.model.name} has no head that predicts words, and none that tells classes")
     if (how := _APART.get(module.config.problem_type or "")) is not None:
-        raise InputError(f"{reading.model.name} {how}: it has no one answer that a head could change")
+        raise InputError(f"{reading.model.name} {how}: it has no one answer to change (predict shows all)")
     labels = class_names(module)
     return class_of_text(None if answer is None else _named(answer, labels), lambda one: labels[one])
 
