@@ -22,6 +22,7 @@ _HOMES = {
     "Model": "attnscope.session.library.models",
     "Reading": "attnscope.session.library.readings",
     "open": "attnscope.results",
+    "sdpa": "attnscope.worked.attention",
     "AttnscopeError": "attnscope.errors",
 }
 _NAMES = {"open": "load"}  # where a name is another one at home
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from attnscope.session.library.several import compare as compare
     from attnscope.session.library.several import corpus as corpus
     from attnscope.session.library.several import difference as difference
+    from attnscope.worked.attention import sdpa as sdpa
 
 __all__ = [
     "AttnscopeError",
@@ -52,6 +54,7 @@ __all__ = [
     "load",
     "open",
     "outline",
+    "sdpa",
     "wrap",
 ]
 

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnscope.arithmetic import Operands
 from attnscope.errors import InputError, listed
 from attnscope.reference import exact
 from attnscope.results import Kind, Provenance, Reach, Route
-from attnscope.sdpa import Operands
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Standing
 
@@ -218,9 +218,9 @@ class Capture:
     provenance: Provenance
     tower: str = ""
 
-    def call(self, layer: int, kind: Kind | None = None, block: int = 0) -> AttentionCall:
+    def call(self, layer: int, block: int = 0) -> AttentionCall:
         """The call of one layer, block `block` of it; `InputError` when it was not captured."""
-        mine = [call for call in self.calls if call.layer == layer and kind in (None, call.kind)]
+        mine = [call for call in self.calls if call.layer == layer]
         if not mine:
             captured = ", ".join(str(each) for each in dict.fromkeys(call.layer for call in self.calls))
             raise InputError(f"layer {layer} was not captured: captured are {captured}")

@@ -279,6 +279,15 @@ def _stream(path: Path) -> Iterator[IO[bytes]]:
         yield sys.stdin.buffer if sys.stdin else io.BytesIO()
 
 
+def argument(text: str) -> str:
+    """An argument as it was meant; `InputError` when its bytes are not UTF-8."""
+    try:
+        # an argument that Python could not decode holds its bytes as surrogates
+        return text.encode("utf-8", "surrogateescape").decode("utf-8")
+    except UnicodeError as error:
+        raise InputError("the text is not valid UTF-8") from error
+
+
 def _held(stream: IO[bytes], name: str) -> bytes:
     held = io.BytesIO()
     _pour(stream, held, name, left())

@@ -45,6 +45,14 @@ def steers(character: str) -> bool:
     return unicodedata.category(character) in _STEERING and not harmless_format
 
 
+class FileWord(str):
+    """A word of a command that names a file: it is stored without the folder, which is of one machine."""
+
+    @property
+    def stored(self) -> str:
+        return self.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
 def word(text: str) -> str:
     """`text` as one word of a command, quoted where it needs it."""
     if sys.platform != "win32":

@@ -5,7 +5,7 @@ every device has that (Apple's accelerators have none). What is to be computed w
 that has float64, and comes to the processor where it has not: as it is stored, so that nothing is moved wide
 that was narrow, and once, so take the rows that are needed before you take them exactly.
 
-Nothing else in attnscope asks torch for float64 (tests/project/test_one_door_to_float64.py).
+Nothing else in attnscope asks torch for float64 (tests/project/test_doors.py).
 """
 
 import torch

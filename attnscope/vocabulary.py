@@ -4,7 +4,7 @@ Each stands here once; the command line, the session, files and messages take it
 needs a heavy library.
 """
 
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 
 class Kind(StrEnum):
@@ -110,6 +110,14 @@ class Stage(StrEnum):
     OUTPUT = "output"
 
 
+class Scoring(StrEnum):
+    """How a query is held against a key."""
+
+    SCALED_DOT = "scaled-dot"
+    DOT = "dot"
+    ADDITIVE = "additive"
+
+
 class Scaling(StrEnum):
     """What a shade of a weight stands for: the square root of the weight, from 0 to 1, unless asked for.
 
@@ -144,3 +152,37 @@ IN_MEMORY = " (in memory)"  # behind the name of an adapter that no folder is kn
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 MASKED_SENTENCE = "I was watching the door when [MASK] opened."  # of the articles that this project follows
 WHOLE_SENTENCE = "I was watching the door when it opened."  # the same for a model that has no mask
+
+
+class Pattern(StrEnum):
+    """Which keys of a query are meant, in place of one query and one key that are named.
+
+    `same` are other places with the query's own token; `induction` are the tokens that followed an earlier
+    one of these (Olsson et al. 2022).
+    """
+
+    PREVIOUS = "previous"
+    NEXT = "next"
+    SELF = "self"
+    FIRST = "first"
+    SAME = "same"
+    INDUCTION = "induction"
+    PUNCTUATION = "punctuation"
+    SPECIAL = "special"
+
+    @property
+    def of_places(self) -> bool:
+        """Whether it is about where a key stands alone, which exchanged words leave as it is."""
+        return self in (Pattern.PREVIOUS, Pattern.NEXT, Pattern.SELF, Pattern.FIRST, Pattern.SPECIAL)
+
+
+class Purpose(Enum):
+    """What a model is loaded for."""
+
+    ATTENTION = "the layers up to the last of the chosen ones, and no head that predicts"
+    ATTENTION_AND_ANSWER = "the whole of it, with the head that it predicts with where it has one"
+    ANSWER = "the whole of it, with the head that it predicts with: refused where it has none"
+    ANSWER_OR_CLASS = "the same, or with the head that tells classes or tags: refused where it has neither"
+    ANSWER_OR_VECTOR = "the same, and where it has neither the whole of it, whose vectors are looked at"
+    EVERYTHING = "the whole of it, with the head that it was saved with where that is there"
+    ANYTHING = "the whole of it, with the head that it predicts with, or else the one that it was saved with"

@@ -37,7 +37,7 @@ LESSONS = tuple(
 NOTEBOOKS = tuple(sorted((DOCS / "examples").glob("*.ipynb")))
 UNSETTLED = (  # rounding differs between processors, and t-SNE makes much of it
     (re.compile(r"(?<=settled after )[\d,]+(?= iterations)"), "…"),
-    (re.compile(r"(?<=trustworthiness )\.\d+"), "…"),
+    (re.compile(r"(?<=trustworthiness\s)\.\d+"), "…"),
     (re.compile(r"\d(\.\d+)?e-\d+"), "…"),
 )
 CONSOLE_BLOCK = re.compile(

@@ -7,7 +7,7 @@ from typed_axes import enforce
 os.environ["ATTNSCOPE_DIGESTS"] = "off"  # nobody's own folder is read or written, by subprocesses neither
 
 TYPED = (
-    "sdpa",
+    "arithmetic",
     "measures",
     "attention",
     "results",
@@ -36,7 +36,10 @@ typer.testing._get_command = cache(typer.testing._get_command)  # type: ignore[a
 
 
 HERE = Path(__file__).parent
-SLOW, QUICK = ((HERE / f"{name}.txt").read_text().splitlines() for name in ("slow", "quick"))
+SLOW, QUICK = (
+    [line for line in (HERE / f"{name}.txt").read_text().splitlines() if not line.startswith("#")]
+    for name in ("slow", "quick")
+)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -48,7 +51,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what the two lists name: tests, files, folders; a line that names nothing is a mistake."""
+    """Mark what the two lists name: tests, files, folders; a line that names nothing is a mistake.
+
+    A test that needs the emulated accelerator is slow: the first one compiles it.
+    """
     names = {}
     for item in items:
         file = item.nodeid.partition("::")[0]
@@ -59,7 +65,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         raise pytest.UsageError(f"slow.txt or quick.txt names what is not there: {', '.join(lost)}")
     slow, quick = set(SLOW), set(QUICK)
     for item in items:
-        if not slow.isdisjoint(names[item]):
+        if not slow.isdisjoint(names[item]) or "emulated" in getattr(item, "fixturenames", ()):
             item.add_marker("slow")
         elif not quick.isdisjoint(names[item]):
             item.add_marker("quick")

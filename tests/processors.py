@@ -36,7 +36,7 @@ THREADS = (1, 2)
 ARITHMETIC = (
     "tests/test_certificate_by_hand.py",
     "tests/test_measures.py",
-    "tests/test_sdpa.py",
+    "tests/test_arithmetic.py",
     "tests/test_verify.py",
     "tests/test_verify_together.py",
     "tests/analysis",
@@ -48,7 +48,7 @@ ARITHMETIC = (
 FRAGILE = (  # what once held equal bits against one another that nothing makes equal
     "tests/test_verify_together.py",
     "tests/analysis/heads/test_padding.py",
-    "tests/capture/intervening/test_direct.py",
+    "tests/capture/intervening/test_along.py",
     "tests/capture/intervening/test_intervening.py",
     "tests/capture/test_long.py",
     "tests/capture/intervening/test_value_zeroing.py",

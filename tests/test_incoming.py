@@ -80,16 +80,13 @@ def test_a_pipe_that_was_written_to_again_is_read_again(fifo: Path) -> None:
     closing.join()
 
 
-def test_a_pipe_that_is_open_already_is_kept_by_its_number() -> None:
+def test_a_pipe_that_is_open_already_and_standard_input_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     out, into = os.pipe()
     os.write(into, GIVEN)
     os.close(into)
     name = f"/dev/fd/{out}"
     assert incoming.content(name) == incoming.content(name) == GIVEN
     os.close(out)
-
-
-def test_standard_input_is_kept_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in (b"a text", b"another"):
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
         assert incoming.content("-") == incoming.content(incoming.STANDARD_INPUT) == text
@@ -142,7 +139,9 @@ def test_a_device_that_never_ends_is_refused_in_a_moment(device: str) -> None:
             read(device)
 
 
-def test_a_limit_that_is_no_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_are_read_as_people_write_them_and_limits_that_are_none_or_names_too_long_are_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with pytest.raises(InputError, match=r"^--input-limit is no size: 'much': such as 500MB or 2GB$"):
         incoming.limit_to("much")
     incoming._limit.set(None)
@@ -151,6 +150,18 @@ def test_a_limit_that_is_no_size_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         incoming.limit()
     monkeypatch.setenv(incoming.LIMIT, " ")
     assert incoming.limit() == incoming.USUAL_LIMIT
+    for spelled, size in {
+        "500MB": 5 * 10**8,
+        "2 gb": 2 * 10**9,
+        "1.5k": 1500,
+        "7": 7,
+        "-1": None,
+        "": None,
+    }.items():
+        assert machine.bytes_of(spelled) == size
+    incoming.check_name("x" * incoming.LONGEST_NAME, "dims")
+    with pytest.raises(AttnscopeError, match=r"^dims: 'x{30}…' has 1,001 characters, a name has 1000$"):
+        incoming.check_name("x" * (incoming.LONGEST_NAME + 1), "dims")
 
 
 def test_what_has_no_room_in_memory_is_refused_before_it_is_read(
@@ -273,24 +284,6 @@ def test_the_room_that_is_asked_for_json_is_what_python_takes_or_more(written: s
     room(monkeypatch, taken)
     with pytest.raises(DoesNotFitError):
         incoming.parsed(written, "it")
-
-
-def test_a_name_has_its_bound() -> None:
-    incoming.check_name("x" * incoming.LONGEST_NAME, "dims")
-    with pytest.raises(AttnscopeError, match=r"^dims: 'x{30}…' has 1,001 characters, a name has 1000$"):
-        incoming.check_name("x" * (incoming.LONGEST_NAME + 1), "dims")
-
-
-def test_sizes_are_read_as_people_write_them() -> None:
-    for spelled, size in {
-        "500MB": 5 * 10**8,
-        "2 gb": 2 * 10**9,
-        "1.5k": 1500,
-        "7": 7,
-        "-1": None,
-        "": None,
-    }.items():
-        assert machine.bytes_of(spelled) == size
 
 
 def test_settings_of_a_model_are_read_where_they_have_room(tmp_path: Path, monkeypatch) -> None:

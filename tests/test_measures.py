@@ -18,40 +18,9 @@ from attnscope.measures.near import cosine_distances
 from attnscope.measures.pattern import CLASSES
 from attnscope.results import MeasureDescription
 
-BY_HAND = torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]])
 SQUARE = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.0, 0.25, 0.75]])
 WEIGHED = [name for name in ORACLES if name not in OF_NO_WEIGHTS]
 PLAIN = [name for name, measure in MEASURES.items() if not measure.needs]
-
-
-def test_entropy_by_hand():
-    first = 0.5 * math.log(2) + 2 * 0.25 * math.log(4)  # the second row looks at one key: 0
-    assert MEASURES["entropy"](whole(BY_HAND)) == pytest.approx(first / 2)
-
-
-def test_confidence_by_hand():
-    assert MEASURES["confidence"](whole(BY_HAND)) == pytest.approx((0.5 + 1) / 2)
-
-
-@pytest.mark.parametrize(
-    ("name", "rows"),
-    [
-        ("distance", (0.25 * 1 + 0.25 * 2, 0.25 * 1 + 0.25 * 1, 0 * 2 + 0.25 * 1)),
-        ("self", (0.5, 0.5, 0.75)),
-        ("previous", (0.25, 0.25)),  # the first query has none
-        ("next", (0.25, 0.25)),  # the last query has none
-        ("first", (0.5, 0.25, 0)),
-        ("fixed", (1, 1, 1)),  # every query looks hardest at itself
-    ],
-)
-def test_places_by_hand(name, rows):
-    assert MEASURES[name](whole(SQUARE)) == pytest.approx(sum(rows) / len(rows))
-
-
-def test_what_went_to_a_sink_is_no_distance_and_no_mass():
-    with_sink = SQUARE / 2  # half of every row went to the sink
-    for name in ("distance", "self", "previous", "next", "first", "confidence"):
-        assert MEASURES[name](whole(with_sink)) == pytest.approx(MEASURES[name](whole(SQUARE)) / 2)
 
 
 def test_a_query_that_may_look_at_none_of_the_keys_that_are_meant_does_not_count():
@@ -80,19 +49,6 @@ def test_a_query_that_may_look_at_none_of_the_keys_that_are_meant_does_not_count
     assert of_those == pytest.approx({"first": (1 + 0.5) / 2, "sink": 0.5})
 
 
-@pytest.mark.parametrize(("name", "by"), [("previous", -1), ("next", 1), ("previous-norm", -1)])
-def test_a_perfect_head_has_all_of_it(name, by):
-    perfect = shifted(by, 7)
-    known = {"norms": torch.arange(1.0, 8), "moved": perfect @ torch.arange(1.0, 8)}
-    assert MEASURES[name](whole(perfect, **known)) == 1
-    perfect[3] = shifted(0, 7)[3]  # one of the six looks at itself
-    assert MEASURES[name](whole(perfect, **known)) == pytest.approx(5 / 6)
-
-
-def test_evenly_spread_weights_have_the_entropy_of_the_logarithm_of_the_keys():
-    assert MEASURES["entropy"](whole(torch.full((2, 7), 1 / 7))) == pytest.approx(math.log(7))
-
-
 def test_every_measure_has_a_slow_loop():
     assert set(ORACLES) == set(MEASURES)
 
@@ -103,6 +59,63 @@ def test_a_measure_equals_its_slow_loop(name):
     assert MEASURES[name](tiles(dense)) == pytest.approx(slowly(name, dense), rel=1e-12)
 
 
+def test_measures_of_weights_by_hand():
+    two = whole(torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]]))  # the second row looks at one key
+    assert MEASURES["entropy"](two) == pytest.approx((0.5 * math.log(2) + 2 * 0.25 * math.log(4)) / 2)
+    assert MEASURES["confidence"](two) == pytest.approx((0.5 + 1) / 2)
+    assert MEASURES["entropy"](whole(torch.full((2, 7), 1 / 7))) == pytest.approx(math.log(7))
+    for name, rows in {
+        "distance": (0.25 * 1 + 0.25 * 2, 0.25 * 1 + 0.25 * 1, 0 * 2 + 0.25 * 1),
+        "self": (0.5, 0.5, 0.75),
+        "previous": (0.25, 0.25),  # the first query has none
+        "next": (0.25, 0.25),  # the last query has none
+        "first": (0.5, 0.25, 0),
+    }.items():
+        assert MEASURES[name](whole(SQUARE)) == pytest.approx(sum(rows) / len(rows))
+        with_sink = MEASURES[name](whole(SQUARE / 2))  # half of every row went to the sink
+        assert with_sink == pytest.approx(sum(rows) / len(rows) / 2)
+
+
+def test_evenness_and_the_same_token_by_hand():
+    causal = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0.5, 0.25, 0.25]])
+    seen = torch.ones(3, 3).tril().bool()
+    third = (0.5 * math.log(2) + 0.5 * math.log(4)) / math.log(3)  # the first query has no choice
+    found = MEASURES["evenness"](whole(causal, allowed=seen, visible=seen.sum(-1)))
+    assert found == pytest.approx((1 + third) / 2)
+    alike = torch.tensor([[True, False, True], [False, True, False], [True, False, True]])
+    assert MEASURES["same"](whole(SQUARE, alike=alike)) == pytest.approx((0.25 + 0) / 2)
+    assert MEASURES["same"](whole(SQUARE.flip(0), alike=alike)) == pytest.approx((0.75 + 0.5) / 2)
+
+
+def test_random_tokens_that_stand_twice_by_hand():
+    period, size = 3, 7  # one token before them
+    head = torch.zeros(size, size)
+    head[:, 0] = 0.1  # everybody looks a little at the start
+    for i in range(4, size):
+        head[i, i - period + 1], head[i, i - period], head[i, i - 1] = 0.5, 0.25, 0.125
+    places = torch.arange(size) - 1
+    tile = Tile(head, places, places, period=period)
+    found = [MEASURES[name]([tile]) for name in ("induction", "duplicate", "previous-random")]
+    assert found == pytest.approx([0.5, 0.25, 0.125])
+    assert MEASURES["induction"]([Tile(head, places + 1, places + 1, period=period)]) != pytest.approx(0.5)
+
+
+def test_what_a_head_does_to_an_answer_by_hand():
+    weights = torch.tensor([[0.25, 0.75], [1.0, 0.0]], dtype=torch.float64)
+    values = torch.tensor([[4.0, 0.0, 1.0], [0.0, 2.0, 1.0]], dtype=torch.float64)
+    slope = torch.tensor([[1.0, -1.0, 0.5], [0.0, 3.0, -2.0]], dtype=torch.float64)
+    gradient = torch.tensor([[4.5, -1.5], [-2.0, 4.0]], dtype=torch.float64)  # slope along each value
+    assert torch.equal(slope @ values.T, gradient)
+    tile = whole(weights, output=weights @ values, slope=slope, direct=slope[[1, 0]], gradient=gradient)
+    for name, expected in {
+        "attention-gradient": 0.25 * 4.5 - 0.75 * 1.5 - 1.0 * 2.0,
+        "attention-gradient-positive": 0.25 * 4.5,
+        "importance": abs(1 * 1 - 1.5 * 1 + 1 * 0.5 - 1 * 2),
+        "logit": (1.5 * 3 - 1 * 2) + (4 * 1 + 1 * 0.5),
+    }.items():
+        assert MEASURES[name](tile) == expected
+
+
 @pytest.mark.parametrize(
     "name", [name for name in WEIGHED if not name.startswith(("pattern", "fixed", "offset"))]
 )
@@ -111,9 +124,9 @@ def test_a_measure_is_one_of_all_its_rows(name):
 
 
 @pytest.mark.parametrize("name", ORACLES)
-@pytest.mark.parametrize("cuts", [(0, 7), (0, 3, 7), (0, 1, 2, 3, 4, 5, 6, 7)], ids=str)
+@pytest.mark.parametrize("cuts", [(0, 3, 7), (0, 1, 2, 3, 4, 5, 6, 7)], ids=str)
 def test_tiles_put_together_equal_the_dense_head(name, cuts):
-    if name == "copying" and len(cuts) > 2:
+    if name == "copying":
         pytest.skip("a circuit has no tiles")
     found, dense = tiles(weights(), cuts), slowly(name, weights())
     assert MEASURES[name](found) == pytest.approx(dense, rel=1e-12)
@@ -176,14 +189,6 @@ def test_reports_show_the_measures_of_weights_alone():
 # what is known beside weights
 
 
-def test_evenness_is_entropy_over_what_it_could_be_and_passes_over_who_has_no_choice():
-    causal = torch.tensor([[1.0, 0, 0], [0.5, 0.5, 0], [0.5, 0.25, 0.25]])
-    seen = torch.ones(3, 3).tril().bool()
-    found = MEASURES["evenness"](whole(causal, allowed=seen, visible=seen.sum(-1)))
-    third = (0.5 * math.log(2) + 0.5 * math.log(4)) / math.log(3)
-    assert found == pytest.approx((1 + third) / 2)
-
-
 def test_by_norm_a_row_is_the_share_of_each_key_in_what_is_moved():
     norms = torch.tensor([4.0, 1.0, 0.0])
     known = {"norms": norms, "moved": SQUARE @ norms}
@@ -192,41 +197,27 @@ def test_by_norm_a_row_is_the_share_of_each_key_in_what_is_moved():
     shares = (8 / 9, 0.5 / 1.5, 0.0)  # on itself
     assert MEASURES["self-norm"]([tile]) == pytest.approx(sum(shares) / 3)
     assert MEASURES["moved"]([tile]) == pytest.approx((2.25 + 1.5 + 0.25) / 3)
-
-
-def test_norms_that_are_all_alike_change_nothing():
-    known = {"norms": torch.full((3,), 2.5), "moved": SQUARE.sum(-1) * 2.5}
-    for name in PLAIN:
-        assert MEASURES[f"{name}-norm"](whole(SQUARE, **known)) == pytest.approx(
-            MEASURES[name](whole(SQUARE))
-        )
-
-
-def test_a_sink_moves_nothing_and_by_norm_is_no_part_of_a_row():
     with_sink, norms = SQUARE / 2, torch.tensor([4.0, 1.0, 3.0])
     halved, whole_rows = (
         MEASURES["self-norm"](whole(each, norms=norms, moved=each @ norms)) for each in (with_sink, SQUARE)
     )
     assert halved == pytest.approx(whole_rows)
-
-
-def test_a_query_that_moves_nothing_does_not_count():
     norms = torch.tensor([0.0, 1.0, 1.0])
     only_first = torch.tensor([[1.0, 0, 0], [0, 1, 0], [0, 0.5, 0.5]])
     found = MEASURES["self-norm"](whole(only_first, norms=norms, moved=only_first @ norms))
     assert found == pytest.approx((1 + 0.5) / 2)
 
 
-def test_the_same_token_elsewhere_is_not_the_query_itself():
-    alike = torch.tensor([[True, False, True], [False, True, False], [True, False, True]])
-    assert MEASURES["same"](whole(SQUARE, alike=alike)) == pytest.approx((0.25 + 0) / 2)
-    swapped = SQUARE.flip(0)
-    assert MEASURES["same"](whole(swapped, alike=alike)) == pytest.approx((0.75 + 0.5) / 2)
-
-
-def test_a_sink_is_counted_without_the_first_query():
+def test_a_sink_is_counted_without_the_first_query_and_of_equals_the_first_or_nearest_counts():
     assert MEASURES["sink"](whole(SQUARE)) == pytest.approx((0.25 + 0) / 2)
     assert math.isnan(MEASURES["sink"](whole(torch.ones(1, 1))))
+    assert MEASURES["offset"](whole(torch.full((1, 3), 1 / 3))) == 0
+    ties = torch.tensor([[0.0, 0, 1, 0], [0, 0, 0, 1], [1.0, 0, 0, 0], [0, 0, 1, 0]])  # +2, +2, -2, -1
+    assert (MEASURES["fixed"](whole(ties)), MEASURES["offset"](whole(ties))) == (0.5, 2)
+    ties[1] = torch.tensor([1.0, 0, 0, 0])  # +2, -1, -2, -1
+    assert MEASURES["offset"](whole(ties)) == -1
+    ties[3] = torch.tensor([0, 0, 0, 1.0])  # +2, -1, -2, 0
+    assert MEASURES["offset"](whole(ties)) == 0
 
 
 def shifted(by: int, size: int = 8) -> Tensor:
@@ -241,16 +232,6 @@ def shifted(by: int, size: int = 8) -> Tensor:
 def test_a_positional_head_tells_its_offset_and_for_how_many_queries_it_holds(by):
     assert MEASURES["fixed"](whole(shifted(by))) == pytest.approx((8 - abs(by)) / 8)
     assert MEASURES["offset"](whole(shifted(by))) == by
-
-
-def test_of_equal_weights_the_first_and_of_equal_offsets_the_nearest_counts():
-    assert MEASURES["offset"](whole(torch.full((1, 3), 1 / 3))) == 0
-    ties = torch.tensor([[0.0, 0, 1, 0], [0, 0, 0, 1], [1.0, 0, 0, 0], [0, 0, 1, 0]])  # +2, +2, -2, -1
-    assert (MEASURES["fixed"](whole(ties)), MEASURES["offset"](whole(ties))) == (0.5, 2)
-    ties[1] = torch.tensor([1.0, 0, 0, 0])  # +2, -1, -2, -1
-    assert MEASURES["offset"](whole(ties)) == -1
-    ties[3] = torch.tensor([0, 0, 0, 1.0])  # +2, -1, -2, 0
-    assert MEASURES["offset"](whole(ties)) == 0
 
 
 EVERYWHERE = torch.ones(8, 8, dtype=torch.bool)
@@ -282,20 +263,17 @@ def test_what_a_head_looks_like(head, name):
     assert CLASSES[int(MEASURES["pattern"](whole(head, **known)))] == name
 
 
-def test_even_weights_behind_a_causal_mask_are_no_column():
+def test_even_weights_behind_a_causal_mask_are_no_column_and_without_two_texts_nothing_is_a_block():
     seen = EVERYWHERE.tril()
     even = seen / seen.sum(-1, keepdim=True)
     assert even.mean(0)[0] > 0.3
     found = MEASURES["pattern"](whole(even, allowed=seen, visible=seen.sum(-1)))
     assert CLASSES[int(found)] == "mixed"
-
-
-def test_without_two_texts_nothing_is_a_block():
     known = {"allowed": EVERYWHERE, "visible": EVERYWHERE.sum(-1)}
     assert CLASSES[int(MEASURES["pattern"](whole(HALVES / 4, **known)))] == "mixed"
 
 
-@pytest.mark.parametrize("tokens", [25, 31, 49])  # as many times 1 / tokens is less than 1
+@pytest.mark.parametrize("tokens", [25, 49])  # as many times 1 / tokens is less than 1
 def test_a_sum_of_even_weights_that_rounds_to_less_than_all_makes_no_block(tokens):
     generator = torch.Generator().manual_seed(tokens)
     weights = torch.softmax(3 * torch.randn(tokens, tokens, generator=generator), -1)
@@ -337,19 +315,6 @@ def test_pairs_that_differ_by_rounding_alone_share_a_rank_and_pairs_a_decade_fur
     assert abs(near(10 * tolerance) - near(-10 * tolerance)) > 0.02
 
 
-def test_random_tokens_that_stand_twice_by_hand():
-    period, size = 3, 7  # one token before them
-    head = torch.full((size, size), 0.0)
-    head[:, 0] = 0.1  # everybody looks a little at the start
-    for i in range(4, size):
-        head[i, i - period + 1], head[i, i - period], head[i, i - 1] = 0.5, 0.25, 0.125
-    places = torch.arange(size) - 1
-    tile = Tile(head, places, places, period=period)
-    found = [MEASURES[name]([tile]) for name in ("induction", "duplicate", "previous-random")]
-    assert found == pytest.approx([0.5, 0.25, 0.125])
-    assert MEASURES["induction"]([Tile(head, places + 1, places + 1, period=period)]) != pytest.approx(0.5)
-
-
 def test_the_eigenvalues_of_the_small_matrix_are_those_of_vocabulary_by_vocabulary():
     generator = np.random.default_rng(2)
     embedding, unembedding = generator.normal(size=(40, 12)), generator.normal(size=(12, 40))
@@ -361,22 +326,6 @@ def test_the_eigenvalues_of_the_small_matrix_are_those_of_vocabulary_by_vocabula
     for sign in (1, -1):
         copies = torch.from_numpy(sign * output @ output.T)
         assert MEASURES["copying"](whole(torch.ones(1, 1), circuit=copies)) == pytest.approx(sign)
-
-
-def test_what_a_head_does_to_an_answer_by_hand():
-    weights = torch.tensor([[0.25, 0.75], [1.0, 0.0]], dtype=torch.float64)
-    values = torch.tensor([[4.0, 0.0, 1.0], [0.0, 2.0, 1.0]], dtype=torch.float64)
-    slope = torch.tensor([[1.0, -1.0, 0.5], [0.0, 3.0, -2.0]], dtype=torch.float64)
-    output = torch.tensor([[1.0, 1.5, 1.0], [4.0, 0.0, 1.0]], dtype=torch.float64)
-    gradient = torch.tensor([[4.5, -1.5], [-2.0, 4.0]], dtype=torch.float64)  # slope along each value
-    assert torch.equal(weights @ values, output)
-    assert torch.equal(slope @ values.T, gradient)
-    tile = whole(weights, output=output, slope=slope, direct=slope[[1, 0]], gradient=gradient)
-    found = {name: MEASURES[name](tile) for name in ("importance", "attention-gradient", "logit")}
-    assert found["attention-gradient"] == 0.25 * 4.5 - 0.75 * 1.5 - 1.0 * 2.0 == -2.0
-    assert found["importance"] == abs(1 * 1 - 1.5 * 1 + 1 * 0.5 - 1 * 2) == 2.0
-    assert found["logit"] == (1.5 * 3 - 1 * 2) + (4 * 1 + 1 * 0.5)
-    assert MEASURES["attention-gradient-positive"](tile) == 0.25 * 4.5
 
 
 def test_the_limits_are_those_that_some_row_reaches():
@@ -393,14 +342,6 @@ def test_the_limits_are_those_that_some_row_reaches():
     assert MEASURES["self"](whole(torch.eye(5))) == 1
 
 
-def test_a_dense_head_is_one_tile_that_knows_its_positions():
-    (tile,) = whole(weights())
-    assert torch.equal(tile.weights, weights())
-    assert tile.queries.tolist() == [0, 1, 2, 3, 4]
-    assert tile.keys.tolist() == [0, 1, 2, 3, 4, 5, 6]
-    assert tile.offsets[3].tolist() == [-3, -2, -1, 0, 1, 2, 3]
-
-
 def test_a_new_measure_is_one_function_and_one_entry(monkeypatch):
     def two_before(tile: Tile) -> Tensor:
         return (tile.weights * (tile.offsets == -2)).sum(-1)
@@ -415,27 +356,19 @@ def test_a_new_measure_is_one_function_and_one_entry(monkeypatch):
     assert parse_measures("own,entropy") == ("own", "entropy")
 
 
-@pytest.mark.parametrize("name", ORACLES)
-def test_every_measure_says_what_it_is(name):
-    described = MEASURES[name].description
-    assert described.name == name
-    assert described.meaning.endswith(".")
-    assert names_a_year(described.paper)
-
-
-def names_a_year(paper: str) -> bool:
-    return any(str(year) in paper for year in range(2017, 2030))
+def test_every_measure_says_what_it_is():
+    for name, measure in MEASURES.items():
+        assert measure.description.name == name
+        assert measure.description.meaning.endswith(".")
+        assert re.search(r"20[12]\d", measure.description.paper), name
 
 
 # names on the command line
 
 
-def test_names_are_parted_by_commas_and_each_is_taken_once():
+def test_names_are_parted_by_commas_and_all_are_those_of_the_one_run_over_the_text():
     assert parse_measures("distance") == ("distance",)
     assert parse_measures("next, entropy,next") == ("next", "entropy")
-
-
-def test_all_measures_are_those_of_the_one_run_over_the_text():
     apart = {"induction", "duplicate", "previous-random", "copying"}
     of_answers = {"importance", "attention-gradient", "attention-gradient-positive", "logit"}
     assert parse_measures("all") == tuple(name for name in MEASURES if name not in apart | of_answers)

@@ -1,10 +1,11 @@
-"""Labels, look-up by name or position, and what of a text may reach a terminal."""
+"""Labels; words, spans and positions by what they are called; what of a text may reach a terminal."""
 
 import pytest
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
-from attnscope.tokens import Token, Tokens
+from attnscope.spans import span_of
+from attnscope.tokens import Given, Section, Token, Tokens
 
 
 def tokens_of(text: str, *pieces: tuple[str, str], unknown: tuple[int, ...] = ()) -> Tokens:
@@ -34,19 +35,24 @@ def door() -> Tokens:
     return Tokens(inner.texts, (start, *inner.items, end))
 
 
-def test_a_name_that_stands_once_is_its_own_label_and_a_repeated_one_gets_its_position():
+def test_a_repeated_token_has_its_position_for_a_label_and_is_found_by_it_alone():
     text = tokens_of("a cat a", ("a", "a"), ("cat", "cat"), ("a", "a"))
     assert text.names == ("a", "cat", "a")
     assert text.labels == ("a@0", "cat", "a@2")
+    assert text.position("a@2") == 2
+    assert text.position("a@0") == 0
+    with pytest.raises(InputError, match=r"token 'a' stands 2 times: choose one of a@0, a@2$"):
+        text.position("a")
+    with pytest.raises(InputError, match=r"no token 'a@1' in the input: 'a' stands at 0, 2$"):
+        text.position("a@1")
 
 
-def test_labels_of_special_and_continued_pieces_keep_the_spelling_of_the_vocabulary(door):
+def test_labels_are_spelled_as_the_vocabulary_or_cut_from_the_text(door):
     assert door.labels == ("[CLS]", "The", "clos", "##ing", "the", "door", "[SEP]")
-
-
-def test_labels_of_byte_level_pieces_are_cut_from_the_text_and_not_from_the_piece():
     text = tokens_of("café 日", ("cafÃ©", "café"), ("ĠæĹ¥", " 日"))
     assert text.labels == ("café", "日")
+    with pytest.raises(InputError, match="'THE' stands 2 times: choose one of The, the"):
+        door.position("THE")
 
 
 @pytest.mark.parametrize(
@@ -96,50 +102,17 @@ def test_a_pair_has_both_texts_and_pieces_of_words_of_the_second_are_found():
     ("wanted", "position"),
     [
         ("0", 0),
-        ("6", 6),
         ("-1", 6),
-        ("-7", 0),
         ("door", 5),
         ("DOOR", 5),  # no token is spelled so: case is ignored then
         ("The", 1),  # the exact spelling wins over the same word in another case
         ("the", 4),
-        ("ing", 3),  # the text of a piece
         ("##ing", 3),  # its spelling in the vocabulary
-        ("[SEP]", 6),
         ("door@5", 5),
     ],
 )
 def test_a_token_is_found_by_position_text_piece_or_label(door, wanted, position):
     assert door.position(wanted) == position
-
-
-def test_a_repeated_token_is_found_by_its_label_and_refused_by_its_text():
-    text = tokens_of("a cat a", ("a", "a"), ("cat", "cat"), ("a", "a"))
-    assert text.position("a@2") == 2
-    assert text.position("a@0") == 0
-    with pytest.raises(InputError, match=r"token 'a' stands 2 times: choose one of a@0, a@2$"):
-        text.position("a")
-    with pytest.raises(InputError, match=r"no token 'a@1' in the input: 'a' stands at 0, 2$"):
-        text.position("a@1")
-
-
-def test_a_text_in_neither_case_of_two_tokens_is_ambiguous(door):
-    with pytest.raises(InputError, match="'THE' stands 2 times: choose one of The, the"):
-        door.position("THE")
-
-
-def test_a_word_in_pieces_is_refused_with_its_pieces_where_one_token_is_meant(door):
-    with pytest.raises(InputError, match=r"'2-3 closing' is 2 tokens, 2 clos, 3 ##ing: choose one of these$"):
-        door.position("Closing")
-
-
-def test_a_number_that_stands_in_the_text_is_a_word_of_it_and_a_position_where_it_does_not():
-    text = tokens_of("in 1999 it 1", ("in", "in"), ("1999", "1999"), ("it", "it"), ("1", "1"))
-    assert text.position("1999") == 1
-    assert text.position("1") == 3
-    assert [text.position(named) for named in ("2", "@1", "pos:1", 1)] == [2, 1, 1, 1]
-    with pytest.raises(InputError, match=r"no token 2000 in the input: positions 0-3$"):
-        text.position("2000")
 
 
 def test_an_at_sign_and_a_number_are_a_position_whatever_tokens_are_called():
@@ -151,12 +124,6 @@ def test_an_at_sign_and_a_number_are_a_position_whatever_tokens_are_called():
     assert named.position("@1") == 0  # a token of that very text comes first
     with pytest.raises(InputError, match=r"no token 3 in the input: positions 0-2$"):
         text.position("@3")
-
-
-@pytest.mark.parametrize("number", ["7", "-8", "99"])
-def test_a_position_beyond_the_input_is_refused_with_the_positions_there_are(door, number):
-    with pytest.raises(InputError, match=f"no token {number} in the input: positions 0-6$"):
-        door.position(number)
 
 
 @pytest.mark.parametrize("wanted", ["window", "--5", "-", ""])
@@ -208,3 +175,163 @@ def test_what_could_steer_a_terminal_is_shown_as_its_escape(raw, shown):
 )
 def test_emoji_combining_characters_and_joiners_of_scripts_stay_as_they_are(harmless):
     assert printable(harmless) == harmless
+
+
+def cut(text: str, *pieces: str, around: bool = True) -> Tokens:
+    """`text` cut at `pieces` in order (`##` continues a word), between two special tokens or not."""
+    items, end = list[Token](), 0
+    for i, piece in enumerate(pieces):
+        exact = piece.removeprefix("##")
+        start = text.index(exact, end)
+        end = start + len(exact)
+        items.append(Token(10 + i, piece.lower(), exact, (start, end), i))
+    if around:
+        items = [Token(1, "[CLS]", "", None, None, special=True), *items]
+        items.append(Token(2, "[SEP]", "", None, None, special=True))
+    return Tokens((text,), tuple(items))
+
+
+@pytest.fixture
+def story() -> Tokens:
+    """0 [CLS] 1 The 2 un 3 ##lock 4 ##ed 5 door 6 , 7 the 8 door 9 in 10 in 11 ##side 12 4 13 [SEP]."""
+    pieces = ("The", "un", "##lock", "##ed", "door", ",", "the", "door", "in", "in", "##side", "4")
+    return cut("The unlocked door, the door in inside 4", *pieces)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "places"),
+    [
+        ("unlocked", (2, 3, 4)),
+        ("unlocked door", (2, 3, 4, 5)),
+        ("unlocked   door,", (2, 3, 4, 5, 6)),
+        ("door, the", (5, 6, 7)),
+        ("door@8", (8,)),
+        ("door#2", (8,)),
+        ("in", (9,)),  # the word, and not the piece of another one
+        ("in@10", (10,)),
+        ("side", (11,)),
+        ("4", (12,)),  # a word of the text
+        ("pos:4", (4,)),
+        ("5", (5,)),
+        ("-1", (13,)),
+        ("4-6", (4, 5, 6)),
+        ("-3--2", (11, 12)),
+        ("pos:first", (0,)),
+        ("pos:last", (13,)),
+        ("pos:ALL", tuple(range(14))),
+        ("[CLS] The unlocked", (0, 1, 2, 3, 4)),
+        (-1, (13,)),
+    ],
+)
+def test_words_spans_and_positions_are_found_by_what_they_are_called(story, wanted, places):
+    assert span_of(story, wanted).positions == places
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        ("door", "token 'door' stands 2 times: choose one of door@5, door@8$"),
+        ("door#3", "no token 'door#3' in the input: 'door' stands 2 times, #1 is the first$"),
+        ("unlocked#2", "'unlocked' stands once"),
+        ("the door@5", "no token 'the door@5' in the input: 'the door' stands at 7$"),
+        ("nlocked", "no token 'nlocked' in the input"),
+        ("6-4", "no tokens 6-4 in the input: the first of them comes after the last"),
+        ("4-99", "no token 99 in the input: positions 0-13$"),
+        ("pos:middle", "no position 'pos:middle': there are pos:first, pos:last, pos:all, pos:4-5$"),
+    ],
+)
+def test_what_is_not_there_or_there_twice_is_told_with_its_positions(story, wanted, why):
+    with pytest.raises(InputError, match=why):
+        span_of(story, wanted)
+
+
+def test_a_span_is_told_by_its_positions_and_the_text_as_it_was_written(story):
+    assert span_of(story, "UNLOCKED").name == "2-4 unlocked"
+    assert span_of(story, "door@8").name == "8 door"
+    assert span_of(story, "pos:all").name == "0-13 [CLS] The unlocked … in inside 4 [SEP]"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "wanted", "places"),
+    [
+        (("▁the", "▁un", "lock", "ed"), "unlocked", (1, 2, 3)),
+        (("▁the", "▁un", "lock", "ed"), "the unlocked", (0, 1, 2, 3)),
+        (("the", "un", "##lock"), "unlock", (1, 2)),
+        (("<s>", "the", "door"), "<s> the", (0, 1)),
+    ],
+)
+def test_tokens_without_places_in_a_text_are_put_together_as_their_vocabulary_spells_them(
+    pieces, wanted, places
+):
+    items = (
+        Token(i, each, each.strip("▁"), None, None, special=each == "<s>") for i, each in enumerate(pieces)
+    )
+    assert span_of(Tokens((), tuple(items)), wanted).positions == places
+
+
+def test_a_mask_is_found_in_any_spelling_and_a_character_of_several_bytes_whole():
+    items = (Token(1, "the", "the", (0, 3), 0), Token(2, "<mask>", "<mask>", (4, 10), None, special=True))
+    assert span_of(Tokens(("the <mask>",), items), "[MASK]").positions == (1,)
+    items = tuple(Token(i, f"<0x{i}>", "💥", (2, 3), 1) for i in range(3))
+    first = Token(9, "a", "a", (0, 1), 0)
+    assert span_of(Tokens(("a 💥",), (first, *items)), "a 💥").positions == (0, 1, 2, 3)
+
+
+@pytest.fixture
+def chat() -> Tokens:
+    """0 user 1 Hi 2 assistant 3 Yes 4 user 5 it 6 user, three messages and one word more."""
+    pieces = ("user", "Hi", "assistant", "Yes", "user", "it", "user")
+    tokens = cut(" ".join(pieces), *pieces, around=False)
+    sections = (
+        Section("role", "user", 0, 2, 1),
+        Section("role", "assistant", 2, 2, 1),
+        Section("role", "user", 4, 3, 1),
+    )
+    return Tokens(tokens.texts, tokens.items, (*sections, Given("chat")))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "places"),
+    [
+        ("role:assistant", (2, 3)),
+        ("role:user#1", (0, 1)),
+        ("role:user#2", (4, 5, 6)),
+        ("role:user@4", (4, 5, 6)),
+        ("user@6", (6,)),
+        ("assistant", (2,)),
+    ],
+)
+def test_a_message_is_named_by_its_role_and_a_bare_word_is_a_word(chat, wanted, places) -> None:
+    assert span_of(chat, wanted).positions == places
+
+
+def test_a_message_is_told_by_its_role_and_not_by_all_that_it_says(chat: Tokens) -> None:
+    assert span_of(chat, "role:user#2").name == "4-6 role:user#2"
+    assert span_of(chat, "4-6").name == "4-6 role:user#2"
+    assert span_of(chat, "4-5").name == "4-5 user it"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (
+            "role:user",
+            "'role:user' stands 2 times: choose one of role:user#1 (0-1), role:user#2",
+        ),
+        ("role:system", "no role 'role:system' in the input: there are role:user#1 (0-1)"),
+        ("role:user#3", "no role 'role:user#3'"),
+        ("role:user@1", "no role 'role:user@1'"),
+        ("field:a", "no field of a template"),
+    ],
+)
+def test_a_role_that_is_not_there_or_there_twice_lists_what_there_is(chat, wanted, said) -> None:
+    with pytest.raises(InputError) as told:
+        span_of(chat, wanted)
+    assert said in str(told.value)
+
+
+def test_a_text_that_is_no_chat_has_no_roles_and_may_hold_such_words(story: Tokens) -> None:
+    with pytest.raises(InputError, match="the text is no chat: --chat reads one, --system makes one"):
+        span_of(story, "role:user")
+    words = cut("a role : user", "a", "role", ":", "user")
+    assert span_of(words, "role : user").positions == (2, 3, 4)

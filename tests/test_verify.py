@@ -9,7 +9,6 @@ import pytest
 import torch
 from families import (
     FAMILIES,
-    FUSABLE,
     HEADS,
     LAYERS,
     ROTATION_SEEN,
@@ -28,9 +27,8 @@ from transformers.models.llama.modeling_llama import eager_attention_forward
 
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture import Selection, record
-from attnscope.errors import InputError
 from attnscope.results import Certificate, Fault, Verdict
-from attnscope.verify import FAULTS, certify, certify_heads
+from attnscope.verify import certify, certify_heads
 
 ALWAYS = {"scale off by sqrt 2", "wrong key head", "wrong value head", "query and key exchanged"}
 
@@ -64,13 +62,14 @@ def test_every_head_of_a_sharp_model_is_certified(family):
     assert_certified(certificates(calls(family)))
 
 
-@pytest.mark.parametrize("family", FUSABLE)
+@pytest.mark.parametrize("family", ["bert", "mistral"])
 def test_every_head_is_certified_under_the_fused_kernel(family):
     assert_certified(certificates(record(twin(sharp(family), "sdpa"), ids()).calls))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(
+    ("family", "side"), [("modernbert", "right"), ("mistral", "left"), ("t5", "right"), ("gpt_oss", "left")]
+)
 def test_no_head_of_a_padded_row_fails(family, side):
     found = certificates(record(sharp(family), padded(side), Selection(row=1)).calls)
     assert {each.verdict for each in found} <= {Verdict.CERTIFIED, Verdict.INCONCLUSIVE}
@@ -112,66 +111,25 @@ def test_just_the_faults_that_could_apply_are_tried(family):
         assert names(call) == ALWAYS | extra(family, call.layer)
 
 
-def test_every_fault_applies_somewhere():
-    assert set().union(*(names(call) for family in FAMILIES for call in calls(family))) == {
-        *FAULTS,
-        "relative position dropped",
-    }
-
-
-def test_a_window_as_long_as_the_input_is_no_fault():
-    short, longer = (
-        record(sharp("mistral"), ids(length), Selection(layers=[0])).calls[0]
-        for length in (WINDOW, WINDOW + 1)
-    )
-    assert "window dropped" not in names(short)
-    assert "window dropped" in names(longer)
-
-
-def test_a_window_that_only_padding_fills_is_no_fault():
-    inputs = padded("left", length=WINDOW + 2, padding=2)
-    (call,) = record(sharp("mistral"), inputs, Selection(row=1, layers=[0])).calls
-    assert call.window == WINDOW
-    assert "window dropped" not in names(call)
-
-
-def test_a_dropped_window_shows_what_lies_further_back_and_neither_padding_nor_the_future():
-    inputs = padded("right")
-    (call,) = record(sharp("mistral"), inputs, Selection(row=1, layers=[0])).calls
-    distance = torch.arange(TOKENS)[:, None] - torch.arange(TOKENS)[None, :]
-    expected = (distance >= 0) & inputs["attention_mask"][1].bool()[None, :]
-    faulty = FAULTS["window dropped"](call, 0, call.operands(0))
-    rows = call.allowed_matrix(0).any(-1)
-    assert torch.equal(faulty.allowed[0][rows], expected[rows])
-
-
-def test_a_dropped_window_of_an_encoder_shows_what_lies_further_off_on_both_sides():
-    inputs = padded("right")
-    (call,) = record(sharp("modernbert"), inputs, Selection(row=1, layers=[1])).calls
-    faulty = FAULTS["window dropped"](call, 0, call.operands(0))
-    rows = call.allowed_matrix(0).any(-1)
-    expected = inputs["attention_mask"][1].bool().expand(TOKENS, TOKENS)
-    assert torch.equal(faulty.allowed[0][rows], expected[rows])
-
-
 def test_a_single_key_head_cannot_be_confused_with_another():
     call = calls("llama")[0]
     call = replace(call, k=call.k[:1], v=call.v[:1], unrotated_k=None)
     assert not {"wrong key head", "wrong value head"} & names(call)
 
 
-def test_axes_of_different_lengths_cannot_be_exchanged():
+def test_what_the_text_does_not_show_is_no_fault():
+    def tried(family: str, inputs: dict, row: int = 0) -> set[str]:
+        return names(record(sharp(family), inputs, Selection(row=row, layers=[0])).calls[0])
+
+    assert "window dropped" not in tried("mistral", ids(WINDOW))
+    assert "window dropped" in tried("mistral", ids(WINDOW + 1))
+    padding = padded("left", length=WINDOW + 2, padding=2)
+    assert "window dropped" not in tried("mistral", padding, 1), "only padding fills it"
+    assert "key rotation left out" not in tried("llama", ids(1))
     call = calls("bert")[0]
     longer = replace(call, q=call.q[:, :5], output=call.output[:, :5], weights={0: call.weights[0][:5]})
     assert "query and key exchanged" not in names(longer)
     assert certify(longer, 0).verdict is Verdict.CERTIFIED
-
-
-def test_a_key_that_position_does_not_change_is_not_rotated():
-    assert "key rotation left out" not in names(
-        record(sharp("llama"), ids(1), Selection(layers=[0])).calls[0]
-    )
-    assert "key rotation left out" not in names(replace(calls("llama")[0], unrotated_k=None))
 
 
 # how far a fault lies off, found a second way ------------------------------------------------------
@@ -223,9 +181,8 @@ def test_the_size_of_a_fault_is_that_of_a_second_computation(name):
     assert off > 1e-2
 
 
-@pytest.mark.parametrize("family", ["llama", "mistral", "gemma2", "gpt_oss"])
-def test_the_rotation_left_out_is_that_of_keys_taken_by_independent_hooks(family):
-    model, seen = sharp(family), []
+def test_the_rotation_left_out_is_that_of_keys_taken_by_independent_hooks():
+    model, seen, family = sharp("llama"), [], "llama"
     model.layers[1].self_attn.k_proj.register_forward_hook(lambda _, args, out: seen.append(out[0].clone()))
     full_run(model, ids())
     head, call = 4, calls(family)[1]
@@ -234,15 +191,6 @@ def test_the_rotation_left_out_is_that_of_keys_taken_by_independent_hooks(family
     (fault,) = (fault for fault in certify(call, head).faults if fault.name == "key rotation left out")
     assert fault.weight_error == pytest.approx(float(off), rel=1e-6)
     assert off > 0.1
-
-
-def test_a_wrong_value_head_changes_the_output_alone():
-    call, head = calls("llama")[0], 4
-    (fault,) = (fault for fault in certify(call, head).faults if fault.name == "wrong value head")
-    expected = call.weights[head] @ call.v[0] - call.output[head]
-    assert fault.output_error == pytest.approx(float(expected.abs().max() / call.v[1].abs().max()), rel=1e-4)
-    assert fault.weight_error < 1e-5
-    assert fault.power == pytest.approx(fault.output_error / certify(call, head).output_tolerance)
 
 
 def test_faults_come_smallest_first_and_power_is_that_of_the_smallest():
@@ -315,22 +263,6 @@ def test_a_tampered_call_fails(tampering):
     assert found.reason
 
 
-@pytest.mark.parametrize("place", ["weights", "output"])
-def test_an_error_just_above_the_tolerance_fails_and_one_just_below_does_not(place):
-    call = honest("llama")
-    honestly = certify(call, HEAD)
-    for factor, verdict in ((0.5, Verdict.CERTIFIED), (1.5, Verdict.FAILED)):
-        if place == "weights":
-            off = call.weights[HEAD].double()  # float64, so that the step is not rounded away
-            off[3, 1] += factor * honestly.weight_tolerance
-            changed = replace(call, weights={HEAD: off})
-        else:
-            off = call.output.double()
-            off[HEAD, 3, 1] += factor * honestly.output_tolerance * call.v[1].abs().max()
-            changed = replace(call, output=off)
-        assert certify(changed, HEAD).verdict is verdict
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -359,7 +291,7 @@ def test_a_model_whose_kernel_computes_something_else_fails(wrong, registries):
 # no power, no certificate --------------------------------------------------------------------------
 
 
-def test_near_uniform_attention_is_inconclusive_and_names_what_it_would_not_have_seen():
+def test_near_uniform_attention_and_a_single_token_prove_nothing_and_name_what_is_unseen():
     model = plain("bert")
     with torch.no_grad():
         for layer in model.encoder.layer:
@@ -368,6 +300,11 @@ def test_near_uniform_attention_is_inconclusive_and_names_what_it_would_not_have
         assert certificate.verdict is Verdict.INCONCLUSIVE
         assert set(certificate.unseen) == ALWAYS - {"wrong value head"}
         assert all(name in certificate.reason for name in certificate.unseen)
+    for certificate in certificates(record(sharp("gpt2"), ids(1)).calls):
+        assert certificate.weight_error == 0
+        assert certificate.verdict is Verdict.INCONCLUSIVE
+        assert certificate.power == 0
+        assert "scale off by sqrt 2" in certificate.reason
 
 
 def test_small_scores_in_bfloat16_are_inconclusive_where_float32_sees():
@@ -375,15 +312,6 @@ def test_small_scores_in_bfloat16_are_inconclusive_where_float32_sees():
     for certificate in certificates(record(plain("bert").to(torch.bfloat16), ids()).calls):
         assert certificate.verdict is Verdict.INCONCLUSIVE
         assert "scale off by sqrt 2" in certificate.unseen
-
-
-@pytest.mark.parametrize("family", ["bert", "gpt2", "llama"])
-def test_a_single_token_proves_nothing(family):
-    for certificate in certificates(record(sharp(family), ids(1)).calls):
-        assert certificate.weight_error == 0
-        assert certificate.verdict is Verdict.INCONCLUSIVE
-        assert certificate.power == 0
-        assert "scale off by sqrt 2" in certificate.reason
 
 
 @pytest.mark.parametrize(
@@ -404,8 +332,11 @@ def test_the_tolerance_is_that_of_the_kernels_own_numbers(dtype, step):
     assert certificate.precision == f"{str(dtype).removeprefix('torch.')} on cpu"
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize(
+    ("family", "dtype"),
+    [("bert", torch.float16), ("t5", torch.bfloat16), ("gpt_oss", torch.bfloat16)],
+    ids=str,
+)
 def test_half_precision_never_fails_and_is_still_caught_when_tampered_with(family, dtype):
     captured = record(sharp(family).to(dtype), ids()).calls
     found = certificates(captured)
@@ -413,22 +344,6 @@ def test_half_precision_never_fails_and_is_still_caught_when_tampered_with(famil
     assert max(map(ratio, found)) < 0.7
     call = captured[0]
     assert certify(replace(call, weights={0: call.weights[0].roll(1, -1)}), 0).verdict is Verdict.FAILED
-
-
-def test_the_tolerance_counts_the_bias_and_only_pairs_that_are_allowed():
-    (call,) = record(sharp("t5"), padded("right"), Selection(row=1, layers=[0])).calls
-    elsewhere = []
-    for head in range(HEADS):
-        sums = torch.zeros(TOKENS, TOKENS)
-        for query in range(TOKENS):
-            for key in range(TOKENS):
-                products = (call.q[head, query] * call.k[head, key]).abs().sum()
-                sums[query, key] = products + call.bias[head, query, key].abs()
-        largest = float(sums[:, : TOKENS - 3].max())
-        elsewhere.append(float(sums.max()) > largest * 1.01)
-        tolerance = 2**-23 * (1 + largest) + call.q.shape[2] ** 0.5 * 2**-24 * largest
-        assert certify(call, head).weight_tolerance == pytest.approx(tolerance, rel=1e-5)
-    assert any(elsewhere), "no forbidden pair could have raised the tolerance"
 
 
 def test_rows_without_any_allowed_key_do_not_count():
@@ -441,13 +356,6 @@ def test_rows_without_any_allowed_key_do_not_count():
     assert certify(replace(call, weights=spoilt), 0).verdict is Verdict.CERTIFIED
     spoilt[0][3] = torch.nan
     assert certify(replace(call, weights=spoilt), 0).verdict is Verdict.FAILED
-
-
-def test_a_head_whose_weights_were_not_captured_has_no_certificate():
-    (call,) = record(sharp("llama"), ids(), Selection(layers=[1], heads=[2])).calls
-    assert certify(call, 2).verdict is Verdict.CERTIFIED
-    with pytest.raises(InputError, match=r"head 3 of layer 1 was not captured: captured are \[2\]"):
-        certify(call, 3)
 
 
 def test_a_fault_of_unknown_size_counts_as_unseen():

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 import torch
-from families import FAMILIES, ids, padded, sharp
+from families import ids, padded, sharp
 from made_calls import call_of
 from one_by_one import certificate_of
 from torch import Tensor
 
 from attnscope.analysis import verification
 from attnscope.analysis.verification import verify_model
+from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Verdict
-from attnscope.sdpa import attend
 from attnscope.verify import FAULTS, certificate, certify, certify_heads
 
 HEADS, QUERIES, KEYS = 6, 7, 9
@@ -94,15 +94,17 @@ def test_a_figure_a_decade_beyond_rounding_is_not_the_oracles():
         assert_near(replace(found, faults=tuple(others)), found, one.epsilon)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("family", "dtype"),
+    [("bert", torch.float32), ("gemma2", torch.float32), ("t5", torch.bfloat16), ("gpt_oss", torch.bfloat16)],
+    ids=str,
+)
 def test_every_figure_is_that_of_a_head_by_itself(family, dtype):
     for each in record(sharp(family).to(dtype), ids()).calls:
         assert_as_one_by_one(each)
 
 
-@pytest.mark.parametrize("family", ["bert", "llama", "t5", "gpt_oss", "modernbert"])
-@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize(("family", "side"), [("llama", "left"), ("modernbert", "right")])
 def test_so_it_is_where_rows_and_columns_are_padding(family, side):
     for each in record(sharp(family), padded(side), Selection(row=1)).calls:
         assert_as_one_by_one(each)
@@ -142,14 +144,6 @@ def test_so_it_is_with_every_mechanism(made):
 
 def test_so_it_is_with_sinks_of_each_query():
     assert_as_one_by_one(replace(call(allowed=NO_KEY[None]), sinks=drawn(HEADS, QUERIES)))
-
-
-def test_heads_are_certified_in_the_order_in_which_they_are_asked_for():
-    one = call(allowed=OF_HEAD)
-    for heads in ((5, 0, 3), (2,), (4, 5), ()):
-        found = certify_heads(one, heads)
-        assert len(found) == len(heads)
-        assert all(alike(each, certify(one, head)) for each, head in zip(found, heads, strict=True))
 
 
 @pytest.mark.parametrize("entries", [1, 2 * QUERIES * KEYS, 4 * QUERIES * KEYS])
@@ -200,7 +194,7 @@ BREAKS: dict[str, Callable[[AttentionCall, int], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("head", [0, 3, HEADS - 1])
+@pytest.mark.parametrize("head", [0, 3])
 @pytest.mark.parametrize("broken", BREAKS)
 def test_of_heads_of_which_one_is_broken_that_one_fails_and_no_other_changes(broken, head):
     honest = call(
@@ -263,9 +257,9 @@ UNSEEN: dict[str, Callable[[int], AttentionCall]] = {
 }
 
 
-@pytest.mark.parametrize("head", [0, 4])
 @pytest.mark.parametrize("fault", UNSEEN)
-def test_a_fault_that_would_pass_in_one_head_makes_that_head_inconclusive_and_no_other(fault, head):
+def test_a_fault_that_would_pass_in_one_head_makes_that_head_inconclusive_and_no_other(fault):
+    head = 4
     found = certify_heads(UNSEEN[fault](head))
     named = [i for i, each in enumerate(found) if fault in each.unseen]
     assert named == [head]
@@ -340,8 +334,3 @@ def test_a_layer_is_let_go_of_as_soon_as_it_is_certified(monkeypatch):
     result = verify_model(model, inputs, tokens, provenance_of(model, tokens))
     assert len(result.layers) == len(left) == 3
     assert max(left) == 0
-
-
-def test_certify_is_one_of_them():
-    one = call()
-    assert alike(certify(one, 4), certify_heads(one)[4])

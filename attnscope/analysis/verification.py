@@ -16,7 +16,7 @@ from attnscope.capture.cause.standing import standings_of
 from attnscope.capture.following.describe import sides_of
 from attnscope.capture.routes import Labels, traced_instead
 from attnscope.capture.run import run_watched
-from attnscope.capture.running import evaluating
+from attnscope.capture.running import evaluating, hooked
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers, without_attention
@@ -91,15 +91,12 @@ def verify_model(
 def running(watched: Sequence[Site]) -> Iterator[set[nn.Module]]:
     """While open, takes note of the modules whose forward is run."""
     ran: set[nn.Module] = set()
-    handles = [
-        site.module.register_forward_hook(lambda module, _inputs, _output: ran.add(module))
-        for site in watched
-    ]
-    try:
+
+    def note(module: nn.Module, _inputs: object, _output: object) -> None:
+        ran.add(module)
+
+    with hooked(site.module.register_forward_hook(note) for site in watched):
         yield ran
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck]) -> Iterator[LayerCheck]:
@@ -127,11 +124,8 @@ def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
     def remember(_base: nn.Module, _inputs: object, output: Any) -> None:
         states["last_hidden_state"] = output[0]
 
-    handle = getattr(model, "base_model", model).register_forward_hook(remember)
-    try:
+    with getattr(model, "base_model", model).register_forward_hook(remember):
         yield states
-    finally:
-        handle.remove()
 
 
 def _worse(first: Sequence[OutputCheck], second: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:

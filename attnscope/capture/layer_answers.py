@@ -10,8 +10,8 @@ beside the last of `answers`).
 nostalgebraist 2020, "interpreting GPT: the logit lens".
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from attnscope.capture.encoded_once import standing_in
 from attnscope.capture.intervening.changes import AnswerRows, rows_only
-from attnscope.capture.running import evaluating, without_cache
+from attnscope.capture.running import evaluating, hooked, without_cache
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import layer_stacks
 
@@ -81,10 +81,7 @@ def entering(
     Raises `InputError` where these are handed no hidden state.
     """
     stack = Stack(frozenset(layers))
-    with evaluating(model), torch.no_grad(), ExitStack() as hooked:
-        for layer in stack.layers:
-            hooked.enter_context(layer.register_forward_pre_hook(stack.enter, with_kwargs=True))
-            hooked.enter_context(layer.register_forward_hook(stack.leave))
+    with evaluating(model), torch.no_grad(), hooked(stack.hooks()):
         model(**without_cache(model, inputs))
     return stack.states[:-1]
 
@@ -92,14 +89,7 @@ def entering(
 def _run(
     model: nn.Module, inputs: Mapping[str, Any], stacks: Sequence["Stack"], asked: AnswerRows
 ) -> Float[Tensor, "answer place choice"]:
-    with evaluating(model), ExitStack() as hooked:
-        for stack in stacks:
-            for layer in stack.layers:
-                if stack.put is not None:
-                    hooked.enter_context(standing_in(layer, stack.again))
-                    continue
-                hooked.enter_context(layer.register_forward_pre_hook(stack.enter, with_kwargs=True))
-                hooked.enter_context(layer.register_forward_hook(stack.leave))
+    with evaluating(model), hooked(hook for stack in stacks for hook in stack.hooks()):
         return asked.of(model(**inputs))
 
 
@@ -118,6 +108,15 @@ class Stack:
     ended: int = 0
     states: list[Tensor] = field(default_factory=list)
     _running: int = 0
+
+    def hooks(self) -> Iterator[AbstractContextManager[object]]:
+        """What notes the states, or stands in the place of the layers."""
+        for layer in self.layers:
+            if self.put is not None:
+                yield standing_in(layer, self.again)
+            else:
+                yield layer.register_forward_pre_hook(self.enter, with_kwargs=True)
+                yield layer.register_forward_hook(self.leave)
 
     def enter(self, _layer: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> None:
         self._running += 1

@@ -8,7 +8,7 @@ weights; keys are called after tokens only where hiding a token from the model e
 import inspect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.following.describe import as_read, kernel_of, numbered, sides_of, tokens_of
 from attnscope.capture.routes import Labels, NothingSeenError, Selection, tower_of, wanted_layers
 from attnscope.capture.run import batch_size, chosen_row, record
-from attnscope.capture.running import evaluating
+from attnscope.capture.running import evaluating, hooked
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import InputError
 from attnscope.model.anatomy.towers import Tower
@@ -133,9 +133,7 @@ def _watching(tower: Tower) -> Iterator[dict[int, list[Tensor]]]:
         calls[module] += 1
         seen[layer] += list(tensors_in(output))[1:]
 
-    with ExitStack() as stack:
-        for module in site_of:
-            stack.enter_context(module.register_forward_hook(keep))
+    with hooked(module.register_forward_hook(keep) for module in site_of):
         yield seen
 
 

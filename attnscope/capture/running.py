@@ -12,12 +12,12 @@ that runs on other inputs, or with other answers, than it was made for may refus
 import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from attnscope.capture.cards import InBounds, cards_of
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory, one_line
@@ -50,6 +50,15 @@ def without_weights(model: nn.Module) -> Iterator[None]:
     finally:
         for each in learned:
             each.requires_grad_(True)
+
+
+@contextmanager
+def hooked(hooks: Iterable[AbstractContextManager[object]]) -> Iterator[None]:
+    """While open, these hooks are there; afterwards none of them is."""
+    with ExitStack() as stack:
+        for hook in hooks:
+            stack.enter_context(hook)
+        yield
 
 
 def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -171,3 +180,30 @@ def running_again(model: nn.Module) -> Iterator[None]:
         raise bug.error from None
     except _REFUSALS as error:
         raise Refused(str(error)) from error
+
+
+def weights_by_identity(answer: Callable[[Tensor], Tensor], blank: Tensor) -> Tensor:
+    """The weights `... query key` of a kernel that shows none: its answers to the identity in place of V.
+
+    Its `answer` to values is `... query value_dim`. `blank` are zeros laid out like the values, `... key
+    value_dim`: each block of the identity is as wide as they are, so that the same variant of the kernel is
+    chosen.
+    """
+    keys, width = blank.shape[-2:]
+    blocks, identity = [], blank.clone()
+    for start in range(0, keys, width):
+        columns = torch.arange(min(width, keys - start), device=identity.device)
+        identity[..., start + columns, columns] = 1
+        blocks.append(answer(identity)[..., : len(columns)].clone())
+        identity[..., start + columns, columns] = 0
+    return torch.cat(blocks, dim=-1)
+
+
+def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
+    """The inputs of one text as those of a batch of `entries` alike."""
+    return {
+        name: value.repeat(entries, *[1] * (value.ndim - 1))
+        if isinstance(value, Tensor) and value.ndim and entries > 1
+        else value
+        for name, value in inputs.items()
+    }

@@ -16,6 +16,7 @@ from attnscope import incoming
 from attnscope.cli import output, streams
 from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import Panelled, grouped
+from attnscope.cli.verbs import DERIVED, command_of
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
 from attnscope.process.ending import INTERRUPTED
 from attnscope.version import __version__
@@ -200,8 +201,11 @@ def main() -> None:
 
 def _register() -> None:
     for name in EXAMPLES:
-        command = getattr(import_module(f"attnscope.cli.commands.{name}"), name)
-        app.command(name, cls=Panelled)(grouped(command))
+        if name in DERIVED:
+            command = command_of(name)
+        else:
+            command = grouped(getattr(import_module(f"attnscope.cli.commands.{name}"), name))
+        app.command(name, cls=Panelled)(command)
 
 
 _register()

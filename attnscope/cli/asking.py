@@ -1,191 +1,126 @@
-"""A question asked of one text, or of every line of a file: the model is loaded once, the answers are shown.
+"""A question as it was typed: of which model, of what it reads, and where the answer goes.
 
-The one place where commands meet a model: each says only what it asks of a reading.
+Of many texts each line is answered by itself, or all of them together. What is wrong with a line is told with
+its number, and the others go on.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from attnscope.cli.lines import seems_a_file
-from attnscope.cli.naming import is_of_each_head, of_head
-from attnscope.errors import InputError
+import typer
+
+from attnscope import incoming
+from attnscope.cli import streams
+from attnscope.cli.lines import Line, NumberedText, summary
+from attnscope.cli.naming import is_of_each_line, numbered, of_head, own_place
+from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options.inputs import Read, seems_a_file
+from attnscope.cli.output import Output
+from attnscope.errors import AttnscopeError, CertificateError, InputError, NobodyReadsError, lacking
+from attnscope.session.question import Answer, Files, Question, is_of_each_head, verb_of
+from attnscope.session.request import ModelRequest
 
 if TYPE_CHECKING:
-    from attnscope.cli.asked_lines import Lines
-    from attnscope.cli.lines import NumberedText
-    from attnscope.cli.options.delivery import Delivery
-    from attnscope.cli.options.inputs import Read
-    from attnscope.cli.options.model import Request, Wanted
-    from attnscope.cli.output import Output
     from attnscope.render.focus import Focus
-    from attnscope.render.web.room import Beside
-    from attnscope.results import (
-        Ablation,
-        Dimensions,
-        Finding,
-        HeadTerms,
-        HeadView,
-        HeadWeights,
-        Projection,
-        Report,
-        Result,
-    )
+    from attnscope.results import Ablation, Finding
     from attnscope.session.choosing import Chosen
     from attnscope.session.looking import Names
-    from attnscope.session.opening import Check, Opened, Purpose
-    from attnscope.session.questions.claims.links import InPrompt
-    from attnscope.session.questions.pages import Held
+    from attnscope.session.opening import Check, Opened
+    from attnscope.session.questions.pages import Extent
+    from attnscope.session.questions.prompts import Gathered
     from attnscope.session.reading import Reading
     from attnscope.session.request import Inputs
 
-    OfHead = HeadWeights | HeadView | HeadTerms | Dimensions | Projection | Report
-
 
 @dataclass(frozen=True)
-class Answer:
-    """A result and what of it is looked at.
+class Asking:
+    """A question, of which model and of what it reads, and where the answer goes.
 
-    `every_head` gives what there is of every head alone, for files called by `{layer}` and `{head}`;
-    `place` is where the picture goes when no file was named. `page` gives what a page is made of,
-    where that is more than the result; `links` has what is held against the links of other texts.
+    `over` puts the answers for many texts together; without it they are shown one after the other. Of a text
+    that is not the user's `own` nothing is told about how it is read.
     """
 
-    result: "Result"
-    focus: "Focus | None" = None
-    every_head: "Callable[[], Iterable[OfHead]] | None" = None
-    place: Path | None = None
-    page: "Callable[[], tuple[Result, Beside]] | None" = None
-    links: "InPrompt | None" = None
-
-
-PAGE = ".html"
-Ask = Callable[["Reading", "Chosen | None"], Answer]
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked, of which model and of what it reads, and where the answer goes.
-
-    `whole` says that the model runs to its end whatever is looked at: its decoder reads all that it reads;
-    `ranks` that the answer is numbers, and a page of it holds no more weights than it has room for.
-    `names` is given the tokens before any weight is read, and refuses what is named and not there.
-    `check` in its place is given all that is known of the model by then.
-    `over` puts the answers for many texts together; without it they are shown one after the other, as they
-    are of a model whose answers are `apart`.
-    Of a text that is not the user's `own` nothing is told about how it is read.
-    """
-
-    ask: Ask
-    request: "Request"
-    read: "Read"
-    wanted: "Wanted | None"
-    delivery: "Delivery"
-    output: "Output"
-    whole: bool = False
-    ranks: bool = False
-    names: "Names | None" = None
-    check: "Check | None" = None
-    over: "str | None" = None
-    apart: "Callable[[Opened], bool] | None" = None
+    asked: Question[Any]
+    request: ModelRequest
+    read: Read
+    delivery: Delivery
+    output: Output
+    over: str | None = None
     own: bool = True
 
-    def put(self, inputs: "Inputs", purpose: "Purpose") -> None:
+    def put(self, inputs: "Inputs") -> None:
         """Load the model, read, ask, and show; of many texts one after the other."""
+        purpose = self.asked.purpose(inputs)
         if note := seems_a_file(self.read.text or ""):
             self.output.notice(note)
-        with self.as_typed(inputs):
-            self._put(inputs, purpose)
-
-    def as_typed(self, inputs: "Inputs") -> AbstractContextManager[None]:
-        """Commands that lead on read and run what this one does."""
-        from attnscope.cli.again import typed
-        from attnscope.render.kit.words.command import as_typed
-
-        return as_typed(typed(inputs, self.request, self.wanted))
-
-    def _put(self, inputs: "Inputs", purpose: "Purpose") -> None:
         from attnscope.session.opening import open_model
 
-        opened = open_model(self.request, inputs, self.wanted, purpose, self.output, self._check(inputs))
+        opened = open_model(
+            self.request, inputs, self.asked.wanted, purpose, self.output, self._check(inputs)
+        )
         if self.read.source is not None:
-            asked = replace(self, over=None) if self.apart is not None and self.apart(opened) else self
-            asked._lines().put(opened, inputs)
+            asked = replace(self, over=None) if self.asked.apart(opened) else self
+            Lines(asked).put(opened, inputs)
             return
         self.deliver(self.answered(opened, inputs)[1], self.delivery.targets)
 
-    def _lines(self) -> "Lines":
-        from attnscope.cli.asked_lines import Lines
-
-        return Lines(self)
-
     def _check(self, inputs: "Inputs") -> "Check | None":
-        if (
-            self.check is not None
-            or self.names is None
-            or (self.read.source is not None and self.over is None)
-        ):
-            return self.check
-        from attnscope.session.looking import names_checked
+        code = self.request.trust_remote_code
+        if (check := self.asked.plan_check) is not None:
+            return partial(check, asked=self.asked, code=code)
+        if not self.asked.NAMES or (self.read.source is not None and self.over is None):
+            return None
+        from attnscope.session.looking import check_plan
 
         if self.read.source is not None:
-            return partial(self._lines().check, names=self.names, inputs=inputs)
-        return names_checked(self.names, inputs, self.request.trust_remote_code)
+            return partial(Lines(self).check, names=self.asked.check_names, inputs=inputs)
+        return partial(check_plan, names=self.asked.check_names, inputs=inputs, code=code)
 
-    def answered(self, opened: "Opened", inputs: "Inputs") -> "tuple[Reading, Answer]":
+    def answered(self, opened: "Opened", inputs: "Inputs") -> "tuple[Reading, Answer[Any]]":
         from attnscope.session.listener import Quiet
         from attnscope.session.reading import read_inputs
 
-        looked_at = replace(opened, chosen=None) if self.whole else opened
+        looked_at, chosen = replace(opened, chosen=None) if self.asked.whole else opened, opened.chosen
         reading = read_inputs(looked_at, inputs, self.output if self.own else Quiet())
-        if self.paged and not self.ranks and opened.chosen is not None:
-            check_room(reading, opened.chosen)
-        return reading, self.ask(reading, opened.chosen)
-
-    @property
-    def paged(self) -> bool:
-        """Whether a page of all that is chosen is to be written, and not of each head alone."""
-        pages = [target for target in self.delivery.targets if target.suffix.lower() == PAGE]
-        return any(not is_of_each_head(page) for page in pages)
+        if chosen is None:
+            return reading, self.asked.answered(reading, chosen)
+        if not self.asked.RANKS and Files(tuple(self.delivery.targets)).paged:
+            _check_room(reading, chosen)
+        answer = self.asked.answered(reading, chosen)
+        if self.asked.ranked(answer.result):
+            answer = replace(answer, beside=partial(_ranked_heads, reading, chosen, answer.result))
+        return reading, answer
 
     def deliver(
         self,
-        answer: Answer,
+        answer: Answer[Any],
         targets: Sequence[Path],
         line: "NumberedText | None" = None,
         *,
         shown: bool = True,
     ) -> None:
-        """Files of each head alone, then everything else."""
-        if answer.place is not None and not targets and not self.delivery.json:
-            targets = [answer.place]
+        """Files of each head alone, then pages, then everything else."""
+        from attnscope.render.focus import Focus
+        from attnscope.render.web.room import Beside
+
+        result, focus = answer.result, Focus(**answer.focus)
+        if self.asked.DRAWS and not targets and not self.delivery.json:
+            targets = [own_place(verb_of(self.asked), result.head, answer.drawn_by, self.read.media)]
         if of_heads := [target for target in targets if is_of_each_head(target)]:
             targets = [target for target in targets if target not in of_heads]
-            self._files_of_heads(answer, of_heads)
-        if answer.page is not None and (
-            pages := [target for target in targets if target.suffix.lower() == PAGE]
-        ):
+            self._files_of_heads(answer, focus, of_heads)
+        if answer.beside is not None and (pages := Files(tuple(targets)).pages):
             targets = [target for target in targets if target not in pages]
-            self._pages(answer.page, answer.focus, pages)
-        self.output.deliver(
-            answer.result, self.delivery, answer.focus, targets=targets, line=line, shown=shown
-        )
+            beside = Beside(**answer.beside())
+            for page in pages:
+                self.output.file(result, page, self.delivery, focus, beside)
+        self.output.deliver(result, self.delivery, focus, targets=targets, line=line, shown=shown)
 
-    def _pages(
-        self, make: "Callable[[], tuple[Result, Beside]]", focus: "Focus | None", targets: Sequence[Path]
-    ) -> None:
-        from attnscope.render.focus import WHOLE
-
-        result, beside = make()
-        for target in targets:
-            self.output.file(result, target, self.delivery, focus or WHOLE, beside)
-
-    def _files_of_heads(self, answer: Answer, targets: Sequence[Path]) -> None:
-        from attnscope.render.focus import WHOLE
-
+    def _files_of_heads(self, answer: Answer[Any], focus: "Focus", targets: Sequence[Path]) -> None:
         if answer.every_head is None:
             raise InputError(f"cannot write '{targets[0]}': only of a text's heads has each a file")
         from attnscope.results import HeadWeights
@@ -193,36 +128,132 @@ class Question:
         for result in answer.every_head():
             head = result if isinstance(result, HeadWeights) else result.head
             for target in targets:
-                place = of_head(target, head.layer, head.head)
-                self.output.file(result, place, self.delivery, answer.focus or WHOLE)
+                self.output.file(result, of_head(target, head.layer, head.head), self.delivery, focus)
 
 
-def with_heads(result: "Result", held: "Held | None") -> "tuple[Result, Beside]":
-    """What a page of a result is made of that does not hold the weights it is about."""
-    from attnscope.render.web.room import NOTHING, Beside
-
-    if held is None:
-        return result, NOTHING
-    return result, Beside(held.full, heads=() if held.overview is None else (held.overview,))
-
-
-def ranked_heads(
-    reading: "Reading", chosen: "Chosen", result: "Finding | Ablation"
-) -> "tuple[Result, Beside]":
-    """What a page of a ranking is made of: all of its heads where they have room, else the best of them."""
-    from attnscope.render.web.room import fits
-    from attnscope.session.questions.pages import extent, read_ranked, seen_extent
-
-    whole_extent = extent(reading, chosen)
-    whole = whole_extent is None or fits(*whole_extent) or fits(*seen_extent(reading, chosen, whole_extent))
-    return with_heads(result, read_ranked(reading, chosen, result, whole=whole))
-
-
-def check_room(reading: "Reading", chosen: "Chosen") -> None:
-    """Refuse a page that would be too large, before the model runs."""
-    from attnscope.render.web.room import check_room as check
+def _without_room(reading: "Reading", chosen: "Chosen") -> "Extent | None":
+    """What the chosen heads come to where a page has perhaps no room for all of them; None where it has."""
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import extent, seen_extent
 
-    if (whole_extent := extent(reading, chosen)) is not None and not fits(*whole_extent):
-        check(*seen_extent(reading, chosen, whole_extent))
+    whole = extent(reading, chosen)
+    return None if whole is None or fits(*whole) else seen_extent(reading, chosen, whole)
+
+
+def _ranked_heads(reading: "Reading", chosen: "Chosen", result: "Finding | Ablation") -> Mapping[str, Any]:
+    """What a page has beside a ranking: all of its heads where they have room, else the best of them."""
+    from attnscope.render.web.room import fits
+    from attnscope.session.questions.pages import read_ranked
+
+    seen = _without_room(reading, chosen)
+    return read_ranked(reading, chosen, result, whole=seen is None or fits(*seen))
+
+
+def _check_room(reading: "Reading", chosen: "Chosen") -> None:
+    """Refuse a page that would be too large, before the model runs."""
+    from attnscope.render.web.room import check_room
+
+    if (seen := _without_room(reading, chosen)) is not None:
+        check_room(*seen)
+
+
+class Lines:
+    """The lines that a question is asked of; gathered where it has words for all of them (`over`)."""
+
+    def __init__(self, question: Asking) -> None:
+        source = question.read.source
+        assert source is not None, "lines are those of a file"
+        self.question, self.source = question, source
+        self.lines, self.delivery = question.read.lines, question.delivery
+        self._refused = list[tuple[int, str]]()
+
+    def put(self, opened: "Opened", inputs: "Inputs") -> None:
+        """Ask each line, then tell what all of them say together; end with the highest exit code of any."""
+        gathered = self._gathered()
+        try:
+            with nullcontext() if gathered is None else self.question.output.each_notice_once():
+                codes = {line.number: self._of_line(opened, inputs, line, gathered) for line in self.lines}
+        finally:
+            self._say_refused()
+        self._sum_up(codes, gathered)
+        if code := max(codes.values()):
+            raise typer.Exit(code)
+
+    def _gathered(self) -> "Gathered | None":
+        if self.question.over is None:
+            return None
+        from attnscope.session.questions.prompts import Gathered
+
+        return Gathered(self.question.over, incoming.called(self.source.name))
+
+    def _sum_up(self, codes: dict[int, int], gathered: "Gathered | None") -> None:
+        result = None if gathered is None or not gathered.answered else gathered.result()
+        if result is not None:
+            targets = [target for target in self.delivery.targets if not is_of_each_line(target)]
+            self.question.output.deliver(result, self.delivery, targets=targets, codes=codes)
+        elif self.delivery.json:
+            self.question.output.document(summary(codes))
+
+    def check(self, planned: Any, chosen: "Chosen", *, names: "Names", inputs: "Inputs") -> None:
+        """End before weights are read where no line has what is named: the first that has will do."""
+        from attnscope.session.looking import check_plan
+
+        refused, code = dict[Line, AttnscopeError](), self.question.request.trust_remote_code
+        for line in self.lines:
+            try:
+                its = replace(inputs, text=line.prompt.text, fields=line.prompt.fields)
+                check_plan(planned, chosen, names=names, inputs=its, code=code)
+                return
+            except AttnscopeError as error:
+                refused[line] = error
+        codes = {line.number: self._refuse(line, error) for line, error in refused.items()}
+        self._say_refused()
+        self._sum_up(codes, None)
+        raise typer.Exit(max(codes.values()))
+
+    def _of_line(
+        self, opened: "Opened", inputs: "Inputs", line: Line, gathered: "Gathered | None" = None
+    ) -> int:
+        answered = False
+        try:
+            prompt = line.prompt
+            inputs = replace(inputs, text=prompt.text, fields=prompt.fields)
+            reading, answer = self.question.answered(opened, inputs)
+            answered = True
+            self._deliver_line(answer, line, prompt.text, alone=gathered is None)
+            if gathered is not None:
+                gathered.add(line.number, reading, answer.result, answer.links)
+        except NobodyReadsError:
+            raise
+        except AttnscopeError as error:
+            # an answer that is not certified stands there and says so
+            stands = answered and isinstance(error, CertificateError)
+            return self._refuse(line, error, gathered, told=stands)
+        except Exception as error:
+            if (lack := lacking(error)) is None:
+                raise
+            return self._refuse(line, lack, gathered)
+        return 0
+
+    def _refuse(
+        self, line: Line, error: AttnscopeError, gathered: "Gathered | None" = None, *, told: bool = False
+    ) -> int:
+        self._refused.append((line.number, str(error)))
+        if self.delivery.json and not told:
+            self.question.output.document(line.refused(error))
+        if gathered is not None:
+            gathered.refuse(line.number, str(error))
+        return error.exit_code
+
+    def _say_refused(self) -> None:
+        from attnscope.results.claims.prompts import Refused, by_reason, lines_told
+
+        for reason, lines in by_reason(Refused(*each) for each in self._refused).items():
+            streams.say(f"attnscope: {incoming.called(self.source)}:{lines_told(lines)}: {reason}")
+
+    def _deliver_line(self, answer: Answer[Any], line: Line, text: str, *, alone: bool) -> None:
+        name, last = f"{incoming.called(self.source)}:{line.number}", self.lines[-1].number
+        named = [target for target in self.delivery.targets if alone or is_of_each_line(target)]
+        targets = [numbered(target, line.number, last) for target in named]
+        told = NumberedText(name, line.number, text)
+        self.question.deliver(answer, targets, told, shown=alone or self.delivery.json)

@@ -1,7 +1,4 @@
-"""Texts from a file, one a line: blank lines are no texts, and every text keeps the number of its line.
-
-A text that is called like a file is told too: what was meant is what is in it.
-"""
+"""Texts from a file, one a line: blank lines are no texts, and every text keeps the number of its line."""
 
 import json
 from collections.abc import Mapping
@@ -17,11 +14,7 @@ if TYPE_CHECKING:
 
     from attnscope.results import Result
     from attnscope.session.prompts import Prompt, Row, Template
-import os
 
-from attnscope.printable import printable, word
-
-_OF_MODELS = ("config.json", "adapter_config.json")  # what a folder holds that -m names
 JSON_LINES = (".jsonl", ".ndjson")  # files whose lines are objects
 
 
@@ -114,34 +107,3 @@ class NumberedText:
         from attnscope.render.files import as_json_line
 
         return as_json_line(result, {"line": self.number, "text": self.text})
-
-
-_SUFFIXES = {
-    "attnscope show {} opens it": (".npz", ".json"),
-    "--image {} reads it": (".png", ".jpg", ".jpeg", ".gif", ".bmp", ".webp"),
-    "--audio {} reads it": (".wav", ".flac", ".ogg", ".mp3"),
-    "attnscope dependencies {} reads its sentences": (".conllu",),
-}
-_AS_TEXT = "- < {0} reads it as one text, --texts {0} each line as one"
-
-
-def check_is_text(text: str) -> None:
-    """Raises `InputError` for the name of a file or a model folder that is there, which says how it is read.
-
-    What has no suffix and is no such folder is a text, whatever it is called: `door`.
-    """
-    if any(os.path.isfile(os.path.join(text, name)) for name in _OF_MODELS):
-        raise InputError(f"'{printable(text)}' is a model folder, and no text: -m {word(text)}")
-    if Path(text).suffix and os.path.isfile(text):
-        raise InputError(f"'{printable(text)}' is a file, and no text: {_how(text).format(word(text))}")
-
-
-def seems_a_file(text: str) -> str:
-    """What to say of a text that is called like a file that is not there; empty of any other."""
-    known = _how(text) is not _AS_TEXT or Path(text).suffix.lower() == ".txt"
-    return f"there is no file '{printable(text)}': read as a text" if known and " " not in text else ""
-
-
-def _how(text: str) -> str:
-    suffix = Path(text).suffix.lower()
-    return next((how for how, suffixes in _SUFFIXES.items() if suffix in suffixes), _AS_TEXT)

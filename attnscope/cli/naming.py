@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attnscope import incoming
+from attnscope.session.question import HEAD, LAYER
 
 if TYPE_CHECKING:
     from attnscope.results import HeadWeights
 
 OWN_FOLDER = Path("outputs")
-LINE, LAYER, HEAD = "{line}", "{layer}", "{head}"  # in the name of a file, for these numbers
+LINE = "{line}"  # in the name of a file, for its number
 _DIGITS = 3  # of a line, at least
 _LONGEST, _DIGEST = 32, 6
 
@@ -30,11 +31,6 @@ def numbered(target: Path, number: int, last: int) -> Path:
 def is_of_each_line(target: Path) -> bool:
     """Whether a file for each of many texts is meant: `x-{line}.png`."""
     return LINE in target.name
-
-
-def is_of_each_head(target: Path) -> bool:
-    """Whether a file for each head is meant: `h-{layer}-{head}.png`."""
-    return LAYER in target.name or HEAD in target.name
 
 
 def of_head(target: Path, layer: int, head: int) -> Path:

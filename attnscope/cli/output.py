@@ -12,17 +12,17 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from attnscope import incoming
 from attnscope.cli.lines import summary
-from attnscope.cli.options.shown import InputLimit, Legend, Quiet, Theme, Verbose
 from attnscope.cli.streams import document, ours_alone
 from attnscope.errors import CertificateError, InputError, one_line
 from attnscope.printable import printable
 from attnscope.printable import word as quoted
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.process.startup import lean_loading
+from attnscope.session.option import OUT, option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +33,26 @@ if TYPE_CHECKING:
     from attnscope.render.web.room import Beside
     from attnscope.results import Result, Verdict
 
+QUIET = option("--quiet", "-q", help="The answer and what is proved alone; with -o the files alone.")
+VERBOSE = option(
+    "--verbose", "-v", under=OUT,
+    help="Everything: all columns, how the model was run, certificates in full, what was loaded.",
+    brief="all columns, hashes, certificate, what was loaded",
+)  # fmt: skip
+LEGEND = option(
+    "--legend", under=OUT,
+    help="Say what the columns and marks on this screen mean, with their papers.",
+    brief="what the columns mean, with the papers",
+)  # fmt: skip
+INPUT_LIMIT = option(
+    "--input-limit", metavar="SIZE",
+    help="How much is read at most from a pipe, a device or standard input, such as 2GB. Files have no limit "
+    "but memory. Default: ATTNSCOPE_INPUT_LIMIT, else 256MB.",
+)  # fmt: skip
+THEME = option(
+    "--theme", metavar="auto|light|dark",
+    help="Colours for a light or a dark terminal. Default: ATTNSCOPE_THEME, else COLORFGBG.",
+)  # fmt: skip
 NARROWEST = 40
 _CLEARED = b"\r\x1b[2K\x1b[?25h"  # the spinner's line, and the cursor that it hides
 
@@ -45,11 +65,11 @@ class Output:
 
     def __init__(
         self,
-        quiet: Quiet = False,
-        verbose: Verbose = False,
-        legend: Legend = False,
-        theme: Theme = None,
-        input_limit: InputLimit = None,
+        quiet: Annotated[bool, QUIET] = False,
+        verbose: Annotated[bool, VERBOSE] = False,
+        legend: Annotated[bool, LEGEND] = False,
+        theme: Annotated[str | None, THEME] = None,
+        input_limit: Annotated[str | None, INPUT_LIMIT] = None,
     ) -> None:
         if input_limit is not None:
             incoming.limit_to(input_limit)
@@ -197,9 +217,9 @@ class PlainOutput(Output):
 
     def __init__(
         self,
-        quiet: Quiet = False,
-        theme: Theme = None,
-        input_limit: InputLimit = None,
+        quiet: Annotated[bool, QUIET] = False,
+        theme: Annotated[str | None, THEME] = None,
+        input_limit: Annotated[str | None, INPUT_LIMIT] = None,
     ) -> None:
         super().__init__(quiet, theme=theme, input_limit=input_limit)
 

@@ -7,21 +7,23 @@ help on one screen is said beside each option, by a `Brief`.
 
 import inspect
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, get_args
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass
+from functools import cache
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand
 
+from attnscope import incoming
 from attnscope.cli import streams
 from attnscope.cli.examples import EXAMPLES
-from attnscope.session.wanted import Takes
+from attnscope.session.option import ATTENTION, OUT, SHOWN, WHAT, WHICH, Slot, slot_of, slots
+from attnscope.session.question import Question, form_of, question_from
 
-SHOWN = "What is shown, and how"  # of the options that a command has for itself
 PICTURES = "Pictures"
 BESIDES = "Besides"
-WHICH, WHAT, OUT = "Which", "What", "Out"  # the headings of the help on one screen
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,8 @@ class Panelled(TyperCommand):
             formatter.write(f"  {example}\n")
         told: dict[str, list[tuple[str, str]]] = {WHICH: [], WHAT: [], OUT: []}
         brief = self._noted("brief")
-        first = ("argument", "model")  # under their heading
-        for parameter in sorted(self.params, key=lambda one: not {one.param_type_name, one.name} & {*first}):
+        first = ("argument", "--model")  # under their heading
+        for parameter in sorted(self.params, key=lambda one: not {one.param_type_name, *one.opts} & {*first}):
             if (said := brief.get(parameter.name or "")) is not None:
                 told[said.under].append(said.record(parameter))
         column = max(len(name) for records in told.values() for name, _ in records)
@@ -138,46 +140,145 @@ HELP_ALL = inspect.Parameter(
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` for Typer: every parameter that is a group stands open as that group's own options."""
+    """`command` for Typer: every parameter that is a group stands open as that group's own options.
+
+    A question is a group too, and so are the forms of one verb, of which the options say which is meant.
+    """
     taken = inspect.signature(command).parameters
-    classes: dict[str, Any] = {}
-    takes: dict[str, dict[str, Takes]] = {}
-    for name, parameter in taken.items():
-        kind, *also = get_args(parameter.annotation) or [parameter.annotation]
-        if not also or isinstance(also[0], Takes):
-            classes[name], takes[name] = kind, {"takes": also[0]} if also else {}
-    groups = {
-        name: {
-            option: each for option, each in inspect.signature(kind).parameters.items() if option != "takes"
-        }
-        for name, kind in classes.items()
-    }
+    groups = {name: _Group.of(each.annotation) for name, each in taken.items()}
+    opened = {name: group.options() if group else _single(taken[name]) for name, group in groups.items()}
 
     def call(help_all: bool = False, **given: Any) -> None:
-        for name, fields in groups.items():
-            given[name] = classes[name](**{field: given.pop(field) for field in fields}, **takes[name])
+        for name, group in groups.items():
+            if group is not None:
+                given[name] = group.value({option: given.pop(option) for option in opened[name]})
         command(**given)
 
-    flat = [
-        parameter
-        for name in taken
-        for parameter in (groups[name].values() if name in groups else (taken[name],))
-    ]
+    flat = [each for options in opened.values() for each in options.values()]
     flat = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in (*flat, HELP_ALL)]
     for parameter in flat:
         if parameter.default is None or parameter.default is False:  # a flag that is off says so by its name
             parameter.annotation.__metadata__[0].show_default = False
     call.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
     call.__doc__, call.__name__ = command.__doc__, command.__name__
-    panels = {name: getattr(classes[name], "PANEL", SHOWN) for name in groups}
-    call.panels = {  # type: ignore[attr-defined]  # this and what follows is read by `Panelled`
-        option: getattr(classes.get(name), "PANELS", {}).get(option, panels.get(name, SHOWN))
-        for name in taken
-        for option in (groups.get(name) or (name,))
-    }
-    beyond = [each.BEYOND for each in classes.values() if hasattr(each, "BEYOND")]
+    panels: dict[str, str] = {}
+    for name, group in groups.items():
+        panels |= dict.fromkeys(opened[name], SHOWN) if group is None else group.panels(opened[name])
+    call.panels = panels  # type: ignore[attr-defined]  # this and what follows is read by `Panelled`
+    beyond = [each for group in groups.values() if group is not None for each in group.beyond]
     call.beyond = beyond  # type: ignore[attr-defined]
     marked = [(parameter, mark) for parameter in flat for mark in parameter.annotation.__metadata__]
     call.brief = {each.name: mark for each, mark in marked if isinstance(mark, Brief)}  # type: ignore[attr-defined]
     call.former = {mark.name: each.name for each, mark in marked if isinstance(mark, Former)}  # type: ignore[attr-defined]
     return call
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The classes that one parameter of a command may be: a group of options, or the forms of a verb."""
+
+    kinds: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, annotation: Any) -> "_Group | None":
+        """None for a parameter that is an option itself."""
+        if get_origin(annotation) in (Union, UnionType):
+            return cls(get_args(annotation))
+        return None if get_args(annotation) else cls((annotation,))
+
+    @property
+    def asks(self) -> bool:
+        """Whether these are forms of a question, and no other group of options."""
+        return any(issubclass(kind, Question) for kind in self.kinds)
+
+    @property
+    def slots(self) -> Mapping[str, Slot]:
+        """The options; of a question those that say which attention is meant come first."""
+        if not self.asks:
+            return _taken(self.kinds[0])
+        found = dict[str, Slot]()
+        for kind in reversed(self.kinds):
+            found |= {name: slot for name, slot in slots(kind).items() if name not in found}
+        return dict(sorted(found.items(), key=lambda each: each[1].option.panel != ATTENTION))
+
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The parameters that Typer reads."""
+        alone = len(self.kinds) == 1  # of several forms not all need it
+        return {name: _parameter(name, slot, needed=alone) for name, slot in self.slots.items()}
+
+    def value(self, given: dict[str, Any]) -> Any:
+        """What the command is given: a question is made of the options that are not at their default."""
+        if not self.asks:
+            return self.kinds[0](**given)
+        own = self.slots
+        typed = {name: _meant(each, own[name]) for name, each in given.items() if each != _usual(own[name])}
+        return question_from(form_of(self.kinds, typed), typed)
+
+    def panels(self, options: dict[str, inspect.Parameter]) -> dict[str, str]:
+        """Below which heading each option stands."""
+        first, own = self.kinds[0], self.slots
+        whole, single = getattr(first, "PANEL", SHOWN), getattr(first, "PANELS", {})
+        single = single | {name: slot.option.panel for name, slot in own.items() if slot.option.panel}
+        return {name: single.get(name, whole) for name in options}
+
+    @property
+    def beyond(self) -> list[str]:
+        """What the help on one screen says that there is more of."""
+        return [kind.BEYOND for kind in self.kinds[:1] if hasattr(kind, "BEYOND")]
+
+
+@cache
+def _taken(kind: Any) -> Mapping[str, Slot]:
+    given = inspect.signature(kind).parameters.items()
+    every = {
+        name: slot_of(each.annotation, MISSING if each.default is each.empty else each.default)
+        for name, each in given
+    }
+    return {name: slot for name, slot in every.items() if slot is not None}
+
+
+def _single(parameter: inspect.Parameter) -> dict[str, inspect.Parameter]:
+    slot = slot_of(parameter.annotation, parameter.default)
+    return {parameter.name: parameter if slot is None else _parameter(parameter.name, slot)}
+
+
+def _usual(slot: Slot) -> Any:
+    return None if slot.default is MISSING else slot.default
+
+
+def _meant(typed: Any, slot: Slot) -> Any:
+    if slot.own is True:  # the flag turns it off
+        return False
+    return incoming.argument(typed) if type(typed) is str else typed
+
+
+@cache  # most options are those of many commands
+def _parameter(name: str, slot: Slot, *, needed: bool = False) -> inspect.Parameter:
+    told, marks = slot.option, list[Any]()
+    if told.brief is not None:
+        marks.append(Brief(told.brief, told.brief_metavar, told.under))
+    marks += map(Former, told.former)
+    if told.names:
+        reads: dict[str, Any] = (
+            {"parser": _whole_number} if told.large else {"min": told.least, "max": told.most}
+        )
+        option = typer.Option(*told.names, metavar=told.metavar, help=told.help, **reads)
+    else:
+        option = typer.Argument(metavar=told.metavar, help=told.help)
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=inspect.Parameter.empty if needed and slot.default is MISSING else _usual(slot),
+        annotation=Annotated[(slot.typed, option, *marks)],  # type: ignore[valid-type]
+    )
+
+
+def _whole_number(typed: str) -> int:
+    try:
+        number = float(typed)
+        whole = int(typed) if typed.strip("+-").isdecimal() else int(number)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"'{typed}' is not a whole number") from None
+    if whole != number:
+        raise typer.BadParameter(f"'{typed}' is not a whole number")
+    return whole

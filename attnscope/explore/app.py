@@ -6,8 +6,8 @@ come from the terminal also where the text was piped in, and it is left as it wa
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 
 from rich.console import Console
 
@@ -52,14 +52,8 @@ def keys_from_the_terminal() -> None:
     os.close(there)
 
 
-@contextmanager
-def left_as_it_was() -> Iterator[None]:
-    """Textual puts the terminal back where it ends by itself; here a signal does so too."""
-    with undone_by_a_signal(_restoring()):
-        yield
-
-
 def _restoring() -> Callable[[], object]:
+    """What puts the terminal back as it is now."""
     if sys.platform == "win32":
         return lambda: None
     import termios
@@ -106,7 +100,7 @@ def run(
     source = Source(request, inputs, wanted, notices)
     surface = Surface(screen.color_system, background, screen.no_color)
     explorer = Explorer(source, notices, surface)
-    with left_as_it_was():
+    with undone_by_a_signal(_restoring()):  # where it ends by itself Textual does so
         ended = explorer.run()
     if ended == INTERRUPTED:
         raise KeyboardInterrupt

@@ -10,10 +10,11 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Condition, Thread
-from typing import Any, Protocol
+from typing import Any
 
 from attnscope.errors import AttnscopeError, one_line
 from attnscope.explore.questions import Lane, OfLayer, Question
+from attnscope.explore.source import Source
 
 _KEPT = 4096  # answers
 _GLANCE = 0.03  # seconds between two looks at whether it is done
@@ -57,12 +58,6 @@ class Failed:
     why: str
 
 
-class Answering(Protocol):
-    """Who answers: `Source`, or in a test somebody else."""
-
-    def answer(self, question: Question) -> Any: ...
-
-
 def attempt(what: Callable[[], Any]) -> Any:
     """The result, or why there is none: a mistake of the user in its words, anything else by its name."""
     try:
@@ -78,7 +73,7 @@ def attempt(what: Callable[[], Any]) -> Any:
 class Desk:
     """Takes what is wanted, in the order of its urgency, and tells `done` of every answer."""
 
-    def __init__(self, source: Answering, done: Callable[[Question], object]) -> None:
+    def __init__(self, source: Source, done: Callable[[Question], object]) -> None:
         self._source, self._done = source, done
         self._changed = Condition()
         self._wanted: Sequence[Question] = ()

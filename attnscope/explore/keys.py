@@ -8,26 +8,6 @@ from attnscope.explore.state import State, View
 _GAP = "  "
 
 
-def _always(state: State) -> bool:
-    return True
-
-
-def _fills(state: State) -> bool:
-    return bool(state.scene.mask)
-
-
-def _has_towers(state: State) -> bool:
-    return len(state.scene.towers) > 1
-
-
-def _found(state: State) -> bool:
-    return state.view is View.FOUND
-
-
-def _not_the_matrix(state: State) -> bool:
-    return state.view is not View.MATRIX
-
-
 @dataclass(frozen=True)
 class Key:
     """`keys` as Textual names them, `shown` as a person does; `works` says whether it does anything now.
@@ -41,7 +21,7 @@ class Key:
     does: str
     short: str = ""
     rank: int = 9
-    works: Callable[[State], bool] = _always
+    works: Callable[[State], bool] = lambda state: True
 
 
 KEYS = (
@@ -63,7 +43,7 @@ KEYS = (
         "the mask in place of this token, and what is expected there",
         "_ mask",
         7,
-        _fills,
+        lambda state: bool(state.scene.mask),
     ),
     Key("m", "m", "measure", "colour the grid by the next measure", "m measure", 4),
     Key("M", "M", "measures", "choose among all measures"),
@@ -77,20 +57,36 @@ KEYS = (
         "open the first of the heads that were found, then the next",
         "Enter opens",
         0,
-        _found,
+        lambda state: state.view is View.FOUND,
     ),
     Key("x", "x", "without", "take this head out or back: the prediction before and after", "x out", 1),
     Key("b", "b", "beside", "a second sentence beside the first, and what differs", "b beside", 6),
     Key("w", "w", "words", "by words, or by tokens again"),
     Key("S", "S", "special", "special tokens: shown, hidden, left out of the rows"),
-    Key("K", "K", "tower", "the next kind or tower of this model", "K tower", 2, _has_towers),
+    Key(
+        "K",
+        "K",
+        "tower",
+        "the next kind or tower of this model",
+        "K tower",
+        2,
+        lambda state: len(state.scene.towers) > 1,
+    ),
     Key("s", "s", "write", "write what is seen to a page for the browser, under a new name", "s page", 3),
     Key("o", "o", "save", "write it under another name: .png .svg .pdf .html .npz .json .csv", "o figure", 6),
     Key("y", "y", "command", "the command line that makes the same view", "y command", 8),
     Key("c", "c", "proof", "the certificate in full"),
     Key("pageup", "PgUp", "page(-1)", "scroll the largest pane up"),
     Key("pagedown", "PgDn", "page(1)", "scroll it down"),
-    Key("escape", "Esc", "matrix", "back to the matrix", "Esc back", 0, _not_the_matrix),
+    Key(
+        "escape",
+        "Esc",
+        "matrix",
+        "back to the matrix",
+        "Esc back",
+        0,
+        lambda state: state.view is not View.MATRIX,
+    ),
     Key("question_mark", "?", "keys", "this card: what is on the screen, and the keys", "? help", -1),
     Key("q", "q", "leave", "quit", "q quit", -1),
     Key("ctrl+c", "Ctrl-C", "interrupt", "interrupt: quit at once"),

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import ClassVar
 
 from attnscope.explore.evidence import JUDGED
 from attnscope.explore.state import Head, State, View
@@ -40,14 +41,8 @@ class Question:
     text: str
     tower: str
 
-    @property
-    def lane(self) -> Lane:
-        return Lane.SLOW
-
-    @property
-    def stoppable(self) -> bool:
-        """Whether it can be stopped half-way: nothing of the model runs for it."""
-        return False
+    lane: ClassVar[Lane] = Lane.SLOW
+    stoppable: ClassVar[bool] = False  # half-way: nothing of the model runs for it
 
 
 @dataclass(frozen=True)
@@ -59,9 +54,7 @@ class OfHead(Question):
     words: bool = False
     special: Special = Special.SHOW
 
-    @property
-    def lane(self) -> Lane:
-        return Lane.QUICK
+    lane = Lane.QUICK
 
 
 @dataclass(frozen=True)
@@ -73,13 +66,8 @@ class OfParts(OfHead):
 class OfMap(OfHead):
     """Its queries and keys in a plane."""
 
-    @property
-    def lane(self) -> Lane:
-        return Lane.LONG
-
-    @property
-    def stoppable(self) -> bool:
-        return True
+    lane = Lane.LONG
+    stoppable = True
 
 
 @dataclass(frozen=True)
@@ -90,9 +78,7 @@ class OfMedium(Question):
     head: int
     query: int
 
-    @property
-    def lane(self) -> Lane:
-        return Lane.QUICK
+    lane = Lane.QUICK
 
 
 @dataclass(frozen=True)
@@ -116,9 +102,7 @@ class OfPair(Question):
     query: int
     key: int
 
-    @property
-    def lane(self) -> Lane:
-        return Lane.LONG
+    lane = Lane.LONG
 
 
 @dataclass(frozen=True)
@@ -134,9 +118,7 @@ class OfAbsence(Question):
 
     heads: tuple[Head, ...]
 
-    @property
-    def lane(self) -> Lane:
-        return Lane.LONG
+    lane = Lane.LONG
 
 
 @dataclass(frozen=True)
@@ -151,10 +133,6 @@ class OfOther(Question):
 def head_of(state: State) -> OfHead:
     """The head that is looked at."""
     return OfHead(*_at(state), *state.place, state.words, state.special)
-
-
-def medium_of(state: State) -> OfMedium:
-    return OfMedium(*_at(state), *state.place, state.query)
 
 
 def layer_of(state: State, layer: int) -> list[OfLayer]:
@@ -197,7 +175,7 @@ def view_of(state: State) -> Question:
             return absence_of(state)
         case View.BESIDE if state.other is not None:
             return OfOther(*_at(state), *state.place, state.other)
-    return medium_of(state) if state.scene.medium else head_of(state)
+    return OfMedium(*_at(state), *state.place, state.query) if state.scene.medium else head_of(state)
 
 
 def parts_of(state: State) -> OfParts:

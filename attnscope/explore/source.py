@@ -5,7 +5,6 @@ Every method may take long and is called off the screen's own thread. A mistake 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import replace
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from attnscope.explore import questions as ask
 from attnscope.explore.state import Scene, Tower
 from attnscope.printable import printable
 from attnscope.session.listener import Listener
-from attnscope.session.request import Inputs, ModelRequest, Writing
+from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Looking, Wanted
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
@@ -50,6 +49,7 @@ class Source:
 
         `layer` is the one that is read first, where there is a choice.
         """
+        from attnscope.render.kit.words.weights import head_of
         from attnscope.session.choosing import towers_of
 
         with self._running:
@@ -66,6 +66,7 @@ class Source:
             tower=next(tower for tower in towers if (tower.pattern == _name(chosen.tower))),
             queries=first.query_tokens,
             keys=first.key_tokens,
+            provenance=head_of(first).provenance,
             medium="" if perceived is None or perceived.medium is None else perceived.medium.described,
             first=_first(first.query_tokens, reading.encoded.mask_id, goes_on=reading.task == "next"),
             place=(self._meant.layers[0], self._meant.heads[0]),
@@ -74,7 +75,42 @@ class Source:
 
     def answer(self, question: ask.Question) -> Any:
         """The result that answers it; raises `AttnscopeError` where there is none."""
-        return _ANSWERS[type(question)](self, question)
+        kept = self._of(question)
+        match question:
+            case ask.OfParts():
+                return kept.terms(question.layer, question.head)
+            case ask.OfMap():
+                return self._map(kept, question)
+            case ask.OfHead():
+                return kept.head(question.layer, question.head, _looking(question))
+            case ask.OfMedium():
+                return kept.over(question.layer, question.head, question.query)
+            case ask.OfLayer():
+                measured = kept.measured(question.layer, question.measures, question.heads)
+                return replace(measured, weights=None)  # of all layers they would fill the memory
+            case ask.OfOther():
+                return self._beside(kept, question)
+        with self._running:
+            return self._asked_of_all(kept, question)
+
+    def _asked_of_all(self, kept: "HeldReading", question: ask.Question) -> Any:
+        """What takes more than the attention that is kept."""
+        from attnscope.session.questions.claims.ablation import ablate, answer_without
+        from attnscope.session.questions.claims.finding import find
+        from attnscope.session.questions.prediction import predict
+        from attnscope.session.verbs.ablate import Ablate
+        from attnscope.session.verbs.find import Find
+        from attnscope.session.verbs.predict import Predict
+
+        match question:
+            case ask.OfPair():
+                return find(kept.reading, kept.chosen, Find(f"@{question.query}", f"@{question.key}"))
+            case ask.OfWithout():
+                return answer_without(self._whole(kept, question), kept.chosen, question.heads)
+            case ask.OfAbsence():
+                chosen = replace(kept.chosen, apart=tuple(question.heads))
+                return ablate(self._whole(kept, question), chosen, Ablate())
+        return predict(self._whole(kept, question), Predict(_GUESSES))
 
     def _called(self, inputs: Inputs) -> str:
         alone = not inputs.sensed and inputs.ids is None and inputs.chat is None
@@ -103,7 +139,8 @@ class Source:
         if key not in self._kept:
             assert self._opened is not None, "opened by what is chosen"
             opened = replace(self._opened, chosen=chosen)
-            read = _without_decoder(inputs) if chosen.kind is Kind.ENCODER else inputs
+            alone = replace(inputs, target=None, target_ids=None, generate=None)  # without a decoder
+            read = alone if chosen.kind is Kind.ENCODER else inputs
             reading = complete(encode_inputs(opened, read, self.listener), chosen)
             kept = HeldReading(reading, chosen, self._running)
             # whoever cannot be read is not kept
@@ -116,7 +153,8 @@ class Source:
 
     def _choose(self, inputs: Inputs, tower: str | None) -> "tuple[Chosen, int]":
         from attnscope.session.choosing import choose, towers_of
-        from attnscope.session.opening import Purpose, open_model
+        from attnscope.session.opening import open_model
+        from attnscope.vocabulary import Purpose
 
         if self._opened is None:
             self._opened = open_model(self.request, inputs, None, Purpose.ANYTHING, self.listener)
@@ -124,9 +162,7 @@ class Source:
             self._meant = choose(self._model, self.wanted, self.listener, sensed=inputs.sensed)
         mine = self._meant.tower
         if tower is not None:
-            mine = next(
-                tower_of_model for tower_of_model in towers_of(self._model) if _name(tower_of_model) == tower
-            )
+            mine = next(each for each in towers_of(self._model) if _name(each) == tower)
         first = self._meant.layers[0] if _name(mine) == _name(self._meant.tower) else mine.layers[0]
         return replace(self._meant, tower=mine, layers=mine.layers, heads=_heads(mine)), first
 
@@ -140,86 +176,45 @@ class Source:
     def _asked(self, text: str) -> Inputs:
         return self.inputs if text == self._called(self.inputs) else self._inputs(text)
 
-    def _whole(self, question: ask.Question) -> "Reading":
+    def _whole(self, kept: "HeldReading", question: ask.Question) -> "Reading":
         from attnscope.session.reading import complete
 
-        kept = self._of(question)
         reading = replace(kept.reading, captured=None)
         if not self._model.writes or kept.chosen.kind is not Kind.ENCODER:
             return reading
         return complete(replace(reading, asked=self._asked(question.text)), None)
 
-    def _head(self, question: ask.OfHead) -> Any:
-        looking = Looking(question.words, question.special.value)
-        return self._of(question).head(question.layer, question.head, looking)
-
-    def _parts(self, question: ask.OfParts) -> Any:
-        return self._of(question).terms(question.layer, question.head)
-
-    def _map(self, question: ask.OfMap) -> Any:
+    def _map(self, kept: "HeldReading", question: ask.OfMap) -> Any:
         from attnscope.results import HeadAttention, MapSettings
         from attnscope.session.looking import look_at, map_head
 
-        head = self._of(question).head(question.layer, question.head)
+        head = kept.head(question.layer, question.head)
         if not isinstance(head, HeadAttention):
             raise InputError(f"{self._model.name} returns weights alone here: a map needs queries and keys")
-        view = look_at(head, Looking(question.words, question.special.value))
-        return map_head(head, MapSettings(), self.listener, view)
+        return map_head(head, MapSettings(), self.listener, look_at(head, _looking(question)))
 
-    def _medium(self, question: ask.OfMedium) -> Any:
-        return self._of(question).over(question.layer, question.head, question.query)
-
-    def _layer(self, question: ask.OfLayer) -> Any:
-        measured = self._of(question).measured(question.layer, question.measures, question.heads)
-        return replace(measured, weights=None)  # of many layers they would fill the memory; a grid needs none
-
-    def _prediction(self, question: ask.OfPrediction) -> Any:
-        from attnscope.session.questions.prediction import predict
-
-        with self._running:
-            return predict(self._whole(question), _GUESSES)
-
-    def _pair(self, question: ask.OfPair) -> Any:
-        from attnscope.session.questions.claims.finding import Wish, find
-
-        kept = self._of(question)
-        with self._running:
-            wish = Wish(f"@{question.query}", f"@{question.key}")
-            return find(kept.reading, kept.chosen, wish)
-
-    def _without(self, question: ask.OfWithout) -> Any:
-        from attnscope.session.questions.claims.ablation import answer_without
-
-        with self._running:
-            return answer_without(self._whole(question), self._of(question).chosen, question.heads)
-
-    def _absence(self, question: ask.OfAbsence) -> Any:
-        from attnscope.session.effects import Ablating
-        from attnscope.session.questions.claims.ablation import ablate
-
-        chosen = replace(self._of(question).chosen, apart=tuple(question.heads))
-        with self._running:
-            return ablate(self._whole(question), chosen, Ablating())
-
-    def _other(self, question: ask.OfOther) -> Any:
-        from attnscope.explore.questions import Beside
+    def _beside(self, kept: "HeldReading", question: ask.OfOther) -> ask.Beside:
         from attnscope.results import Difference
         from attnscope.session.questions.claims.difference import compare_results
 
         place = question.layer, question.head
         with self._running:
             other = self._read(self._inputs(question.other), question.tower)
-        first, second = self._of(question).head(*place), other.head(*place)
+        first, second = kept.head(*place), other.head(*place)
         try:
             difference = compare_results(first, second, ("the first", "the second"))
         except InputError as error:
-            return Beside(second, None, str(error))
+            return ask.Beside(second, None, str(error))
         assert isinstance(difference, Difference), "of two heads"
-        return Beside(second, difference, "")
+        return ask.Beside(second, difference, "")
+
+
+def _looking(question: ask.OfHead) -> Looking:
+    return Looking(question.words, question.special.value)
 
 
 def _tower(tower: Any) -> Tower:
-    return Tower(tower.called, tower.name, tower.kind, _name(tower), tower.layers, len(_heads(tower)))
+    return Tower(tower.called, tower.kind, _name(tower), tower.layers, len(_heads(tower)))
 
 
 def _first(tokens: Tokens, mask: int | None, goes_on: bool) -> int:
@@ -235,27 +230,9 @@ def _mask(reading: "Reading") -> str:
     return str(tokenizer.mask_token or "") if fills and not reading.asked.sensed else ""
 
 
-def _without_decoder(inputs: Inputs) -> Inputs:
-    return replace(inputs, target=None, target_ids=None, writing=Writing())
-
-
 def _name(tower: Any) -> str:
     return f"{tower.kind} {printable(tower.pattern)}"
 
 
 def _heads(tower: Any) -> tuple[int, ...]:
     return tuple(range(min(tower.heads.values())))
-
-
-_ANSWERS: dict[type, Callable[[Source, Any], Any]] = {
-    ask.OfHead: Source._head,
-    ask.OfParts: Source._parts,
-    ask.OfMap: Source._map,
-    ask.OfMedium: Source._medium,
-    ask.OfLayer: Source._layer,
-    ask.OfPrediction: Source._prediction,
-    ask.OfPair: Source._pair,
-    ask.OfWithout: Source._without,
-    ask.OfAbsence: Source._absence,
-    ask.OfOther: Source._other,
-}

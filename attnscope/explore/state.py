@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from attnscope.errors import InputError
+from attnscope.results import Provenance
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Special
 
@@ -30,11 +31,10 @@ class View(StrEnum):
 class Tower:
     """One attention of the model: what it is called, its layers, and how many heads each of them has.
 
-    `plain` is its name alone, `pattern` what tells it from every other.
+    `pattern` is what tells it from every other.
     """
 
     name: str
-    plain: str
     kind: Kind
     pattern: str
     layers: tuple[int, ...]
@@ -55,6 +55,7 @@ class Scene:
     tower: Tower
     queries: Tokens
     keys: Tokens
+    provenance: Provenance
     medium: str = ""
     first: int = 0
     place: Head = (0, 0)

@@ -22,8 +22,6 @@ from attnscope.measures.measure import (
     mass_on,
     mean,
     mean_on_keys,
-    signed_unit,
-    unit_interval,
 )
 from attnscope.measures.registry import MEASURES, parse_measures
 from attnscope.measures.tile import Need, Tile, whole
@@ -39,7 +37,5 @@ __all__ = [
     "mean",
     "mean_on_keys",
     "parse_measures",
-    "signed_unit",
-    "unit_interval",
     "whole",
 ]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
-from attnscope.measures.measure import Measure, OnKeys, mass_on, signed_unit, weight_on
+from attnscope.measures.measure import Measure, OnKeys, mass_on, weight_on
 from attnscope.measures.tile import Need, Tile, known
 from attnscope.results import MeasureDescription
 
@@ -106,7 +106,6 @@ APART = (
             apart="the model's weights alone",
         ),
         positivity,
-        signed_unit,
         needs=frozenset({Need.CIRCUIT}),
         finish=float,
     ),

@@ -59,14 +59,6 @@ def _size(rows: Tensor) -> float:
     return abs(_sum(rows))
 
 
-def _from_nothing(keys: int) -> tuple[float, float]:
-    return 0.0, float("inf")
-
-
-def _around_nothing(keys: int) -> tuple[float, float]:
-    return -float("inf"), float("inf")
-
-
 OF_ANSWERS = (
     Measure(
         MeasureDescription(
@@ -84,7 +76,6 @@ OF_ANSWERS = (
             apart=_OF_THE_ANSWER,
         ),
         toward_answer,
-        _from_nothing,
         _first,
         needs=frozenset({Need.SLOPE}),
         finish=_size,
@@ -105,7 +96,6 @@ OF_ANSWERS = (
             apart=_OF_THE_ANSWER,
         ),
         by_weights,
-        _around_nothing,
         needs=frozenset({Need.GRADIENT}),
         finish=_sum,
     ),
@@ -124,7 +114,6 @@ OF_ANSWERS = (
             apart=_OF_THE_ANSWER,
         ),
         by_weights_that_help,
-        _from_nothing,
         needs=frozenset({Need.GRADIENT}),
         finish=_sum,
     ),
@@ -147,7 +136,6 @@ OF_ANSWERS = (
             apart=_OF_THE_ANSWER,
         ),
         straight,
-        _around_nothing,
         _first,
         needs=frozenset({Need.DIRECT}),
         finish=_sum,

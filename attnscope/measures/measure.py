@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from math import isnan
+from math import inf, isinf, isnan, log
 from operator import add
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.measures.tile import Need, Tile
@@ -22,14 +23,6 @@ OnKeys = Float[Tensor, "2 query"]
 
 def larger(first: Tensor, second: Tensor) -> Tensor:
     return first.maximum(second)
-
-
-def unit_interval(keys: int) -> tuple[float, float]:
-    return 0.0, 1.0
-
-
-def signed_unit(keys: int) -> tuple[float, float]:
-    return -1.0, 1.0
 
 
 def mean(rows: Tensor) -> float:
@@ -56,8 +49,7 @@ def mean_on_keys(rows: OnKeys) -> float:
 class Measure:
     """How a contribution, of each row or of a whole tile, becomes one number per head.
 
-    `limits` are the least and the largest value for a number of keys, infinite where there is none. A
-    `positional` measure has no meaning where queries and keys are not the same tokens; `needs` are what a
+    A `positional` measure has no meaning where queries and keys are not the same tokens; `needs` are what a
     tile must know beside. Contributions of the tiles of a row are put together by `combine`, and `finish`
     makes a number of all rows, by default the mean over those that have a key. One that is `brief` has a line
     in reports, which have room for few.
@@ -65,7 +57,6 @@ class Measure:
 
     description: MeasureDescription
     contribution: Callable[[Tile], Tensor]
-    limits: Callable[[int], tuple[float, float]] = unit_interval
     combine: Callable[[Tensor, Tensor], Tensor] = add
     positional: bool = False
     needs: frozenset[Need] = frozenset()
@@ -75,6 +66,20 @@ class Measure:
     @property
     def name(self) -> str:
         return self.description.name
+
+    def limits(self, keys: int) -> tuple[float, float]:
+        """The least and the largest value for so many keys, infinite where there is none."""
+        ends = {"any": inf, "-any": -inf, "ln keys": log(keys), "keys - 1": keys - 1, "1 - keys": 1 - keys}
+        least, most = self.description.least, self.description.most
+        return float(ends.get(least, least)), float(ends.get(most, most))
+
+    def limits_of(self, values: Float[np.ndarray, "layer head"], keys: int) -> tuple[float, float]:
+        """The limits; where there is no largest possible value the largest size that there is bounds them."""
+        least, most = self.limits(keys)
+        if isinf(most):
+            most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+            least = -most if isinf(least) else least
+        return least, most
 
     def __call__(self, tiles: Iterable[Tile]) -> float:
         """The measure of one head whose `tiles` share the same rows; NaN when no row counts."""

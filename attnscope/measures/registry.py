@@ -1,11 +1,10 @@
 """The table of measures: a new one is a function, an entry here or beside that function, and a test."""
 
-import math
 from collections.abc import Sequence
 
 from attnscope.errors import InputError, nearest
 from attnscope.measures import apart, attributed, near, pattern, rows
-from attnscope.measures.measure import Measure, by_norm, larger, mass_on, signed_unit
+from attnscope.measures.measure import Measure, by_norm, larger, mass_on
 from attnscope.measures.tile import Need
 from attnscope.results import MeasureDescription
 
@@ -28,7 +27,6 @@ _WEIGHED = (
             strongest="most focused head of each layer",
         ),
         rows.entropy,
-        lambda keys: (0.0, math.log(keys)),
         brief=True,
     ),
     Measure(
@@ -58,7 +56,6 @@ _WEIGHED = (
             strongest="head of each layer that looks farthest",
         ),
         rows.distance,
-        lambda keys: (0.0, keys - 1.0),
         positional=True,
         brief=True,
     ),
@@ -150,7 +147,6 @@ _WEIGHED = (
             signed=True,
         ),
         rows.strongest,
-        lambda keys: (1.0 - keys, keys - 1.0),
         rows.stronger,
         finish=rows.most_frequent_offset,
         positional=True,
@@ -171,7 +167,6 @@ _OF_THIS_TEXT = (
             strongest="head of each layer that moves most",
         ),
         rows.moved,
-        lambda keys: (0.0, math.inf),
         needs=frozenset({Need.NORMS}),
     ),
     Measure(
@@ -189,7 +184,6 @@ _OF_THIS_TEXT = (
             signed=True,
         ),
         near.pairs,
-        signed_unit,
         near.more,
         needs=frozenset({Need.SCORES, Need.ALLOWED}),
         finish=near.rank_correlation,
@@ -211,7 +205,6 @@ _OF_THIS_TEXT = (
             classes=pattern.CLASSES,
         ),
         pattern.features,
-        lambda keys: (0.0, len(pattern.CLASSES) - 1.0),
         pattern.both,
         positional=True,
         needs=frozenset({Need.ALLOWED}),

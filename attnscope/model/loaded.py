@@ -38,8 +38,9 @@ class Model:
     `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks,
     `unread` those that it was trained with and does not read (see `loading.partial`);
     `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read. `kernel` is
-    what was asked for by name, None where none was. A model that
-    was not loaded here has no `checkpoint`; `processor` is then what makes its inputs of pictures and sounds.
+    what was asked for by name, None where none was, and `run` the other options that say how it runs. A model
+    that was not loaded here has no `checkpoint`; `processor` is then what makes its inputs of pictures and
+    sounds.
     """
 
     checkpoint: Checkpoint | None
@@ -51,6 +52,7 @@ class Model:
     processor: Any = None
     unread: tuple[str, ...] = ()
     kernel: str | None = None
+    run: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -236,7 +238,8 @@ class Model:
         if self.checkpoint is None:
             adapters = getattr(self.module, "peft_config", None) or ()
             return {"adapter": f"{', '.join(adapters)}{IN_MEMORY}"} if adapters else {}
-        source = self.checkpoint.source
+        source, adapted = self.checkpoint.source, self.checkpoint.adapted
+        adapter = () if adapted in (None, source.name) else ("--adapter", adapted)
         return {
             "requested": source.requested,
             "model": source.name,
@@ -245,8 +248,9 @@ class Model:
             "part": self.checkpoint.share,
             "demo": source.demo,
             "unread": self.unread,
-            "adapter": self.checkpoint.adapted,
+            "adapter": adapted,
             "tokenizer": self.checkpoint.tokenizer and self.checkpoint.tokenizer.requested,
+            "run": ("-m", source.name, *adapter, *self.run),
         }
 
 

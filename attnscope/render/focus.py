@@ -91,17 +91,6 @@ def focus_on(
     return Focus(stage, (asked,), looked_at, scale=_scale(result, stage, scale))
 
 
-def listed(wanted: str | None) -> int | None:
-    """How many queries are listed of a long text, None for `all`; `InputError` for what is neither."""
-    if wanted is None:
-        return MOST_LISTED
-    if wanted.casefold() == "all":
-        return None
-    if not (wanted.isascii() and wanted.isdecimal()):
-        raise InputError(f"no number of rows '{wanted}': 0, 1, 2, ... or all")
-    return int(wanted)
-
-
 def _scale(result: Result, stage: Show, wanted: str | None) -> Scaling:
     found = scaling(wanted or Scaling.SQRT)
     if found is not Scaling.SQRT and (

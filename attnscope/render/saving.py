@@ -14,7 +14,7 @@ from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal, written_whole
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.look import USUAL, Look
-from attnscope.render.sheets import NO_PICTURE
+from attnscope.render.sheets import NO_PICTURE, proof_of, sheet_of
 from attnscope.render.web.room import NOTHING, Beside
 from attnscope.results import Result
 from attnscope.results.heads import MEAN
@@ -147,17 +147,34 @@ def _one_page(result: Result, focus: Focus, look: Look) -> "list[Figure]":
 
 
 def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, notice: Notice) -> bytes:
-    from attnscope.render import figure, proof
+    from attnscope.render import figure
 
     missing = next(filter(None, map(figure.missing_glyphs, drawn)), "")
     if missing and suffix != ".svg":  # whose letters are drawn by who shows it
         notice(f"no installed font has {missing}: drawn as boxes")
-    if (verdict := proof.hidden_verdict(result, look)) is not None:
+    silent, verdict = look.bare or not (look.headed or look.captioned), result.verdict
+    if silent and verdict is not None and not verdict.proved:
         word = verdict.upper() if verdict == "failed" else verdict
         notice(f"the picture does not say that its certificate is {word}: only its metadata do")
     format = figure.FORMATS[PICTURES.index(suffix)]
-    described = proof.described(result, look)
-    return figure.figure_bytes(drawn if len(drawn) > 1 else drawn[0], format, look.dpi, described)
+    return figure.figure_bytes(
+        drawn if len(drawn) > 1 else drawn[0], format, look.dpi, _described(result, look)
+    )
+
+
+def _described(result: Result, look: Look) -> str:
+    """What the file of a picture holds beside it, and no look can leave out: proof and origin.
+
+    The path of a folder on this machine stands there only where the caption has everything.
+    """
+    from attnscope.render.kit.words.certificate import whole_source
+    from attnscope.render.kit.words.header import own_name
+
+    sources = [
+        whole_source(each, each.model if look.in_full else own_name(each.model))
+        for each in sheet_of(result).origins
+    ]
+    return " · ".join(part for part in (proof_of(result), *dict.fromkeys(sources)) if part)
 
 
 def save(

@@ -20,7 +20,7 @@ from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.drift import Drift
 from attnscope.results.claims.explanation import Explanation
-from attnscope.results.claims.finding import Contents, Controls, Finding, Pattern, Sought
+from attnscope.results.claims.finding import Contents, Controls, Finding, Sought
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.links import Links
 from attnscope.results.claims.prompts import Prompts
@@ -60,6 +60,7 @@ from attnscope.results.score import Dimensions, HeadTerms, Influence, Rotation
 from attnscope.results.scores import HeadScores, MeasureDescription
 from attnscope.results.verification import Check, HeadCheck, LayerCheck, OutputCheck, Verification
 from attnscope.results.worked import ScaleStudy, Worked
+from attnscope.vocabulary import Pattern
 
 
 def load(path: str | Path) -> Result:

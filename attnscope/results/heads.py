@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.groups import Groups, Special, SpecialMass, members, special_mass
-from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.origin import Certificate, Certified, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.base.strongest import MOST, Rest, rest_of
@@ -24,6 +24,18 @@ def head_name(layer: int, head: int) -> str:
     if head != MEAN:
         return f"L{layer} H{head}"
     return "the mean of all heads" + ("" if layer == MEAN else f" of L{layer}")
+
+
+class Placed:
+    """A head of a `layer`, by its number."""
+
+    layer: int
+    head: int
+
+    @property
+    def name(self) -> str:
+        """`L3 H11`, or which heads it is the mean of."""
+        return head_name(self.layer, self.head)
 
 
 class Case(StrEnum):
@@ -83,7 +95,7 @@ class Linked(Presented):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class HeadWeights(Linked):
+class HeadWeights(Placed, Certified, Linked):
     """The weights of one head on one input: all that there is where a model was only asked what it returns.
 
     A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
@@ -109,16 +121,6 @@ class HeadWeights(Linked):
     block: int = 0
     blocks: int = 1
     notes: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict of its certificate."""
-        return self.certificate.verdict
-
-    @property
-    def name(self) -> str:
-        """`L3 H11`, or which heads it is the mean of."""
-        return head_name(self.layer, self.head)
 
     @property
     def crosses(self) -> bool:

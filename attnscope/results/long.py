@@ -8,9 +8,10 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.base.groups import SpecialMass
-from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.origin import Certificate, Certified, Kind, Provenance
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
+from attnscope.results.heads import Placed
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Pool
 
@@ -25,7 +26,7 @@ class Case(StrEnum):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class LongHead(Presented):
+class LongHead(Placed, Certified, Presented):
     """One head of a text whose queries by keys are too many to be held.
 
     `first` is the first query and the first key of the window that is shown, `size` how many of each it has,
@@ -65,16 +66,6 @@ class LongHead(Presented):
     block: int = 0
     blocks: int = 1
     notes: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict of its certificate."""
-        return self.certificate.verdict
-
-    @property
-    def name(self) -> str:
-        """`L3 H11`."""
-        return f"L{self.layer} H{self.head}"
 
     @property
     def case(self) -> Case:

@@ -104,3 +104,10 @@ class HeadScores:
         """A number, or the name of the class that it stands for."""
         named = self.class_of(i, j)
         return float(self.values[i, j]) if named is None else named or None
+
+
+def ordered(values: Float[np.ndarray, "layer head"]) -> list[tuple[int, int]]:
+    """Every place that has a number, the largest first, those that are alike in their order."""
+    order = np.argsort(-values, axis=None, kind="stable")
+    places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))
+    return [place for place in places if not np.isnan(values[place])]

@@ -9,6 +9,7 @@ import numpy as np
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Arrays, Value, columns_of
 from attnscope.results.base.presented import Presented
+from attnscope.results.heads import Placed
 from attnscope.tokens import Tokens
 
 
@@ -98,7 +99,7 @@ class Verification(Presented):
 
 
 @dataclass(frozen=True)
-class HeadCheck:
+class HeadCheck(Placed):
     """One head: of all its stored numbers those of `stage` lie furthest off, by `off` where `allowed` may be.
 
     `off` is infinite where one of both has no number. `rounding` is what these numbers move by in runs whose
@@ -121,10 +122,26 @@ class HeadCheck:
         """Whether it is as stored, within the tolerance, and proved now where it is to be."""
         return self.off <= self.allowed and self.verdict is not Verdict.FAILED
 
+
+@dataclass(frozen=True)
+class PartCheck:
+    """One field of an answer that is more than heads, by its `name`.
+
+    Its numbers lie `off` by at most so much where `allowed` may be; infinite where it has other words or
+    places than it had. `rounding` is what they move by in runs whose weights were moved by their precision.
+    """
+
+    name: str
+    off: float
+    allowed: float
+    rounding: float = 0.0
+
+    for_readers = ("as_stored",)
+
     @property
-    def name(self) -> str:
-        """`L3 H11`."""
-        return f"L{self.layer} H{self.head}"
+    def as_stored(self) -> bool:
+        """Whether it is as stored, within the tolerance."""
+        return self.off <= self.allowed
 
 
 class Case(StrEnum):
@@ -140,7 +157,8 @@ class Case(StrEnum):
 class Check(Presented):
     """The heads of the stored run `file`, each against what it is now; `changes` say what is not as it was.
 
-    `provenance` is that of the new run, `stored` that of the file.
+    Of another answer `parts` are its fields. `provenance` is that of the new run, `stored` that of the file;
+    `proved` is the verdict of the new answer, where it has one.
     """
 
     file: str
@@ -148,25 +166,37 @@ class Check(Presented):
     changes: tuple[str, ...]
     stored: Provenance
     provenance: Provenance
+    parts: tuple[PartCheck, ...] = ()
+    proved: Verdict | None = None
 
     for_readers = ("verdict", "case")
 
     @property
     def case(self) -> Case:
         """What can be said."""
-        if self.off or not self.heads:
+        if self.off or not self.every:
             return Case.DIFFERS if self.off else Case.NO_HEAD
-        return Case.SAME_BUT_ROUNDING if any(each.off for each in self.heads) else Case.SAME_TO_THE_BIT
+        return Case.SAME_BUT_ROUNDING if any(each.off for each in self.every) else Case.SAME_TO_THE_BIT
 
     @property
-    def off(self) -> tuple[HeadCheck, ...]:
-        """The heads that are not as stored."""
-        return tuple(each for each in self.heads if not each.as_stored)
+    def every(self) -> tuple[HeadCheck | PartCheck, ...]:
+        """All that was held against what it is now."""
+        return self.heads + self.parts
+
+    @property
+    def off(self) -> tuple[HeadCheck | PartCheck, ...]:
+        """What is not as stored."""
+        return tuple(each for each in self.every if not each.as_stored)
 
     @property
     def verdict(self) -> Verdict:
-        """`failed` where a head is not as stored, else the worst of the new certificates."""
-        return Verdict.FAILED if self.off else worst(each.verdict for each in self.heads)
+        """`failed` where something is not as stored, else the worst of the new certificates.
+
+        An answer without a certificate was computed again, and is the same.
+        """
+        if self.off or not self.parts:
+            return Verdict.FAILED if self.off else worst(each.verdict for each in self.heads)
+        return self.proved or Verdict.RECOMPUTED
 
     def derived(self) -> dict[str, Value]:
-        return {"checked": len(self.heads), "not_as_stored": len(self.off)}
+        return {"checked": len(self.every), "not_as_stored": len(self.off)}

@@ -10,19 +10,12 @@ from jaxtyping import Bool, Float
 from attnscope.results.base.origin import Certificate, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits, within
 from attnscope.results.base.presented import Presented
+from attnscope.vocabulary import Scoring
 
 MEASURES = ("spread", "entropy", "gradient")  # of a study of the scale
 WRONG = "wrong_"  # before the keys of steps that a mistake makes
 _MOST_NUMBERS = 4  # of an output that is the answer
 _ALIKE = 0.005  # weights that lie less apart are the same on screen
-
-
-class Scoring(StrEnum):
-    """How a query is held against a key."""
-
-    DOT = "dot"
-    SCALED_DOT = "scaled-dot"
-    ADDITIVE = "additive"
 
 
 class Case(StrEnum):

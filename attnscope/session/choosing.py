@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool
 
+from attnscope.capture.routes import Selection
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import without_numbers
 from attnscope.model.anatomy.sites import find_sites
@@ -26,6 +27,7 @@ from attnscope.model.anatomy.towers import (
 from attnscope.results.claims.effect import Path, Receiver
 from attnscope.session import selection
 from attnscope.session.listener import Listener
+from attnscope.session.option import words
 from attnscope.session.wanted import ROUTES, Wanted
 from attnscope.vocabulary import Kind, Route
 
@@ -51,7 +53,8 @@ class Chosen:
     """The layers and heads of one tower that are meant, and how they are to be read.
 
     Where heads of several layers were named one by one, only these, `apart`, are; `named` says whether any
-    were, and not all of a layer. Of the `mean` over heads all that are chosen are a part.
+    were, and not all of a layer. Of the `mean` over heads all that are chosen are a part. `which` are the
+    options that mean this attention, where the model has others.
     """
 
     tower: Tower
@@ -62,6 +65,7 @@ class Chosen:
     apart: tuple[selection.Head, ...] = ()
     mean: bool = False
     named: bool = False
+    which: tuple[str, ...] = ()
 
     @property
     def kind(self) -> Kind:
@@ -78,6 +82,11 @@ class Chosen:
         if not self.apart:
             return None
         return np.array([[(layer, head) not in self.apart for head in self.heads] for layer in self.layers])
+
+    def selection(self, layers: Sequence[int] | None = None, **how: Any) -> Selection:
+        """What is read: all heads, unless `how` says which, of these layers, by default the chosen ones."""
+        layers = self.layers if layers is None else layers
+        return Selection(layers, kind=self.kind, tower=self.tower.pattern, route=self.route, **how)
 
     def only(self) -> tuple[int, int]:
         """The one layer and head; `InputError` where several are meant, or their mean."""
@@ -144,7 +153,10 @@ def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) ->
     route = None if wanted.route is None else ROUTES[wanted.route]
     if mean and 1 < len(layers) < len(tower.layers):
         raise InputError("--head mean is over the heads of one layer, or without --layer over all of them")
-    return Chosen(tower, layers, heads, wanted.block, route, apart, mean, named)
+    kind = ("--kind", tower.kind.value) if len(built.towers) > 1 else ()
+    own = () if tower.alone else ("--tower", tower.name)
+    which = (*kind, *own, *words(wanted, ("block", "route")))
+    return Chosen(tower, layers, heads, wanted.block, route, apart, mean, named, which)
 
 
 def choose_layers(built: Built, tower: Tower, wanted: str | int | Sequence[int] | None) -> tuple[int, ...]:

@@ -7,7 +7,6 @@ text that the model writes on.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from attnscope.analysis.heads.view import Name, Units, aimed, units_of, viewed, with_units
@@ -30,20 +29,15 @@ from attnscope.vocabulary import MASKED_SENTENCE, WHOLE_SENTENCE, Kind
 if TYPE_CHECKING:
     from attnscope.model.loading.load import Plan
     from attnscope.session.choosing import Chosen
-    from attnscope.session.opening import Check
 
 Names = Callable[..., object]  # of what is chosen, the queries and the keys
 
 
-def names_checked(names: Names, inputs: Inputs, code: bool = False) -> "Check":
-    """A check of a plan that calls `names` with the queries, None where not known yet, and the keys.
+def check_plan(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, code: bool) -> None:
+    """Call `names` with the queries, None where these are not known before weights are read, and the keys.
 
-    `names` raises `InputError` for what is not there; it is not called where the keys are not known.
+    It raises `InputError` for what is not there, and is not called where the keys are not known.
     """
-    return partial(_check, names=names, inputs=inputs, code=code)
-
-
-def _check(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, code: bool) -> None:
     beside_encoder = planned.writes and chosen.kind is not Kind.ENCODER
     if beside_encoder and chosen.kind is Kind.DECODER:
         return
@@ -58,7 +52,7 @@ def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
         return None
     try:
         tokens = _tokens(planned, inputs, code)
-        return tokens and with_fields(tokens, inputs.prompt)
+        return with_fields(tokens, inputs.prompt) if tokens and inputs.prompt.fields else tokens
     except AttnscopeError:
         return None
 
@@ -90,33 +84,11 @@ def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     return encode(tokenizer, texts, **how).tokens
 
 
-def link_named(
-    query: Name | None,
-    key: Name | None,
-    looking: Looking = Looking(),  # noqa: B008 - frozen
-    beside: Name | None = None,
-) -> Names:
-    """What is looked for where a link is named: a query, a key or both, each of one token or several.
-
-    `beside` is a second query.
-    """
-
-    def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
-        how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment, "key": key}
-        how |= {} if queries is None else {"query": query, "beside": beside}
-        units_of(keys if queries is None else queries, keys, **how)
-
-    return check
-
-
-def single_named(name: Name | None, why: str) -> Names:
-    """The names of a query that must be a single token; `why` says what has no meaning of several."""
-
-    def check(chosen: "Chosen", queries: Tokens | None, keys: Tokens) -> None:
-        if name is not None and queries is not None:
-            queries.span(name).one(f"{why}, choose one of these")
-
-    return check
+def check_link(chosen: "Chosen", queries: Tokens | None, keys: Tokens, asked: Any) -> None:
+    """`InputError` for a query, a key or a second query that is not there, each of one token or several."""
+    how = asked.looking.how | {"key": asked.key}
+    how |= {} if queries is None else {"query": asked.query, "beside": getattr(asked, "compare_query", None)}
+    units_of(keys if queries is None else queries, keys, **how)
 
 
 ENTROPY = ("entropy",)
@@ -138,8 +110,7 @@ def overview_aimed(
 
 
 def _spans(tokens: Overview, units: Units, looking: Looking) -> tuple[tuple[int, ...], ...]:
-    how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
-    whole = units_of(tokens.query_tokens, tokens.key_tokens, **how)
+    whole = units_of(tokens.query_tokens, tokens.key_tokens, **looking.how)
     sides = (units.queries, whole.queries, units.query), (units.keys, whole.keys, units.key)
     return tuple(
         tuple(token for each in groups[place] for token in unit[each])
@@ -150,7 +121,7 @@ def _spans(tokens: Overview, units: Units, looking: Looking) -> tuple[tuple[int,
 
 def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:
     """The weights of `head` looked at otherwise; None where that is as they are."""
-    return viewed(head, by=looking.unit, special=looking.treatment) if looking.changes else None
+    return viewed(head, **looking.how) if looking.changes else None
 
 
 @dataclass(frozen=True)
@@ -176,7 +147,7 @@ def aim_at(
 
     Raises `InputError` for names that fit nothing or several places, and for spans that share tokens.
     """
-    how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
+    how = looking.how
     units = units_of(head.query_tokens, head.key_tokens, query=query, key=key, beside=beside, **how)
     as_it_is = units.plain and not looking.changes
     return Seen(head if as_it_is else viewed(head, units=units, **how), units.query, units.key, units.beside)

@@ -5,16 +5,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
 from attnscope.model.inputs.numbered import read_vocabulary
 from attnscope.process.startup import lean_loading
 from attnscope.session.listener import Listener
-from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.option import slots, words
+from attnscope.session.request import Inputs, Loading, ModelRequest
 from attnscope.session.wanted import Wanted
-from attnscope.vocabulary import Kind
+from attnscope.vocabulary import Kind, Purpose
 
 if TYPE_CHECKING:
     from attnscope.model.anatomy.towers import Tower
@@ -26,18 +26,6 @@ if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
 
     Check = Callable[[Plan, Chosen], None]
-
-
-class Purpose(Enum):
-    """What a model is loaded for."""
-
-    ATTENTION = "the layers up to the last of the chosen ones, and no head that predicts"
-    ATTENTION_AND_ANSWER = "the whole of it, with the head that it predicts with where it has one"
-    ANSWER = "the whole of it, with the head that it predicts with: refused where it has none"
-    ANSWER_OR_CLASS = "the same, or with the head that tells classes or tags: refused where it has neither"
-    ANSWER_OR_VECTOR = "the same, and where it has neither the whole of it, whose vectors are looked at"
-    EVERYTHING = "the whole of it, with the head that it was saved with where that is there"
-    ANYTHING = "the whole of it, with the head that it predicts with, or else the one that it was saved with"
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +58,8 @@ def open_model(
     started = time.perf_counter()
     with loading(checkpoint.source.name, listener):
         opened = _loaded(checkpoint, request, inputs, wanted, purpose, listener, check)
-    model = replace(opened.model, kernel=request.attention)
+    run = words(request, [each for each in slots(Loading) if each != "adapter"])
+    model = replace(opened.model, kernel=request.attn, run=run)
     opened = replace(opened, model=model)
     loaded = "all" if model.layers is None else f"the first {model.layers}"
     listener.detail(f"loaded {loaded} of its layers in {time.perf_counter() - started:.1f} s")
@@ -83,31 +72,15 @@ def open_model(
     return opened
 
 
-def find_source(
-    name: str | None,
-    listener: Listener,
-    *,
-    revision: str | None = None,
-    allow_pickle: bool = False,
-    remote_code: bool = False,
-    weights: bool = True,
-    stand_in: bool = True,
-) -> "Source":
-    """Where the model is, found before torch is imported: most mistakes show at once."""
+def find_source(name: str | None, listener: Listener, **how: Any) -> "Source":
+    """Where the model is, found as `how` says before torch is imported: most mistakes show at once."""
     with listener.working("looking for the model"):
         from attnscope.model.source.here import check_environment
 
         check_environment()
         from attnscope.model.source.find import find
 
-        source = find(
-            name,
-            revision=revision,
-            allow_pickle=allow_pickle,
-            remote_code=remote_code,
-            weights=weights,
-            stand_in=stand_in,
-        )
+        source = find(name, **how)
     if source.notice:
         listener.notice(source.notice)
     return source
@@ -116,7 +89,7 @@ def find_source(
 def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
     """The checkpoint that is asked for, with the files that are there."""
     source = find_source(
-        request.model,
+        request.name,
         listener,
         revision=request.revision,
         allow_pickle=request.allow_pickle,

@@ -4,11 +4,12 @@ From here on attention can be captured, and everything else asked.
 """
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from attnscope.attention import Capture
-from attnscope.capture import Labels, Selection, record
+from attnscope.capture import Labels, provenance_of, record
 from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.generated import record_written
 from attnscope.capture.returned import Returned, read
@@ -22,22 +23,21 @@ from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
 from attnscope.model.loading.answering import judging
-from attnscope.results import Sound
+from attnscope.results import Picture, Provenance, Sound
 from attnscope.results.base.groups import placed
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.opening import Opened, open_model
 from attnscope.session.prompts import texts_of_fields, with_fields
-from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.request import Inputs, ModelRequest, digests
 from attnscope.session.wanted import Wanted
 from attnscope.tokens import Frames, Tokens
-from attnscope.vocabulary import Kind, Route
+from attnscope.vocabulary import Kind, Purpose, Route
 
 if TYPE_CHECKING:
     from attnscope.model.loaded import Model
     from attnscope.model.loading.answering import Task
     from attnscope.model.media.perceive import Perceived
-    from attnscope.session.opening import Check
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +82,16 @@ class Reading:
         return self._senses(chosen) or bool(self.tokens_of(chosen.kind).stretches)
 
     @property
+    def medium(self) -> Picture | Sound | None:
+        """The picture or the sound that was read, where it is kept."""
+        return None if self.perceived is None else self.perceived.medium
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was read that is no text, what of it is padding, and what else is `told` of what is read."""
-        medium = None if self.perceived is None else self.perceived.medium
-        return self.told if medium is None else (f"over {medium.described}", *self._padding(), *self.told)
+        if self.medium is None:
+            return self.told
+        return (f"over {self.medium.described}", *self._padding(), *self.told)
 
     def _padding(self) -> Iterator[str]:
         assert self.perceived is not None, "something was heard"
@@ -97,6 +103,28 @@ class Reading:
             masked = any("mask" in name for name in self.perceived.inputs)
             told = "" if masked else ", looked at like any other"
             yield f"{padding:,} of {frames.count:,} frames are silence after its end{told}"
+
+    @contextmanager
+    def running(self, doing: str = "") -> Iterator[None]:
+        """Around running the model over what was read, with what is done so told to the listener."""
+        told = self.listener.working(doing) if doing else nullcontext()
+        with told, if_it_runs(self.model.module, self.inputs, self.model.name):
+            yield
+
+    @property
+    def untouched(self) -> Provenance:
+        """Where the numbers of a run come from in which nothing is followed."""
+        return provenance_of(self.model.module, self.encoded.tokens, {**self.origin(), "route": "untouched"})
+
+    def sides(self, kind: Kind) -> tuple[Tokens, Tokens]:
+        """The tokens on the query side and on the key side of one kind of attention."""
+        queries = self.tokens_of(kind)
+        return queries, self.encoded.tokens if kind is Kind.CROSS else queries
+
+    def origin(self, chosen: Chosen | None = None) -> dict[str, Any]:
+        """What of a provenance the model and what it was called with do not tell by themselves."""
+        read = self.asked.read_again(self.model)
+        return origin_of(self.model, chosen) | {"read": read, "files": digests(read)}
 
     def tokens_of(self, kind: Kind) -> Tokens:
         """The tokens on the query side of one kind of attention."""
@@ -127,8 +155,9 @@ class Reading:
             raise InputError("--route returned has weights alone: here queries and keys are needed")
         if self.captured is not None:
             return self.captured
-        selection = replace(self._selection(chosen, layers, projections), circuits=circuits)
-        with if_it_runs(self.model.module, self.inputs, self.model.name):
+        how = {"projections": projections, "circuits": circuits}
+        selection = chosen.selection(layers, heads=chosen.heads, **how)
+        with self.running():
             captured = record(self.model.module, self.inputs, selection, self.labels(chosen))
         return self._with_windows_named(captured, chosen)
 
@@ -138,8 +167,9 @@ class Reading:
             return self.capture(chosen)
         if chosen.block and chosen.route is Route.RETURNED:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
-        selection, labels = self._selection(chosen, None, projections), self.labels(chosen)
-        with if_it_runs(self.model.module, self.inputs, self.model.name):
+        selection = chosen.selection(heads=chosen.heads, projections=projections)
+        labels = self.labels(chosen)
+        with self.running():
             attention = read(
                 self.model.module, self.inputs, selection, labels, self.listener.notice, self.once
             )
@@ -149,20 +179,10 @@ class Reading:
             raise InputError(f"no block {chosen.block}: what a model returns is in one piece")
         return attention
 
-    def _selection(self, chosen: Chosen, layers: tuple[int, ...] | None, projections: bool) -> Selection:
-        return Selection(
-            layers=chosen.layers if layers is None else layers,
-            heads=chosen.heads,
-            kind=chosen.kind,
-            tower=chosen.tower.pattern,
-            route=chosen.route,
-            projections=projections,
-        )
-
     def labels(self, chosen: Chosen) -> Labels:
         """What positions stand for: tokens, or as far as they are known the patches or frames."""
         target = None if self.target is None else self.target.tokens
-        perceived, source = self.perceived, self.model.origin()
+        perceived, source = self.perceived, self.origin(chosen)
         if perceived is None:
             return Labels(self.encoded.tokens, target, source)
         if chosen.kind is Kind.CROSS and target is None:
@@ -194,16 +214,21 @@ class Reading:
         return replace(captured, calls=tuple(calls))
 
 
+def origin_of(model: Model, chosen: Chosen | None) -> dict[str, Any]:
+    """The provenance fields that are those of a model and of which of its attention is meant."""
+    known = model.origin()
+    which = () if chosen is None else chosen.which
+    return known | {"run": (*run, *which) if (run := known.get("run")) else ()}
+
+
 def open_chosen(
     request: ModelRequest,
     inputs: Inputs,
     wanted: Wanted,
     listener: Listener,
-    purpose: Purpose = Purpose.ATTENTION,
-    check: "Check | None" = None,
 ) -> tuple[Reading, Chosen]:
     """The model that is asked for, loaded as far as `wanted` needs it, what it reads, and what is meant."""
-    opened = open_model(request, inputs, wanted, purpose, listener, check)
+    opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
     assert opened.chosen is not None, "something was wanted"
     return read_inputs(opened, inputs, listener), opened.chosen
 
@@ -233,7 +258,8 @@ def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading
         encoded = model.encode_words(words, truncate=inputs.truncate)
     else:
         encoded = model.encode(inputs.texts(model), truncate=inputs.truncate)
-    encoded = replace(encoded, tokens=with_fields(encoded.tokens, inputs.prompt))
+    if inputs.prompt.fields:
+        encoded = replace(encoded, tokens=with_fields(encoded.tokens, inputs.prompt))
     for notice in (*inputs.remarks, *encoded.notices, *_without_template(model, inputs)):
         listener.notice(notice)
     return Reading(model, inputs, encoded, None, listener, opened.task)
@@ -250,7 +276,7 @@ def _without_template(model: "Model", inputs: Inputs) -> tuple[str, ...]:
 
 def complete(reading: Reading, chosen: Chosen | None) -> Reading:
     """The reading with what the decoder reads when `chosen` is looked at, or the whole model (None)."""
-    most = reading.asked.writing.generate
+    most = reading.asked.generate
     if most is not None and chosen is not None:
         return go_on(reading, chosen, most)
     once = EncodedOnce(reading.model.module)
@@ -305,15 +331,8 @@ def go_on(reading: Reading, chosen: Chosen, most: int) -> Reading:
             model.module,
             encoded.inputs,
             most,
-            Selection(
-                layers=chosen.layers,
-                heads=chosen.heads,
-                kind=chosen.kind,
-                tower=chosen.tower.pattern,
-                route=chosen.route,
-                projections=True,
-            ),
-            Labels(encoded.tokens, source=model.origin()),
+            chosen.selection(heads=chosen.heads, projections=True),
+            Labels(encoded.tokens, source=reading.origin(chosen)),
             spell=spell,
         )
     read = spell(written)

@@ -10,21 +10,23 @@ parts and such devices is seen when the model is loaded (`attnscope.model.loadin
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from attnscope import incoming
 from attnscope.errors import InputError
 from attnscope.model.inputs.chat import Chat as Chat
-from attnscope.model.inputs.chat import asked
+from attnscope.model.inputs.chat import asked, chat_of
 from attnscope.model.inputs.chat import read_chat as read_chat
 from attnscope.model.source.here import BUNDLED, check_environment
 from attnscope.model.source.here import check_logs as check_logs
 from attnscope.model.source.here import check_place as check_place
+from attnscope.printable import FileWord
 from attnscope.process.machine import bytes_of
 from attnscope.session import selection
+from attnscope.session.option import WHICH, argument, given_of, option, words
 from attnscope.vocabulary import DTYPES, KERNELS, MASKED_SENTENCE, WHOLE_SENTENCE
 
 if TYPE_CHECKING:
@@ -38,34 +40,74 @@ _FORM = 'auto, or a map such as {"": "cpu", "encoder.layer.0": "disk"}, there or
 
 
 Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
+File = Path | str
+Conversation = Path | str | Chat | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+USUAL_KERNEL = "eager"  # where no other is asked for, but for rows of a long text
+
 PROVEN_HELP = (  # what the options that name a model say
     f"Hub id, local folder, or a bundled model: {BUNDLED}. Default: ATTNSCOPE_MODEL, else bert-base-uncased."
 )
-MODEL_HELP = f"{PROVEN_HELP[:-1]}, else the demo where the hub cannot be reached."
-USUAL_KERNEL = "eager"  # where no other is asked for, but for rows of a long text
+NAME = option(
+    "--model", "-m", metavar="NAME", under=WHICH,
+    help=f"{PROVEN_HELP[:-1]}, else the demo where the hub cannot be reached.",
+    brief="demo and its like (attnscope -h), hub id or folder",
+)  # fmt: skip
+PROVEN_NAME = replace(NAME, help=PROVEN_HELP)
+REVISION = option("--revision", metavar="REV", help="Branch, tag or commit of a hub model.")
+REMOTE_CODE = option("--trust-remote-code", help="Run code that a model brings with it.")
+PICKLE = option("--allow-pickle", help="Load pickled weights, which can run code.")
+DEVICE = option("--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run.")
+DTYPE = option(
+    "--dtype", metavar="float32|bfloat16|float16|float64|auto",
+    help="Arithmetic of the model; auto is the checkpoint's own.",
+)  # fmt: skip
+KERNEL = option(
+    "--attn", metavar="eager|sdpa|flex_attention|flash_attention_2",
+    help="The kernel that the model runs, which is then held against the recomputation. Default: "
+    "eager, and for rows of more than 1,024 tokens the fused one.",
+)  # fmt: skip
+IGNORE_UNREAD = option(
+    "--ignore-unread",
+    help="Run without weights inside attention that are stored and that the model has no place for.",
+)
+ADAPTER = option(
+    "--adapter", metavar="FOLDER|none",
+    help="Put this adapter into the model (needs the package peft), or none where one is beside its "
+    "weights. Default: the one beside them, if any.",
+)  # fmt: skip
+DEVICE_MAP = option(
+    "--device-map", metavar="auto|FILE|JSON",
+    help="Spread a model that one device does not hold over devices, memory and disk (needs the package "
+    "accelerate): auto, or which part goes where.",
+)  # fmt: skip
+MAX_MEMORY = option(
+    "--max-memory", metavar="DEVICE=SIZE,...",
+    help="What --device-map auto may take: cuda:0=10GB,cpu=30GB. Default: nine tenths of what is free.",
+)  # fmt: skip
+TOKENIZER = option(
+    "--tokenizer", metavar="NAME",
+    help="The model or folder whose tokenizer is read, for a checkpoint that comes without one.",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class ModelRequest:
-    """Which model to load, and how: as the options of the same names.
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """How a model is loaded and run.
 
     `device_map` and `max_memory` are held as JSON, whatever they were given as.
     """
 
-    model: str | None = None
-    device: str = "auto"
-    dtype: str = "float32"
-    revision: str | None = None
-    trust_remote_code: bool = False
-    allow_pickle: bool = False
-    attention: str | None = None
-    ignore_unread: bool = False
-    adapter: str | None = None
-    device_map: Any = None
-    max_memory: Any = None
-    tokenizer: str | None = None
-
-    stand_in: ClassVar[bool] = True  # for a model that nobody named, where the hub cannot be reached
+    device: Annotated[str, DEVICE] = "auto"
+    dtype: Annotated[str, DTYPE] = "float32"
+    revision: Annotated[str | None, REVISION] = None
+    trust_remote_code: Annotated[bool, REMOTE_CODE] = False
+    allow_pickle: Annotated[bool, PICKLE] = False
+    attn: Annotated[str | None, KERNEL] = None
+    ignore_unread: Annotated[bool, IGNORE_UNREAD] = False
+    adapter: Annotated[str | None, ADAPTER] = None
+    device_map: Annotated[DeviceMap, DEVICE_MAP] = None
+    max_memory: Annotated[Budgets, MAX_MEMORY] = None
+    tokenizer: Annotated[str | None, TOKENIZER] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "device_map", device_map(self.device_map))
@@ -77,8 +119,8 @@ class ModelRequest:
         check_environment()  # before the library is imported, which would trip over it
         if self.dtype not in DTYPES:
             raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
-        if self.attention is not None and self.attention not in KERNELS:
-            raise InputError(f"unknown attention kernel '{self.attention}': {', '.join(KERNELS)}")
+        if self.attn is not None and self.attn not in KERNELS:
+            raise InputError(f"unknown attention kernel '{self.attn}': {', '.join(KERNELS)}")
 
     @property
     def loading(self) -> dict[str, Any]:
@@ -87,11 +129,27 @@ class ModelRequest:
             "device": self.device,
             "dtype": self.dtype,
             "remote_code": self.trust_remote_code,
-            "attention": self.attention or USUAL_KERNEL,
+            "attention": self.attn or USUAL_KERNEL,
             "ignore_unread": self.ignore_unread,
             "device_map": self.device_map,
             "max_memory": self.max_memory,
         }
+
+
+@dataclass(frozen=True)
+class ModelRequest(Loading):
+    """Which model to load, and how."""
+
+    PANEL: ClassVar[str] = "Which model, and how it runs"
+    BEYOND: ClassVar[str] = "devices, kernels"
+
+    name: Annotated[str | None, NAME] = None
+
+    stand_in: ClassVar[bool] = True  # for a model that nobody named, where the hub cannot be reached
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_place(self.name)
 
 
 @dataclass(frozen=True)
@@ -100,50 +158,83 @@ class ProvenModel(ModelRequest):
 
     stand_in = False
 
+    name: Annotated[str | None, PROVEN_NAME] = None
+
+
+TEXT = argument(
+    "TEXT", brief="the text in quotes; - reads standard input",
+    help="The text to read; '-' reads it from standard input. Not needed with --image and --audio.",
+)  # fmt: skip
+PAIR = option("--pair", metavar="TEXT", help="Second sentence of a pair.")
+TARGET = option(
+    "--target", metavar="TEXT",
+    help="What the decoder of an encoder-decoder reads. Default: what the model writes itself.",
+)  # fmt: skip
+TARGET_IDS = option(
+    "--target-ids", metavar="N,N,...",
+    help="The same as token numbers, the decoder's start token among them.",
+)  # fmt: skip
+TRUNCATE = option("--truncate", help="Cut a text that is longer than the model reads.")
+SPLIT = option(
+    "--split", help="The words of TEXT, and of --pair, are those between its blanks, as treebanks have them."
+)
+IDS = option(
+    "--ids", metavar="N,N,...",
+    help="Read exactly these tokens instead of TEXT: 101,2023,102. Needs no tokenizer.",
+)  # fmt: skip
+VOCAB = option(
+    "--vocab", metavar="FILE",
+    help="How the tokens of --ids are spelled: one in a line (vocab.txt), or JSON of numbers by token.",
+)  # fmt: skip
+IMAGE = option(
+    "--image", metavar="FILE", help="A picture to read, alone or beside TEXT, as the model takes it."
+)
+AUDIO = option("--audio", metavar="FILE", help="A sound to read: wav, flac, ogg or mp3.")
+CHAT = option(
+    "--chat", metavar="FILE",
+    help="A conversation instead of TEXT, as the model's own chat template writes it: JSON, a list of "
+    'messages ({"role": "user", "content": "..."}) or an object with "messages", "tools" and what else '
+    "the template knows; '-' reads it from standard input. Its messages are called role:user, "
+    "role:assistant#2.",
+)  # fmt: skip
+SYSTEM = option(
+    "--system", metavar="TEXT",
+    help="Read TEXT as a user's message behind this system message, in the model's chat template; '' for "
+    "no system message. With --chat the conversation stands behind it.",
+)  # fmt: skip
+GENERATE = option(
+    "--generate", metavar="N",
+    help="Let a decoder go on for N tokens and show the attention of those too, its cache switched on.",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
-class Writing:
-    """How many tokens the model goes on with, the likeliest each time; None: it does not."""
-
-    generate: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.generate is not None and self.generate < 1:
-            raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
-
-
-@dataclass(frozen=True)
-class Inputs:
+class InputOptions:
     """What the model reads: a text or a pair, a picture or a sound, and how far it goes on by itself.
 
-    `target` is what the decoder beside an encoder reads (None: what the model writes itself). With `split`
-    the words of a text are those between its blanks, unless `words` are given. In place of a text stand
-    `ids`, and of a target `target_ids`: exactly these tokens, spelled as in the file `vocab`, or a `chat`.
-    With `system`, which may be empty, the text is the user's message of a chat behind that. Without any
-    text, picture or sound it is the sentence of the articles. `fields` are parts of the text that have names
-    of their own. `answer` is what the model is taken to have answered, where it is asked about that.
-    `remarks` are what to tell of how it came in.
+    Files and conversations are held as they are read, whatever they were given as. `words` stand in place of
+    a text, which `split` cuts at its blanks. `fields` are parts of the text by name.
     """
 
-    text: str | None = None
-    pair: str | None = None
-    target: str | None = None
-    image: Path | None = None
-    audio: Path | None = None
-    writing: Writing = Writing()
-    truncate: bool = False
-    split: bool = False
-    words: tuple[str, ...] | None = None
-    ids: Tokens | None = None
-    vocab: Path | None = None
-    target_ids: Tokens | None = None
-    chat: Chat | None = None
-    system: str | None = None
-    fields: "Mapping[str, Field]" = field(default_factory=dict)
-    answer: str | None = None
-    remarks: tuple[str, ...] = ()
+    text: Annotated[str | None, TEXT] = None
+    _: KW_ONLY
+    pair: Annotated[str | None, PAIR] = None
+    target: Annotated[str | None, TARGET] = None
+    target_ids: Annotated[Tokens | None, TARGET_IDS] = None
+    truncate: Annotated[bool, TRUNCATE] = False
+    split: Annotated[bool, SPLIT] = False
+    ids: Annotated[Tokens | None, IDS] = None
+    vocab: Annotated[File | None, VOCAB] = None
+    image: Annotated[File | None, IMAGE] = None
+    audio: Annotated[File | None, AUDIO] = None
+    chat: Annotated[Conversation | None, CHAT] = None
+    system: Annotated[str | None, SYSTEM] = None
+    generate: Annotated[int | None, GENERATE] = None
+    words: Sequence[str] | None = None
+    fields: "Mapping[str, str | tuple[int, int] | Field] | None" = None
 
     def __post_init__(self) -> None:
+        self._hold()
         self._check_numbers()
         self._check_chat()
         if self.split and (self.text is None or self.sensed):
@@ -161,18 +252,33 @@ class Inputs:
         if self.goes_on and self.sensed:
             raise InputError("--generate goes on with a text alone: leave --image and --audio out")
 
-    def _check_numbers(self) -> None:
-        texts = {
-            "TEXT": self.text,
-            "--pair": self.pair,
-            "--image": self.image,
-            "--audio": self.audio,
-            "--split": self.split or None,
+    def _hold(self) -> None:
+        held: dict[str, Any] = {
+            name: Path(file)
+            for name in ("vocab", "image", "audio")
+            if (file := getattr(self, name)) is not None
         }
+        if self.words is not None and not self.split:
+            if self.text is not None or isinstance(self.words, str) or not self.words:
+                raise InputError("words are a list of strings, at least one, in place of a text")
+            held |= {"words": tuple(self.words), "text": " ".join(self.words), "split": True}
+        if self.chat is not None:
+            chat = self.chat
+            held["chat"] = read_chat(Path(chat)) if isinstance(chat, str | Path) else chat_of(chat)
+        if self.fields:
+            from attnscope.session.prompts import SPANS, TEXT, prompt_of
+
+            held["fields"] = prompt_of({TEXT: self.text, SPANS: self.fields}).fields
+        for name, value in held.items():
+            object.__setattr__(self, name, value)
+
+    def _check_numbers(self) -> None:
         if self.ids is not None:
-            if others := [name for name, value in texts.items() if value is not None]:
+            if others := given_of(self, ("TEXT", "--pair", "--image", "--audio", "--split")):
                 raise InputError(f"--ids is all that is read: leave {' and '.join(others)} out")
             selection.parse_tokens(self.ids, "--ids")
+        if self.generate is not None and self.generate < 1:
+            raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
         if self.vocab is not None and self.ids is None:
             raise InputError("--vocab says how the tokens of --ids are spelled: give these")
         if self.target_ids is not None:
@@ -184,35 +290,61 @@ class Inputs:
         if self.chat is None and self.system is None:
             return
         option = "--system" if self.chat is None else "--chat"
-        others = {
-            "TEXT": self.text if self.chat is not None else None,
-            "--ids": self.ids,
-            "--pair": self.pair,
-            "--image": self.image,
-            "--audio": self.audio,
-            "--split": self.split or None,
-        }
-        if there := [name for name, value in others.items() if value is not None]:
+        others = ("--ids", "--pair", "--image", "--audio", "--split")
+        if there := given_of(self, others if self.chat is None else ("TEXT", *others)):
             reads = "is all that is read" if self.chat is not None else "is the system message of a chat"
             raise InputError(f"{option} {reads}: leave {' and '.join(there)} out")
         if self.chat is None and self.text is None:
             raise InputError("--system goes with the user's message, TEXT, or with --chat")
-        if self.chat is not None and self.system is not None:
-            self.chat.behind(self.system)
+        if self.given_chat is not None and self.system is not None:
+            self.given_chat.behind(self.system)
+
+    @property
+    def given_target(self) -> bool:
+        """Whether it is said what the decoder reads."""
+        return self.target is not None or self.target_ids is not None
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the model writes on behind the text."""
+        return self.generate is not None
+
+    @property
+    def sensed(self) -> bool:
+        """Whether there is something to read that is no text."""
+        return self.image is not None or self.audio is not None
+
+    @property
+    def given_chat(self) -> Chat | None:
+        """The conversation, where there is one."""
+        return None if self.chat is None else chat_of(self.chat)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs(InputOptions):
+    """What the model reads, with what only we give.
+
+    `answer` is what the model is taken to have answered, where it is asked about that. `remarks` are what to
+    tell of how the text came in.
+    """
+
+    answer: str | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def conversation(self) -> Chat | None:
         """What a chat template is to write, where one is asked for."""
         if self.system is None:
-            return self.chat
-        return (self.chat or asked(self.text or "")).behind(self.system)
+            return self.given_chat
+        return (self.given_chat or asked(self.text or "")).behind(self.system)
 
     @property
     def prompt(self) -> "Prompt":
         """The text with its fields."""
         from attnscope.session.prompts import Prompt
 
-        return Prompt(self.text or "", self.fields)
+        parts: Any = self.fields or {}
+        return Prompt(self.text or "", parts)
 
     @property
     def numbers(self) -> tuple[int, ...] | None:
@@ -225,31 +357,27 @@ class Inputs:
         return None if self.target_ids is None else selection.parse_tokens(self.target_ids, "--target-ids")
 
     @property
-    def given_target(self) -> bool:
-        """Whether it is said what the decoder reads."""
-        return self.target is not None or self.target_ids is not None
-
-    @property
     def given_words(self) -> "tuple[tuple[str, ...], ...] | None":
         """The words of the text, and of the second of a pair, where they are given."""
         if self.text is None or not (self.split or self.words):
             return None
-        first = tuple(self.text.split()) if self.words is None else self.words
+        first = tuple(self.text.split() if self.words is None else self.words)
         return (first,) if self.pair is None else (first, tuple(self.pair.split()))
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether the model writes on behind the text."""
-        return self.writing.generate is not None
-
-    @property
-    def sensed(self) -> bool:
-        """Whether there is something to read that is no text."""
-        return self.image is not None or self.audio is not None
 
     @property
     def paired(self) -> bool:
         return self.pair is not None
+
+    def read_again(self, model: "Model") -> tuple[str, ...] | None:
+        """What is read, as words of a command, with the text of the articles where nobody gave one.
+
+        None where no words say it: words with blanks in them, a conversation that stands in no file.
+        """
+        chat = self.given_chat
+        if any(" " in word for word in self.words or ()) or (chat is not None and chat.file is None):
+            return None
+        given = any(each is not None for each in (self.text, self.ids, chat, self.image, self.audio))
+        return words(self if given else replace(self, text=self.texts(model)[0]))
 
     def texts(self, model: "Model") -> tuple[str, ...]:
         """The text or the two of a pair, as `model` can read them; none beside a picture or a sound."""
@@ -259,6 +387,12 @@ class Inputs:
             masked = model.tokenizer is None or model.tokenizer.mask_token is not None
             return (MASKED_SENTENCE if masked else WHOLE_SENTENCE,)
         return tuple(text for text in (self.text, self.pair) if text is not None)
+
+
+def digests(read: Iterable[str] | None) -> dict[str, str]:
+    """The SHA-256 of each file that these words name, by its name."""
+    files = (each for each in read or () if isinstance(each, FileWord) and os.path.isfile(each))
+    return {each.stored: incoming.sha256(each) for each in files}
 
 
 def device_map(written: DeviceMap) -> str | None:

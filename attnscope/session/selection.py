@@ -1,8 +1,9 @@
 """`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant. `101,2023`: which tokens. Seeds."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from attnscope.errors import InputError
 
@@ -10,6 +11,7 @@ _TOKEN = re.compile(r"[0-9]{1,9}")
 _PART = re.compile(r"(-?[0-9]{1,9})(?:-(-?[0-9]{1,9}))?")
 
 
+MOST_CONTROLS = 10_000
 _SOME = r"-?[0-9]{1,9}(?:--?[0-9]{1,9})?"
 _NAMED = re.compile(rf"[Ll]({_SOME})(?:[ .]?[Hh]({_SOME}))?")
 
@@ -63,16 +65,12 @@ def parse(wanted: str | int | Sequence[int] | None, what: str) -> Ranges | None:
         if not numbers:
             raise InputError(f"no {what} was asked for")
         return [(int(number), int(number)) for number in numbers]
-    return _ranges(wanted, what)
-
-
-def _ranges(text: str, what: str) -> Ranges | None:
-    if text.strip().lower() == "all":
+    if wanted.strip().lower() == "all":
         return None
-    parts = [_PART.fullmatch(part.strip()) for part in text.split(",")]
+    parts = [_PART.fullmatch(part.strip()) for part in wanted.split(",")]
     if not all(parts):
         named = "; L3H11 and L3 name layers as well" if what == "head" else ""
-        raise InputError(f"--{what} '{text}' is not a list: use 3, -1, 0,3,7, 4-8 or all{named}")
+        raise InputError(f"--{what} '{wanted}' is not a list: use 3, -1, 0,3,7, 4-8 or all{named}")
     return [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
 
 
@@ -80,6 +78,12 @@ def check_seed(seed: int | None, option: str = "--seed") -> None:
     """Raises `InputError` for a seed that a generator does not take; None is none."""
     if seed is not None and not 0 <= seed < 2**64:
         raise InputError(f"{option} is {seed}: it must be from 0 to {2**64 - 1}")
+
+
+def check_controls(count: int, least: int = 1) -> None:
+    """Raises `InputError` for too few controls, and for too many."""
+    if not least <= count <= MOST_CONTROLS:
+        raise InputError(f"--controls {count}: give {least} to {MOST_CONTROLS}")
 
 
 def parse_tokens(wanted: str | Sequence[int], option: str) -> tuple[int, ...]:
@@ -93,6 +97,18 @@ def parse_tokens(wanted: str | Sequence[int], option: str) -> tuple[int, ...]:
         shown = wanted if len(wanted) <= 40 else f"{wanted[:40]}..."
         raise InputError(f"{option} '{shown}' is no list of token numbers: use 101,2023,102")
     return tuple(map(int, parts))
+
+
+def rows_listed(wanted: str | int | None) -> Mapping[str, Any]:
+    """How many `rows` of a long text are listed, None for `all`; nothing where that is not said."""
+    if wanted is None:
+        return {}
+    named = str(wanted)
+    if named.casefold() == "all":
+        return {"rows": None}
+    if not (named.isascii() and named.isdecimal()):
+        raise InputError(f"no number of rows '{named}': 0, 1, 2, ... or all")
+    return {"rows": int(named)}
 
 
 def window(wanted: str, queries: int, keys: int) -> tuple[range, range]:

@@ -1,11 +1,15 @@
-"""Which heads are asked for and how their weights are looked at, as plain data, checked when it is made."""
+"""Which heads are asked for, how their weights are looked at and by which answer they are measured.
+
+All of it is plain data, checked when it is made.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from attnscope.errors import InputError
 from attnscope.session import selection
+from attnscope.session.option import ATTENTION, WHICH, option, slots
 from attnscope.vocabulary import Kind, Route, Special, Unit
 
 if TYPE_CHECKING:
@@ -15,6 +19,72 @@ _ONE_BY_ONE = "find, ablate, explain and align take heads one by one"
 Numbers = str | int | Sequence[int] | None  # of layers or heads: 3, "-1", [0, 3], "4-8", "all"
 ROUTES = {route.option: route for route in Route}
 _SPECIAL = {special.value: special for special in Special} | {"renormalize": Special.RENORMALISE}
+
+
+KIND = option(
+    "--kind", metavar="encoder|decoder|cross", panel=ATTENTION, under=WHICH, brief_metavar="KIND",
+    help="Which attention of a model that has several. Default: cross.",
+    brief="encoder, decoder or cross, of models with several",
+)  # fmt: skip
+TOWER = option(
+    "--tower", metavar="NAME", panel=ATTENTION,
+    help="Which part of a model that has attention in several, as `attnscope model` lists them.",
+)  # fmt: skip
+BLOCK = option(
+    "--block", metavar="N", panel=ATTENTION,
+    help="Which of the separate attentions of a layer that makes several (windows of a picture).",
+)  # fmt: skip
+ROUTE = option(
+    "--route", metavar="takeover|custom|traced|returned", panel=ATTENTION,
+    help="How to read the attention. Default: the first of these that the model allows.",
+)  # fmt: skip
+LAYERS = option(
+    "--layer", "-l", metavar="N", panel=ATTENTION, under=WHICH,
+    help="Layers, from 0: 3, -1, 0,3,7, 4-8 or all.",
+    brief="from 0: 3, -1 (the last), 0,3,7, 4-8 or all",
+)  # fmt: skip
+HEADS = option(
+    "--head", "--heads", metavar="N", panel=ATTENTION, under=WHICH, brief_metavar="N",
+    help="Heads, from 0: 11, -1, 0,3,7, 4-8 or all. With their layer: L3H11, all heads of one L3, of "
+    "several L3-5; for find, explain, ablate and align also L3H11,L2H10. For heads and flow also mean: "
+    "over all heads of the layer that is named, or of all layers.",
+    brief="the same: 11, -1, 0,3,7, 4-8, all; or L3H11, L3, L3-5",
+)  # fmt: skip
+
+ONE_LAYER = option(
+    "--layer", "-l", metavar="N", panel=ATTENTION, under=WHICH, usual=None,
+    help="Layer, from 0; -1 is the last. Default: 3, of fewer the middle one.",
+    brief="from 0; -1 is last. Default: 3, else the middle",
+)  # fmt: skip
+ONE_HEAD = option(
+    "--head", "--heads", metavar="N", panel=ATTENTION, under=WHICH, usual=None,
+    help="Head, from 0; -1 is the last. With its layer: L3H11. Default: 11, of fewer the middle one.",
+    brief="from 0; -1 is last. Default: 11, else the middle",
+)  # fmt: skip
+WORDS = option("--words", help="Join word pieces into words: the same as --by word.")
+SPECIAL = option(
+    "--special", metavar="show|hide|renormalise",
+    help="Special tokens such as [CLS]: shown, left out, or left out and each row divided by what "
+    "remains. Without this they are shown, but the strongest links of several heads pass them over.",
+)  # fmt: skip
+BY = option(
+    "--by", metavar="token|word|sentence|passage", brief_metavar="UNIT",
+    help="What rows and columns are: weights are summed over the keys of a unit and averaged over the "
+    "queries of one. Passages are parted by blank lines; sentences end at .!? before white space, not "
+    "before a small letter. A sentence is named by its number or by words of it.",
+    brief="word, sentence or passage in place of tokens",
+)  # fmt: skip
+QUERY = option(
+    "--query", "--from", metavar="TOKEN",
+    help='Show what one query attends to: a token\'s text or its position; several words ("the door", '
+    "4-5) are one query, their mean; the#2 is the second one.",
+    brief="the token that looks: its text, the@7, position 5",
+)  # fmt: skip
+KEY = option(
+    "--key", "--to", metavar="TOKEN",
+    help="State the figures of one key, named likewise: several tokens are one key, their sum.",
+    brief="the token that is looked at, named likewise",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -36,8 +106,20 @@ LISTS, APART, MEANS, READS = Takes(), Takes(apart=True), Takes(means=True), Take
 CROSS = Takes(True, needs=(Kind.CROSS, "attnscope find TEXT tells what is linked within one text"))
 
 
+@dataclass(frozen=True, kw_only=True)
+class Attention:
+    """Which attention of a model that has several, and how it is read."""
+
+    TAKES: ClassVar[Takes] = LISTS
+
+    kind: Annotated[str | None, KIND] = None
+    tower: Annotated[str | None, TOWER] = None
+    block: Annotated[int, BLOCK] = 0
+    route: Annotated[str | None, ROUTE] = None
+
+
 @dataclass(frozen=True)
-class Wanted:
+class Wanted(Attention):
     """Which layers and heads of which attention: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`.
 
     A head may be named with its layer, `L3H11`, and `L3` are all heads of a layer; heads of several layers
@@ -48,13 +130,16 @@ class Wanted:
 
     USUAL: ClassVar[tuple[int, int] | None] = None
 
-    layer: Numbers = None
-    head: Numbers = None
-    kind: str | None = None
-    tower: str | None = None
-    block: int = 0
-    route: str | None = None
-    takes: Takes = LISTS
+    layer: Annotated[Numbers, LAYERS] = None
+    head: Annotated[Numbers, HEADS] = None
+    takes: Takes = field(default=LISTS, kw_only=True)
+
+    @classmethod
+    def of(cls, asked: Attention, layer: Numbers, head: Numbers) -> Self:
+        """These layers and heads of the attention that is asked about."""
+        return cls(
+            layer, head, takes=asked.TAKES, **{name: getattr(asked, name) for name in slots(Attention)}
+        )
 
     def __post_init__(self) -> None:
         if self.kind not in (None, *Kind):
@@ -133,15 +218,22 @@ class Wanted:
 
 
 @dataclass(frozen=True)
+class OneWanted(Wanted):
+    """One head, by default the one that the articles look at, or one in the middle of a smaller model."""
+
+    USUAL = (3, 11)
+
+
+@dataclass(frozen=True)
 class Looking:
     """How to look at weights: by which unit, with special tokens or without; `words` is by words.
 
     Unless special tokens are to be shown by name, the strongest links of several heads are those of others.
     """
 
-    words: bool = False
-    special: str | None = None
-    by: str | None = None
+    words: Annotated[bool, WORDS] = False
+    special: Annotated[str | None, SPECIAL] = None
+    by: Annotated[str | None, BY] = None
 
     def __post_init__(self) -> None:
         if self.special is not None and self.special.casefold() not in _SPECIAL:
@@ -167,6 +259,11 @@ class Looking:
     def treatment(self) -> Special:
         """What is done with special tokens."""
         return Special.SHOW if self.special is None else _SPECIAL[self.special.casefold()]
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """The unit and the treatment of special tokens, by the names that those who look at weights take."""
+        return {"by": self.unit, "special": self.treatment}
 
     @property
     def links_among_all(self) -> bool:

@@ -11,9 +11,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attnscope.arithmetic import Operands
 from attnscope.attention import AttentionCall
 from attnscope.errors import InputError
-from attnscope.sdpa import Operands
 
 Queries = Int[Tensor, " query"]
 Keys = Int[Tensor, " key"]

@@ -14,10 +14,10 @@ from dataclasses import replace
 
 import torch
 
+from attnscope.arithmetic import Operands, attend
 from attnscope.attention import AttentionCall
 from attnscope.reference import EXACT, brought, exact, place
 from attnscope.results import Certificate, Fault, Verdict
-from attnscope.sdpa import Operands, attend
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.softmax import Rows
 from attnscope.verify import certify_heads, conclusion

@@ -17,8 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import threshold
 
+from attnscope.arithmetic import soft_cap
 from attnscope.reference import EXACT, exact, place
-from attnscope.sdpa import soft_cap
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.tiling import Mask, Room, Sizes, Tiling, laid_out, tiling
 

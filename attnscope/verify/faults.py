@@ -12,10 +12,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from attnscope.arithmetic import Operands
 from attnscope.attention import AttentionCall
 from attnscope.reference import exact
 from attnscope.results import Kind
-from attnscope.sdpa import Operands
 
 Made = Callable[[AttentionCall, int, Operands], Operands | None]
 

@@ -1,6 +1,6 @@
 """Several heads of one call computed at once, in float64, and how far each lies from the model's own.
 
-It is the arithmetic of `attnscope.sdpa`, written over a few matrices that are made once. Heads never meet:
+It is `attnscope.arithmetic`, written over a few matrices that are made once. Heads never meet:
 every product is one head's (`products`), and the largest distance is taken for each head by itself. So a head
 has the same figures to the last bit whichever others it is computed with; an answer that was kept says so.
 A part of the arithmetic that a fault leaves as it was, which is known by its operands being the same
@@ -16,9 +16,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnscope.arithmetic import Operands, logits_over, softmax_over
 from attnscope.attention import AttentionCall, of_heads
 from attnscope.reference import EXACT, exact
-from attnscope.sdpa import Operands, logits_over, softmax_over
 
 _FIELDS = tuple(field.name for field in fields(Operands))
 _NUMBERS = ("scale", "softcap")

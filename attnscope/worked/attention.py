@@ -1,20 +1,22 @@
-"""Attention on arrays or of a head that was read, every step of `attnscope.sdpa` named and proved."""
+"""Attention on arrays or of a head that was read, every step of `attnscope.arithmetic` named and proved."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool
-from torch import Tensor
 
+from attnscope.arithmetic import Stages, project
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention
-from attnscope.results.worked import Axis, Check, Given, Matrix, Scoring, Step, Worked, apart
-from attnscope.sdpa import Stages, project
+from attnscope.results.given import given_array
+from attnscope.results.worked import Axis, Check, Given, Matrix, Step, Worked, apart
+from attnscope.vocabulary import Scoring
 from attnscope.worked.same import excused, no_faults
 from attnscope.worked.scored import (
+    Allowed,
     Beside,
     Scored,
     additive_scored,
@@ -28,17 +30,34 @@ from attnscope.worked.scored import (
 from attnscope.worked.shapes import named, squares
 
 FORMULAS = {
-    Scoring.DOT: "softmax(Q Kᵀ) V",
-    Scoring.SCALED_DOT: "softmax(Q Kᵀ / √d_k) V",
-    Scoring.ADDITIVE: "softmax(a · tanh(Q Aq + K Ak)) V",
+    Scoring.DOT: "softmax(Q Kᵀ)",
+    Scoring.SCALED_DOT: "softmax(Q Kᵀ / √d_k)",
+    Scoring.ADDITIVE: "softmax(a · tanh(Q Aq + K Ak))",
 }
 TITLES = {
     Scoring.DOT: "dot-product attention",
     Scoring.SCALED_DOT: "scaled dot-product attention",
     Scoring.ADDITIVE: "additive attention",
 }
+_PRODUCTS = (Scoring.SCALED_DOT, Scoring.DOT)
 PLAIN = Beside()
-Allowed = Bool[Tensor, "query key"] | None
+
+
+def sdpa(Q: Any, K: Any, V: Any = None, *, scoring: str = "scaled-dot", causal: bool = False) -> Worked:
+    """Scaled dot-product attention on arrays of your own, with every step, as `attnscope sdpa` shows it.
+
+    `Q` (queries x d_k), `K` (keys x d_k) and `V` (keys x d_v) are nested lists or arrays of NumPy or torch,
+    one vector a row; a flat one is one row. Without `V` there are weights and no output. `scoring` is
+    `scaled-dot`, or `dot` for scores that are not divided by √d_k; if `causal`, query i looks at keys 0 to i
+    only. The arithmetic is float64, whatever the arrays are, and is held against torch's own.
+
+    Raises `InputError` for what is no array of two axes with finite numbers, and where axes do not fit.
+    """
+    if scoring not in _PRODUCTS:
+        raise InputError(f"no scoring '{scoring}': {', '.join(_PRODUCTS)}")
+    arrays = {"Q": Q, "K": K} | ({} if V is None else {"V": V})
+    given = {name.lower(): given_array(array, name) for name, array in arrays.items()}
+    return work_out(given, scoring=Scoring(scoring), causal=causal)
 
 
 def work_out(
@@ -53,10 +72,10 @@ def work_out(
 ) -> Worked:
     """Every step from `given` (keys as in `shapes`) to the output, in float64, and what proves it.
 
-    Scores that are given stand in the place of Q and K, and need no V; -inf among them is a masked key. Under
-    a `causal` mask query i may look at keys 0 to i, also where there are more keys than queries: aligned at
-    the top left, as torch does it. Raises `InputError` for arrays that do not fit together and for numbers
-    that are too large to be multiplied.
+    Without V there are weights and no output. Scores that are given stand in the place of Q and K; -inf
+    among them is a masked key. Under a `causal` mask query i may look at keys 0 to i, also where there are
+    more keys than queries: aligned at the top left, as torch does it. Raises `InputError` for arrays that do
+    not fit together and for numbers that are too large to be multiplied.
     """
     given_arrays = named(given, names or {}, scoring)
     steps = [
@@ -93,10 +112,11 @@ def work_out(
 
 
 def _called(arrays: Mapping[str, Matrix], scoring: Scoring, beside: Beside) -> tuple[str, str]:
+    mixed = " V" if "v" in arrays else ""
     if "scores" not in arrays:
-        return TITLES[scoring], FORMULAS[scoring]
+        return TITLES[scoring], FORMULAS[scoring] + mixed
     scaled = "" if beside.scale is None else " / √d_k"
-    return "weights from scores", f"softmax(scores{scaled})" + (" V" if "v" in arrays else "")
+    return "weights from scores", f"softmax(scores{scaled}){mixed}"
 
 
 def _counts(arrays: Mapping[str, Matrix]) -> tuple[int, int]:
@@ -136,11 +156,8 @@ def _projected(matrices: Mapping[str, Matrix]) -> list[Step]:
 
 
 def _answered(arrays: Mapping[str, Matrix], scored: Scored, allowed: Allowed, beside: Beside) -> list[Step]:
-    scores = scored.steps[-1].matrix
-    logits, weights = (
-        pairs("", scored.stages.masked, scores),
-        pairs("weights", scored.stages.weights, scores),
-    )
+    scores, stages = scored.steps[-1].matrix, scored.stages
+    logits, weights = pairs("", stages.masked, scores), pairs("weights", stages.weights, scores)
     sums = "every row sums to 1"
     sink = ""
     if beside.sink is not None:
@@ -158,7 +175,7 @@ def _answered(arrays: Mapping[str, Matrix], scored: Scored, allowed: Allowed, be
     ]
     if "v" in arrays:
         values = arrays["v"]
-        output = Matrix("output", scored.stages.output[0].numpy(), weights.rows, values.columns)
+        output = Matrix("output", stages.output[0].numpy(), weights.rows, values.columns)
         cell = product_cell(weights, values)
         steps.append(Step("output", output, "weights V", "the values mixed by weight", cell=cell))
     return steps

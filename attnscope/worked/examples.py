@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from attnscope.errors import InputError
-from attnscope.results.worked import Axis, Given, Matrix, ScaleStudy, Scoring, Step, Worked
+from attnscope.results.worked import Axis, Given, Matrix, ScaleStudy, Step, Worked
+from attnscope.vocabulary import Scoring
 from attnscope.worked.attention import work_out
 from attnscope.worked.scale import scale_study
 
@@ -52,7 +53,7 @@ Rows = list[list[float]] | list[list[int]]
 
 @dataclass(frozen=True)
 class Numbers:
-    """An example that is nothing but its arrays, with names for their axes (keys as in `roles.NAMES`)."""
+    """An example that is nothing but its arrays, with names for their axes (keys as in `shapes.NAMES`)."""
 
     q: Rows
     k: Rows

@@ -3,14 +3,15 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 from jaxtyping import Float
 
+from attnscope.arithmetic import softmax
 from attnscope.errors import InputError
 from attnscope.results.worked import WRONG, Matrix, Mistake, Step, Worked, apart
-from attnscope.sdpa import softmax
 
 _SAME = 1e-12  # of the largest number: what two orders of adding up the same may differ by
 
@@ -49,7 +50,10 @@ def mistaken(result: Worked, name: str) -> Worked:
         return replace(
             result, mistake=Mistake(name, mistake.what, mistake.why, (f"it cannot be done: {error}",))
         )
-    steps = [replace(step, key=WRONG + step.key, matrix=_called_wrong(step.matrix)) for step in steps]
+    steps = [
+        replace(step, key=WRONG + step.key, matrix=replace(step.matrix, symbol=f"wrong {step.matrix.symbol}"))
+        for step in steps
+    ]
     differs = tuple(_differences(arrays, {step.key.removeprefix(WRONG): step.matrix for step in steps}))
     return replace(
         result,
@@ -60,10 +64,6 @@ def mistaken(result: Worked, name: str) -> Worked:
 
 class _NoPlaceError(Exception):
     """The example has nothing that this mistake is about; says what is missing."""
-
-
-def _called_wrong(matrix: Matrix) -> Matrix:
-    return replace(matrix, symbol=f"wrong {matrix.symbol}")
 
 
 def _nothing(arrays: Arrays) -> str:
@@ -96,15 +96,10 @@ def _differences(right: Arrays, wrong: Arrays) -> list[str]:
     return phrases
 
 
-def _logits(arrays: Arrays) -> Matrix:
-    key = next(key for key in ("masked", "biased", "capped", "scaled", "scores") if key in arrays)
-    return arrays[key]
-
-
-def _finite(arrays: Arrays) -> Matrix:
-    """The logits before any mask, as far as they are known."""
-    key = next(key for key in ("biased", "capped", "scaled", "scores") if key in arrays)
-    return arrays[key]
+def _logits(arrays: Arrays, last: str = "masked") -> Matrix:
+    """What enters the softmax, or that before the mask where `last` is `biased`."""
+    keys = ("scores", "scaled", "capped", "biased", "masked")
+    return next(arrays[key] for key in reversed(keys[: keys.index(last) + 1]) if key in arrays)
 
 
 def _softmaxed(logits: Pairs, axis: int = 1) -> Pairs:
@@ -125,16 +120,19 @@ def _mixed(
 
 
 def _scored(arrays: Arrays, scores: Matrix, formula: str) -> list[Step]:
-    if {"capped", "biased"} & set(arrays):
-        raise _NoPlaceError("the scores are capped or have something added to them")
     steps, logits, source = [Step("scores", scores, formula)], scores.values, "wrong scores"
     if "scaled" in arrays:
         root = math.sqrt(len(arrays["q"].columns.names))
         logits, source = logits / root, "wrong scaled"
         steps.append(Step("scaled", replace(scores, symbol="scaled", values=logits), "wrong scores / √d_k"))
-    if "masked" in arrays:
-        logits = np.where(np.isneginf(arrays["masked"].values), -np.inf, logits)
-    return steps + _mixed(arrays, _softmaxed(logits), f"softmax({source})", scores)
+    return steps + _mixed(arrays, _softmaxed(_masked(arrays, logits)), f"softmax({source})", scores)
+
+
+def _masked(arrays: Arrays, logits: Pairs) -> Pairs:
+    """Where the right ones are masked too."""
+    if {"capped", "biased"} & set(arrays):
+        raise _NoPlaceError("the scores are capped or have something added to them")
+    return np.where(_hidden(arrays), -np.inf, logits) if "masked" in arrays else logits
 
 
 def _products(arrays: Arrays) -> tuple[Matrix, Matrix]:
@@ -157,29 +155,17 @@ def _exchanged(arrays: Arrays) -> list[Step]:
     q, k = _products(arrays)
     scores = Matrix("scores", k.values @ q.values.T, k.rows, q.rows)
     if len(q.values) != len(k.values):
-        counts = f"{len(k.values)} x {len(q.values)}"
-        raise Impossible(f"K Qᵀ is {counts}, and its {len(q.values)} columns meet {len(k.values)} rows of V")
+        queries, keys = len(q.values), len(k.values)
+        raise Impossible(f"K Qᵀ is {keys} x {queries}: {queries} weights in a row, for {keys} keys")
     return _scored(arrays, scores, "K Qᵀ")
 
 
-def _rescaled(arrays: Arrays, divisor: float, formula: str) -> list[Step]:
+def _rescaled(arrays: Arrays, power: int) -> list[Step]:
+    """Divided by so many times d_k."""
     if "scaled" not in arrays or "q" not in arrays:
         raise _NoPlaceError("nothing is scaled here")
-    if {"capped", "biased"} & set(arrays):
-        raise _NoPlaceError("the scores are capped or have something added to them")
-    logits = arrays["scores"].values / divisor
-    if "masked" in arrays:
-        logits = np.where(np.isneginf(arrays["masked"].values), -np.inf, logits)
-    return _mixed(arrays, _softmaxed(logits), f"softmax({formula})")
-
-
-def _no_scale(arrays: Arrays) -> list[Step]:
-    return _rescaled(arrays, 1.0, "scores")
-
-
-def _scale_by_d(arrays: Arrays) -> list[Step]:
-    size = len(arrays["q"].columns.names) if "q" in arrays else 1
-    return _rescaled(arrays, float(size), "scores / d_k")
+    logits = arrays["scores"].values / len(arrays["q"].columns.names) ** power
+    return _mixed(arrays, _softmaxed(_masked(arrays, logits)), f"softmax(scores{' / d_k' * power})")
 
 
 def _softmax_axis(arrays: Arrays) -> list[Step]:
@@ -199,13 +185,13 @@ def _hidden(arrays: Arrays) -> np.ndarray:
 
 
 def _mask_after(arrays: Arrays) -> list[Step]:
-    hidden, before = _hidden(arrays), _finite(arrays)
+    hidden, before = _hidden(arrays), _logits(arrays, "biased")
     weights = np.where(hidden, 0.0, _softmaxed(before.values))
     return _mixed(arrays, weights, f"softmax({before.symbol}), then 0 for masked keys")
 
 
 def _mask_with_zero(arrays: Arrays) -> list[Step]:
-    hidden, before = _hidden(arrays), _finite(arrays)
+    hidden, before = _hidden(arrays), _logits(arrays, "biased")
     weights = _softmaxed(np.where(hidden, 0.0, before.values))
     return _mixed(arrays, weights, f"softmax({before.symbol}, 0 for masked keys)")
 
@@ -221,13 +207,13 @@ MISTAKES = {
         "not divided by √d_k",
         "scores of long vectors spread as √d_k, and the softmax of widely spread scores sees one key only "
         "(--example why-scale)",
-        _no_scale,
+        partial(_rescaled, power=0),
     ),
     "scale-by-d": Known(
         "divided by d_k in place of √d_k",
         "the spread of a product of d_k terms grows as √d_k: divided by d_k the scores shrink the more the "
         "longer the vectors are, and all keys weigh nearly alike",
-        _scale_by_d,
+        partial(_rescaled, power=1),
     ),
     "softmax-axis": Known(
         "softmax along the wrong axis",

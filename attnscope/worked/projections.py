@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
+from attnscope.capture.running import hooked
 from attnscope.errors import InputError
 from attnscope.model.anatomy.placed import weight_of
 from attnscope.reference import EXACT, exact
@@ -84,16 +85,12 @@ def watching(model: nn.Module, call: AttentionCall) -> Iterator[list[Linear]]:
             assert weight is not None, "only such modules are watched"
             seen.append(Linear(rows, written, weight, weight_of(module, "bias")))
 
-    handles = [
+    with hooked(
         module.register_forward_hook(keep)
         for module in around.modules()
         if isinstance(getattr(module, "weight", None), Tensor) and module.weight.ndim == 2
-    ]
-    try:
+    ):
         yield seen
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _first_text(batch: Tensor) -> Tensor:

@@ -8,10 +8,10 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from attnscope.arithmetic import Operands, Stages
 from attnscope.attention import AttentionCall, Term
 from attnscope.reference import EXACT
 from attnscope.results import Certificate, Fault, Kind
-from attnscope.sdpa import Operands, Stages
 from attnscope.tokens import Token, Tokens
 from attnscope.verify import certify, conclusion
 
@@ -77,7 +77,7 @@ def _kernel(operands: Operands) -> Float[Tensor, "head query value_dim"]:
 
 
 def _looped_dot(operands: Operands) -> Float[Tensor, "head query value_dim"]:
-    """The output one query at a time in NumPy, without anything of `attnscope.sdpa`."""
+    """The output one query at a time in NumPy, without anything of `attnscope.arithmetic`."""
     q, k, v = (each[0].numpy() for each in (operands.q, operands.k, operands.v))
     output = np.full((len(q), v.shape[1]), np.nan)
     for i, query in enumerate(q):
@@ -124,7 +124,7 @@ def prove_additive(stages: Stages, given: Arrays, causal: bool) -> Certificate:
 def _looped(
     given: Arrays, causal: bool, bend: Callable[..., Float[np.ndarray, "key d_a"]] = np.tanh
 ) -> tuple[Float[np.ndarray, "query key"], Float[np.ndarray, "query d_v"]]:
-    """Weights and output one query at a time, without anything of `attnscope.sdpa`."""
+    """Weights and output one query at a time, without anything of `attnscope.arithmetic`."""
     weights = np.zeros((len(given["q"]), len(given["k"])))
     for i, query in enumerate(given["q"]):
         logits = (

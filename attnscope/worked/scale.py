@@ -8,9 +8,9 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.functional import jacobian
 
+from attnscope.arithmetic import softmax
 from attnscope.reference import EXACT
 from attnscope.results.worked import Check, ScaleStudy
-from attnscope.sdpa import softmax
 
 DIMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 QUERIES, KEYS, SEED = 256, 16, 0

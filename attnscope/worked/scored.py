@@ -12,10 +12,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnscope.arithmetic import Operands, Stages, additive_scores, attend, project, weigh
 from attnscope.reference import EXACT, exact
 from attnscope.results import Certificate
-from attnscope.results.worked import Cell, Matrix, Scoring, Step
-from attnscope.sdpa import Operands, Stages, additive_scores, attend, project, weigh
+from attnscope.results.worked import Cell, Matrix, Step
+from attnscope.vocabulary import Scoring
 from attnscope.worked.proof import LOOP, prove_additive, prove_dot
 
 Pairs = Float[np.ndarray, "query key"]
@@ -107,6 +108,11 @@ def tensor(matrix: Matrix) -> Float[Tensor, "row column"]:
     return exact(torch.from_numpy(matrix.values))
 
 
+def values(arrays: Arrays, keys: int) -> Float[Tensor, "1 key value_dim"]:
+    """V, or the identity in its place where there is none: the output is then the weights."""
+    return (tensor(arrays["v"]) if "v" in arrays else torch.eye(keys, dtype=EXACT))[None]
+
+
 def pairs(symbol: str, values: Float[Tensor, "1 query key"], like: Matrix) -> Matrix:
     """A matrix of all pairs of query and key, named as `like` is."""
     return replace(like, symbol=symbol, values=values[0].numpy())
@@ -115,7 +121,7 @@ def pairs(symbol: str, values: Float[Tensor, "1 query key"], like: Matrix) -> Ma
 def dot_scored(arrays: Arrays, allowed: Allowed, scoring: Scoring, beside: Beside) -> Scored:
     """The scores of dot products, scaled by 1/sqrt(d_k) unless it is said otherwise."""
     q, k = arrays["q"], arrays["k"]
-    operands = Operands(tensor(q)[None], tensor(k)[None], tensor(arrays["v"])[None], 1.0)
+    operands = Operands(tensor(q)[None], tensor(k)[None], values(arrays, len(k.values)), 1.0)
     scores = Matrix("scores", (operands.q @ operands.k.mT)[0].numpy(), q.rows, k.rows)
     meaning = "how well each key fits each query"
     first = Step("scores", scores, "Q Kᵀ", meaning, cell=product_cell(q, k, transposed=True))
@@ -130,8 +136,8 @@ def given_scored(arrays: Arrays, allowed: Allowed, beside: Beside) -> Scored:
     scores = arrays["scores"]
     rows = np.where(np.isfinite(scores.values), scores.values, 0.0)
     identity = torch.eye(rows.shape[1], dtype=EXACT)
-    values = tensor(arrays["v"]) if "v" in arrays else identity
-    operands = Operands(torch.from_numpy(rows)[None], identity[None], values[None], beside.scale or 1.0)
+    v = values(arrays, rows.shape[1])
+    operands = Operands(torch.from_numpy(rows)[None], identity[None], v, beside.scale or 1.0)
     size = None if beside.scale is None else round(beside.scale**-2)
     masked = None if np.isfinite(scores.values).all() else np.isfinite(scores.values)
     first = Step("scores", scores, meaning=scores.reading, allowed=masked)
@@ -199,12 +205,11 @@ def additive_scored(arrays: Arrays, allowed: Allowed) -> Scored:
     query, key = (step.matrix for step in steps)
     vector = arrays["additive_v"]
     raw = additive_scores(tensor(query)[None], tensor(key)[None], tensor(vector)[0])
-    stages = weigh(raw, tensor(arrays["v"])[None], allowed=None if allowed is None else allowed[None])
+    v = values(arrays, len(key.values))
+    stages = weigh(raw, v, allowed=None if allowed is None else allowed[None])
     scores = Matrix("scores", raw[0].numpy(), query.rows, key.rows)
     meaning = "for every query (row of QA) and key (row of KA)"
     steps.append(Step("scores", scores, "a · tanh(QA + KA)", meaning, cell=tanh_cell(query, key, vector)))
-    values = {
-        name: arrays[name].values for name in ("q", "k", "v", "additive_wq", "additive_wk", "additive_v")
-    }
-    proof = LOOP, prove_additive(stages, values, allowed is not None)
+    own = {name: arrays[name].values for name in ("q", "k", "additive_wq", "additive_wk", "additive_v")}
+    proof = LOOP, prove_additive(stages, own | {"v": v[0].numpy()}, allowed is not None)
     return _masked(Scored(steps, stages, "scores", proof), scores, allowed)

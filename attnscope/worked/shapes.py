@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from attnscope.errors import InputError
-from attnscope.results.worked import Axis, Given, Matrix, Scoring
+from attnscope.incoming import check_room
+from attnscope.results.worked import Axis, Given, Matrix
+from attnscope.vocabulary import Scoring
 
 
 @dataclass(frozen=True)
@@ -48,42 +50,37 @@ ADDITIVE = {
     "additive_wk": Role("Ak", "d_k", "d_a"),
     "additive_v": Role("a", "one", "d_a"),
 }
-SCORES = {"scores": Role("scores", "query", "key")}
+SCORES = {"v": VECTORS["v"], "scores": Role("scores", "query", "key")}
 NAMES = {"query_names": "query", "key_names": "key", "token_names": "T", "dims": "d_k", "value_dims": "d_v"}
 
 
 def roles_of(given: Mapping[str, Given], scoring: Scoring) -> dict[str, Role]:
     """The roles of the arrays that are given, once these are known to be what one example needs."""
-    if "scores" in given:
-        return _beside_scores(given)
-    start = PROJECTIONS if set(given) & set(PROJECTIONS) else VECTORS
-    if mixed := sorted(set(given) & set(VECTORS)) if start is PROJECTIONS else []:
-        raise InputError(f"{', '.join(mixed)} beside x: give either q, k and v, or x with wq, wk and wv")
-    if start is VECTORS and (biases := sorted(set(given) & set(OPTIONAL))):
+    keys = set(given)
+    start = SCORES if "scores" in keys else PROJECTIONS if keys & set(PROJECTIONS) else VECTORS
+    if start is SCORES and (spare := sorted(keys - {*SCORES, *BACK})):
+        raise InputError(f"{', '.join(spare)} beside scores: these take the place of Q and K")
+    if start is PROJECTIONS and (mixed := sorted(keys & set(VECTORS))):
+        raise InputError(f"{', '.join(mixed)} beside x: give either q and k (and v), or x with wq, wk and wv")
+    if start is VECTORS and (biases := sorted(keys & set(OPTIONAL))):
         raise InputError(f"{', '.join(biases)} without x: a bias belongs to x with wq, wk and wv")
-    additive = ADDITIVE if scoring is Scoring.ADDITIVE else {}
-    if spare := sorted(set(given) & set(ADDITIVE) - set(additive)):
+    additive = ADDITIVE if scoring is Scoring.ADDITIVE and start is not SCORES else {}
+    if spare := sorted(keys & set(ADDITIVE) - set(additive)):
         raise InputError(f"{', '.join(spare)} without additive scoring: give --scoring additive as well")
-    if missing := [key for key in start if key not in given]:
-        raise InputError(f"no {', '.join(missing)}: give q, k and v, or x with wq, wk and wv")
-    if missing := [key for key in additive if key not in given]:
+    if missing := [key for key in start if key not in keys and key != "v"]:
+        raise InputError(f"no {', '.join(missing)}: give q and k (and v), or x with wq, wk and wv")
+    if "wo" in keys and not keys & {"v", "wv"}:
+        raise InputError("wo without v: there is no output to bring back")
+    if missing := [key for key in additive if key not in keys]:
         raise InputError(
             f"additive scoring has no {', '.join(missing)}: it is a · tanh(q Aq + k Ak) with "
             "additive_wq = Aq (d_q x d_a), additive_wk = Ak (d_k x d_a), additive_v = a (1 x d_a)"
         )
-    there = {key: role for key, role in (start | BACK | OPTIONAL | additive).items() if key in given}
-    if scoring is not Scoring.ADDITIVE:
+    there = {key: role for key, role in (start | BACK | OPTIONAL | additive).items() if key in keys}
+    if not additive:
         return there
     own = {"q": Role("Q", "query", "d_q"), "wq": Role("Wq", "d", "d_q"), "bq": Role("bq", "one", "d_q")}
     return {key: own.get(key, role) for key, role in there.items()}
-
-
-def _beside_scores(given: Mapping[str, Given]) -> dict[str, Role]:
-    if spare := sorted(set(given) - {"scores", "v", "wo"}):
-        raise InputError(f"{', '.join(spare)} beside scores: these take the place of Q and K")
-    if "wo" in given and "v" not in given:
-        raise InputError("wo beside scores without v: there is no output to bring back")
-    return {key: role for key, role in (VECTORS | SCORES | BACK).items() if key in given}
 
 
 MOST_PAIRS = 4_000_000
@@ -126,6 +123,7 @@ def _lengths(given: Mapping[str, Given], roles: Mapping[str, Role]) -> dict[str,
     queries, keys = (lengths.get(axis, lengths.get("T", 0)) for axis in ("query", "key"))
     if queries * keys > MOST_PAIRS:
         raise InputError(f"{queries} queries x {keys} keys are too many to show: at most {MOST_PAIRS} pairs")
+    check_room(16 * keys**2, f"attention to {keys} keys")  # it is proved with the identity in place of V
     return lengths
 
 
@@ -137,7 +135,11 @@ def _shaped(key: str, given: Mapping[str, Given], roles: Mapping[str, Role]) -> 
 
 
 def _hint(key: str, given: Mapping[str, Given]) -> str:
-    return " (one value per key is written '1; 2; 3')" if key == "v" and len(given[key].values) == 1 else ""
+    return (
+        " (one value per key is written '1; 2; 3' or [[1], [2], [3]])"
+        if key == "v" and len(given[key].values) == 1
+        else ""
+    )
 
 
 def _axis(axis: str, length: int, names: tuple[str, ...] | None) -> Axis:

@@ -4,8 +4,10 @@ import json
 from typing import Any
 
 import pytest
+from zoo.survey import Survey
 
 from .alike import differences
+from .families import NAMED, compared, unlike
 
 DOCUMENT: dict[str, Any] = {
     "verdict": "certified",
@@ -110,3 +112,15 @@ def test_of_many_documents_each_is_held_beside_its_own() -> None:
     (told,) = differences(f"{changed()}\n{changed()}\n", two)
     assert told.startswith(".layer: 3")
     assert differences(changed(), two) == ["1 documents, not 2"]
+
+
+@pytest.mark.parametrize("model_type", NAMED)
+def test_a_model_type_is_read_as_on_the_processor(emulated: Any, model_type: str) -> None:
+    assert compared(model_type, "mps") == ("", [])
+
+
+def test_a_layer_that_is_not_certified_there_would_be_noticed() -> None:
+    right = Survey("bert", layers=2, verdicts={"certified": 2}, weight_error=1e-8)
+    assert unlike(Survey("bert", layers=2, verdicts={"certified": 2}, weight_error=9e-8), right) == []
+    assert unlike(Survey("bert", layers=2, verdicts={"certified": 1, "failed": 1}), right)
+    assert unlike(Survey("bert", layers=1, verdicts={"certified": 1}), right)

@@ -1,17 +1,25 @@
-"""What a model predicts, held against the library's own pipeline and against slow loops."""
+"""What a model predicts, in the end and after each layer, beside the library and slow loops."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import made_results as made
 import numpy as np
 import pytest
 import torch
 import transformers as hf
 from checkpoints import save, tiny_bert, tiny_translator, vocabulary_size
+from families import CONFIGS
+from torch import Tensor
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForNextSentencePrediction, pipeline
 
 from attnscope import demo
 from attnscope.analysis import prediction
+from attnscope.analysis.layered import layered_places, probabilities_of
 from attnscope.capture import provenance_of
+from attnscope.capture.intervening.changes import AnswerRows
+from attnscope.capture.layer_answers import EMBEDDINGS, answers_by_layer
 from attnscope.errors import InputError
 from attnscope.model.loading.answering import NoAnswerError, Task, load_answering
 from attnscope.model.source.checkpoint import open_checkpoint
@@ -62,12 +70,6 @@ def test_the_words_of_each_mask_are_those_of_the_librarys_pipeline() -> None:
         np.testing.assert_allclose([guess.probability for guess in blank.guesses], scores, rtol=1e-4)
 
 
-def test_masks_are_filled_where_they_stand() -> None:
-    result = answered("demo", TEXT)
-    assert [blank.position for blank in result.blanks] == [5, 7]
-    assert [result.tokens.names[blank.position] for blank in result.blanks] == ["[MASK]", "[MASK]"]
-
-
 def test_the_verdict_on_a_pair_is_that_of_the_librarys_next_sentence_model() -> None:
     first, second = "I am going to the supermarket.", "I would like to buy apples."
     result = answered("demo", first, second)
@@ -78,23 +80,6 @@ def test_the_verdict_on_a_pair_is_that_of_the_librarys_next_sentence_model() -> 
     assert result.next_sentence is not None
     assert result.next_sentence.probability == pytest.approx(expected, rel=1e-4)
     assert result.blanks == ()
-
-
-def test_the_order_of_the_pair_matters() -> None:
-    first, second = "I am going to the supermarket.", "And that is how I met your mother."
-    good = answered("demo", first, "I would like to buy apples.").next_sentence
-    bad = answered("demo", first, second).next_sentence
-    assert good.probability > 0.5 > bad.probability
-
-
-def test_a_model_that_only_tells_order_says_so(tmp_path: Path) -> None:
-    torch.manual_seed(5)
-    config = hf.AlbertConfig(
-        vocab_size=vocabulary_size(), embedding_size=12, hidden_size=24, num_hidden_layers=2,
-        num_attention_heads=4, intermediate_size=30, max_position_embeddings=32,
-    )  # fmt: skip
-    result = answered(save(hf.AlbertForPreTraining(config), tmp_path / "m"), "the door", "it opened")
-    assert result.next_sentence.order
 
 
 def test_the_next_token_is_the_argmax_of_a_plain_run_at_the_last_word(tmp_path: Path) -> None:
@@ -126,12 +111,6 @@ def test_a_written_text_has_the_probability_of_each_token_given_those_before_it(
         assert guess.probability == pytest.approx(chances[guess.id].item(), rel=1e-3)
         read = torch.cat([read, torch.tensor([[guess.id]])], dim=1)
     assert result.generated.cache_error < 1e-5
-
-
-def test_a_given_text_is_not_said_to_be_the_models_own(tmp_path: Path) -> None:
-    result = answered(tiny_translator(tmp_path / "m"), "the door", target="we saw it")
-    assert result.generated.text == "we saw it"
-    assert result.generated.cache_error is None
 
 
 def test_what_settings_put_in_front_of_a_text_is_not_written_and_its_steps_are_held_where_they_were_made(
@@ -176,6 +155,139 @@ def test_a_cache_that_went_wrong_is_found_out(tmp_path: Path) -> None:
 def test_a_checkpoint_without_a_head_is_refused_and_no_head_is_made_up(tmp_path: Path) -> None:
     with pytest.raises(NoAnswerError, match="it lacks weights of BertForMaskedLM"):
         load_answering(open_checkpoint(find(str(tiny_bert(tmp_path / "m")))))
+    folder = tiny_bert(tmp_path / "m", hf.BertForMaskedLM)
+    with pytest.raises(InputError, match="no next-sentence head"):
+        answered(folder, "the door", "it opened")
+    assert answered(folder, "the [MASK]", "it opened").next_sentence is None
+
+
+def test_a_text_without_a_blank_asks_nothing_of_a_masked_model() -> None:
+    with pytest.raises(InputError, match=r"no \[MASK\] to fill"):
+        answered("demo", "the door opened")
+
+
+IDS = torch.tensor([[4, 9, 17, 23, 5, 30, 11]])
+
+
+def _bert() -> Any:
+    return hf.BertForMaskedLM(CONFIGS["bert"]())
+
+
+def _llama() -> Any:
+    return hf.LlamaForCausalLM(CONFIGS["llama"]())
+
+
+def _class() -> Any:
+    return hf.DistilBertForSequenceClassification(
+        hf.DistilBertConfig(n_layers=3, n_heads=2, dim=12, hidden_dim=20, vocab_size=31, num_labels=4)
+    )
+
+
+# what reads a hidden state in each: what stands behind the last layer, by its names
+READ: dict[Callable[[], Any], Callable[[Any, Tensor], Tensor]] = {
+    _bert: lambda model, state: model.cls(state),
+    _llama: lambda model, state: model.lm_head(model.model.norm(state)),
+    _class: lambda model, state: model.classifier(torch.relu(model.pre_classifier(state[:, 0])))[:, None],
+}
+
+
+def _sharpened(make: Callable[[], Any]) -> Any:
+    torch.manual_seed(3)
+    model = make().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.4)
+    return model
+
+
+def _states(model: Any) -> tuple[list[Tensor], Tensor]:
+    """What enters the first layer and leaves each, by transformers' own account; and the logits."""
+    with torch.no_grad():
+        output = model(IDS, output_hidden_states=True)
+    return list(output.hidden_states), output.logits
+
+
+@pytest.mark.parametrize("make", READ, ids=lambda make: make.__name__)
+def test_every_layer_is_read_as_the_parts_behind_the_last_one_read_it(make: Callable[[], Any]) -> None:
+    model = _sharpened(make)
+    positions: list[int | None] = [None] if make is _class else [2, 5]
+    states, logits = _states(model)
+    places, read_back = layered_places(model, {"input_ids": IDS}, positions, made.provenance(), str)
+    assert read_back < 1e-5
+    with torch.no_grad():  # the last state may be normed already: it stands in `logits`
+        read = [READ[make](model, state) for state in states[:-1]]
+    expected = [*read, logits[:, None] if make is _class else logits]
+    layers = [each.layer for each in places[0].layers]
+    assert layers == [EMBEDDINGS, 0, 1, 2]
+    for i, place in enumerate(places):
+        at = 0 if make is _class else positions[i]
+        own = torch.softmax(expected[-1][0, at].double(), -1)
+        assert place.answer.id == int(own.argmax())
+        for seen, state in zip(place.layers, expected, strict=True):
+            chances = torch.softmax(state[0, at].double(), -1)
+            assert seen.best.id == int(chances.argmax())
+            assert seen.probability == pytest.approx(float(chances[own.argmax()]), abs=1e-6)
+            assert seen.rank == 1 + int((chances > chances[own.argmax()]).sum())
+            assert seen.apart == pytest.approx(float((chances - own).abs().sum()) / 2, abs=1e-6)
+    held = probabilities_of(
+        model, {"input_ids": IDS}, positions, made.provenance(), [place.answer.id for place in places]
+    )
+    assert held.shape == (4, len(places))
+    assert float(held[1, 0]) == pytest.approx(places[0].layers[1].probability, abs=1e-9)
+
+
+class _Peeks(hf.BertForMaskedLM):  # type: ignore[misc]
+    """A head that reads the first layer as well as the last."""
+
+    def forward(self, input_ids: Tensor) -> Any:
+        seen = self.bert(input_ids, output_hidden_states=True)
+        return {"logits": self.cls(seen.last_hidden_state + seen.hidden_states[1])}
+
+
+def test_a_head_that_reads_more_than_the_last_layer_and_layers_of_several_shapes_are_refused() -> None:
+    model = _sharpened(lambda: _Peeks(CONFIGS["bert"]()))
+    with pytest.raises(InputError, match="reads more than what its last layer leaves"):
+        layered_places(model, {"input_ids": IDS}, [3], made.provenance(), str)
+    config = hf.SwinConfig(
+        image_size=16,
+        patch_size=2,
+        embed_dim=8,
+        depths=[1] * 3,
+        num_heads=[1] * 3,
+        window_size=2,
+        num_labels=3,
+    )
+    model = hf.SwinForImageClassification(config).eval()
+    asked = AnswerRows(lambda out: out.logits[:, None], (0,), 1)
+    with pytest.raises(InputError, match="several shapes"):
+        answers_by_layer(model, {"pixel_values": torch.randn(1, 3, 16, 16)}, asked)
+
+
+def test_the_model_is_left_as_it_was_and_many_layers_are_read_in_several_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model = _sharpened(_llama)
+    before, hooks = _states(model)[1], _hooks(model)
+    layered_places(model, {"input_ids": IDS}, [6], made.provenance(), str)
+    assert torch.equal(_states(model)[1], before)
+    assert _hooks(model) == hooks
+    model = _sharpened(_llama)
+    whole, _ = layered_places(model, {"input_ids": IDS}, [4], made.provenance(), str)
+    monkeypatch.setattr("attnscope.capture.layer_answers._MOST", 97 * 2)
+    parts, _ = layered_places(model, {"input_ids": IDS}, [4], made.provenance(), str)
+    for one, other in zip(whole[0].layers, parts[0].layers, strict=True):
+        assert one.best.id == other.best.id
+        assert one.probability == pytest.approx(other.probability, abs=1e-6)
+
+
+def _hooks(model: Any) -> int:
+    return sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules())
+
+
+def test_a_given_text_is_not_said_to_be_the_models_own(tmp_path: Path) -> None:
+    result = answered(tiny_translator(tmp_path / "m"), "the door", target="we saw it")
+    assert result.generated.text == "we saw it"
+    assert result.generated.cache_error is None
 
 
 def test_the_real_minilm_has_no_head() -> None:
@@ -192,13 +304,6 @@ def test_an_encoder_cut_out_of_an_encoder_decoder_has_no_head(tmp_path: Path) ->
         answered(save(hf.T5EncoderModel(config), tmp_path / "m"), "the door")
 
 
-def test_a_model_that_judges_no_pairs_says_so(tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path / "m", hf.BertForMaskedLM)
-    with pytest.raises(InputError, match="no next-sentence head"):
-        answered(folder, "the door", "it opened")
-    assert answered(folder, "the [MASK]", "it opened").next_sentence is None
-
-
 def test_a_model_that_only_judges_pairs_fills_no_masks(tmp_path: Path) -> None:
     folder = tiny_bert(tmp_path / "m", hf.BertForNextSentencePrediction)
     assert answered(folder, "the door", "it opened").next_sentence is not None
@@ -213,15 +318,3 @@ def test_a_discriminator_is_not_taken_for_a_language_model(tmp_path: Path) -> No
     )  # fmt: skip
     with pytest.raises(NoAnswerError):
         answered(save(hf.ElectraForPreTraining(config), tmp_path / "m"), "the [MASK]")
-
-
-def test_a_text_without_a_blank_asks_nothing_of_a_masked_model() -> None:
-    with pytest.raises(InputError, match=r"no \[MASK\] to fill"):
-        answered("demo", "the door opened")
-
-
-def test_a_text_that_ends_with_a_special_token_of_its_own_goes_on_behind_it(tmp_path: Path) -> None:
-    """A prompt often ends with the marker of the next speaker; what the tokenizer adds is not the text's."""
-    result = answered(causal(tmp_path / "m"), "the door [MASK] [SEP]")
-    assert [result.tokens.items[blank.position].span for blank in result.blanks] == [(16, 21)]
-    assert result.tokens.items[-1].added

@@ -66,16 +66,6 @@ def test_what_is_read_and_proved_is_the_same_as_with_an_encoder_that_runs_each_t
         assert (one.standing, one.reach) == (other.standing, other.reach)
 
 
-def test_an_encoder_whose_own_attention_is_asked_for_runs_as_often_as_the_model_does() -> None:
-    model, inputs = t5()
-    model.set_attn_implementation("eager")
-    once = EncodedOnce(model)
-    inside = [each for name, each in model.get_encoder().named_modules() if name.endswith("SelfAttention")]
-    with counted(model.get_encoder()) as runs, once.beside(inside), torch.no_grad():
-        model(**inputs), model(**inputs)
-    assert len(runs) == 2
-
-
 def test_copies_are_answered_from_one_and_another_input_is_read() -> None:
     model, _ = t5()
     encoder, once = model.get_encoder(), EncodedOnce(model)

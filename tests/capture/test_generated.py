@@ -10,9 +10,8 @@ from functools import cache
 import pytest
 import torch
 import transformers as hf
-from families import CONFIGS, DIM, HEADS, HIDDEN, LAYERS, WINDOW, ids, sharp
+from families import CONFIGS, DIM, HEADS, HIDDEN, LAYERS, ids, sharp
 from torch import Tensor, nn
-from transformers.cache_utils import DynamicLayer
 from transformers.generation import utils as generation_utils
 
 from attnscope.attention import AttentionCall, Capture
@@ -28,11 +27,9 @@ PROMPT, NEW = 9, 6
 READ = PROMPT + NEW - 1
 SLIDING = ("mistral", "gemma2", "gpt_oss")
 ROTARY = ("llama", *SLIDING)
-TRACED = ("gptj", "bloom")
+TRACED = ("bloom",)
+WRITERS = ("gpt2", "llama", "gemma2", "gpt_oss", "bloom")
 _OLD = {
-    "gptj": lambda: hf.GPTJConfig(
-        vocab_size=97, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS, rotary_dim=4, n_positions=64
-    ),
     "bloom": lambda: hf.BloomConfig(vocab_size=97, hidden_size=HIDDEN, n_layer=LAYERS, n_head=HEADS),
 }
 
@@ -90,7 +87,7 @@ def hooks(model: nn.Module) -> list[int]:
     return [len(each._forward_hooks) + len(each._forward_pre_hooks) for each in model.modules()]
 
 
-@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+@pytest.mark.parametrize("family", WRITERS)
 def test_the_tokens_are_those_of_plain_generate_and_all_but_the_last_have_a_row(family):
     captured, written = read(family)
     plain = writer(family).generate(**ids(PROMPT), max_new_tokens=NEW, do_sample=False)
@@ -102,7 +99,7 @@ def test_the_tokens_are_those_of_plain_generate_and_all_but_the_last_have_a_row(
         assert call.query_tokens.ids == call.key_tokens.ids == written.read == captured.provenance.token_ids
 
 
-@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+@pytest.mark.parametrize("family", WRITERS)
 def test_every_row_is_what_generate_itself_returns_in_that_step(family):
     captured, _ = read(family)
     made = writer(family).generate(
@@ -126,7 +123,7 @@ def test_every_row_is_what_generate_itself_returns_in_that_step(family):
         assert row == READ
 
 
-@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+@pytest.mark.parametrize("family", WRITERS)
 def test_the_whole_is_what_one_run_without_a_cache_computes(family):
     captured, written = read(family)
     with torch.no_grad():
@@ -141,18 +138,7 @@ def test_the_whole_is_what_one_run_without_a_cache_computes(family):
         assert (weights.amax(-1) > 0.5).float().mean() > 0.3, "too even to tell positions apart"
 
 
-@pytest.mark.parametrize("family", SLIDING)
-def test_a_cache_that_slides_leaves_the_keys_at_their_places(family):
-    captured, _ = read(family)
-    sliding = [call for call in captured.calls if call.window is not None]
-    assert sliding
-    for call in sliding:
-        for row in range(READ):
-            allowed = call.allowed_matrix(0)[row].nonzero().flatten().tolist()
-            assert allowed == list(range(max(0, row - WINDOW + 1), row + 1))
-
-
-@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
+@pytest.mark.parametrize("family", WRITERS)
 def test_every_head_is_certified_against_the_steps(family):
     captured, _ = read(family)
     for call in captured.calls:
@@ -166,15 +152,12 @@ def test_every_head_is_certified_against_the_steps(family):
         assert (call.route is Route.TRACED) == (family in TRACED)
 
 
-@pytest.mark.parametrize("family", ["gpt2", *ROTARY, *TRACED])
-def test_keys_that_stand_one_position_off_fail(family):
-    from dataclasses import replace
-
+@pytest.mark.parametrize("family", ["llama", "bloom"])
+def test_keys_and_values_that_stand_one_position_off_fail(family):
     call = read(family)[0].calls[1]
-    shifted = replace(call, k=call.k.roll(1, dims=1))
-    assert certify(shifted, 0).verdict is Verdict.FAILED
-    values = replace(call, v=call.v.roll(1, dims=1))
-    assert certify(values, 0).verdict is Verdict.FAILED
+    for side in ("k", "v"):
+        shifted = replace(call, **{side: getattr(call, side).roll(1, dims=1)})
+        assert certify(shifted, 0).verdict is Verdict.FAILED
 
 
 @pytest.mark.parametrize("family", SLIDING)
@@ -183,32 +166,6 @@ def test_a_wrong_place_in_the_text_is_noticed_while_the_cache_slides(family, mon
     monkeypatch.setattr(JoinedCall, "_start", lambda self, call: max(place(self, call) - 1, 0))
     with pytest.raises(InputError, match="does not keep its keys and values"):
         record_written(writer(family), ids(PROMPT), NEW)
-
-
-@pytest.mark.parametrize("family", ["llama", "mistral"])
-def test_a_fused_kernel_is_read_step_by_step_too(family):
-    import copy
-
-    model = copy.deepcopy(writer(family))
-    model.set_attn_implementation("sdpa")
-    captured, written = record_written(model, ids(PROMPT), NEW, Selection(layers=[-1], heads=[1, 4]))
-    expected = read(family)
-    assert written.ids == expected[1].ids
-    (call,) = captured.calls
-    for head in (1, 4):
-        torch.testing.assert_close(call.weights[head], expected[0].calls[-1].weights[head], rtol=0, atol=2e-5)
-        assert certify(call, head).verdict is Verdict.CERTIFIED
-
-
-@pytest.mark.parametrize("family", ["llama", "gemma2"])
-def test_a_prompt_that_is_read_in_pieces_makes_no_difference(family, monkeypatch):
-    monkeypatch.setattr(writer(family).generation_config, "prefill_chunk_size", 4)
-    pieces, written = record_written(writer(family), ids(PROMPT), NEW)
-    whole, expected = read(family)
-    assert written.ids == expected.ids
-    for call, other in zip(pieces.calls, whole.calls, strict=True):
-        torch.testing.assert_close(own(call), own(other), rtol=0, atol=2e-5)
-        assert certify(call, 2).verdict is Verdict.CERTIFIED
 
 
 @pytest.mark.parametrize("kind", [Kind.DECODER, Kind.CROSS])
@@ -233,18 +190,6 @@ def test_of_an_encoder_decoder_the_decoder_is_read_from_its_first_token_on(kind)
     assert call.key_tokens.ids == (
         written.read if kind is Kind.DECODER else tuple(inputs["input_ids"][0].tolist())
     )
-
-
-def test_what_comes_to_an_end_says_so(monkeypatch):
-    whole = read("llama")[1]
-    end = whole.ids[PROMPT + 3]
-    assert end not in whole.ids[PROMPT : PROMPT + 3]
-    assert not whole.finished
-    monkeypatch.setattr(writer("llama").generation_config, "eos_token_id", end)
-    captured, written = record_written(writer("llama"), ids(PROMPT), NEW)
-    assert written.finished
-    assert written.ids == whole.ids[: PROMPT + 4]
-    assert captured.calls[0].q.shape[1] == PROMPT + 3
 
 
 class _Event:
@@ -285,22 +230,6 @@ def test_a_cache_of_fixed_size_is_refused(monkeypatch):
     monkeypatch.setattr(writer("llama").generation_config, "cache_implementation", "static")
     with pytest.raises(InputError, match=r"handed \d+ keys after 9 tokens: a cache of fixed size"):
         record_written(writer("llama"), ids(PROMPT), NEW)
-
-
-def test_a_cache_that_does_not_give_back_what_went_in_is_refused(monkeypatch, registries):
-    update = DynamicLayer.update
-
-    def lossy(self, *args, **kwargs):
-        keys, values = update(self, *args, **kwargs)
-        self.keys = self.keys * 1.001
-        return keys, values
-
-    tables, before = [dict(table) for table in registries], hooks(writer("llama"))
-    monkeypatch.setattr(DynamicLayer, "update", lossy)
-    with pytest.raises(InputError, match=r"layers.0.self_attn does not keep its keys and values"):
-        record_written(writer("llama"), ids(PROMPT), NEW)
-    assert [dict(table) for table in registries] == tables
-    assert hooks(writer("llama")) == before
 
 
 def test_a_model_without_a_cache_is_refused():
@@ -344,16 +273,10 @@ def test_what_one_step_leaves_unread_leaves_the_whole_partial() -> None:
     growing = JoinedCall(prompt)
     growing.add(prompt)
     newest = replace(
-        prompt,
-        q=prompt.q[:, -1:],
-        output=prompt.output[:, -1:],
-        allowed=None,
+        prompt, q=prompt.q[:, -1:], output=prompt.output[:, -1:], allowed=None, unrotated_k=None, unread=2,
         weights={head: nn.functional.pad(rows[-1:], (0, 1)) for head, rows in prompt.weights.items()},
-        k=torch.cat([prompt.k, prompt.k[:, -1:]], 1),
-        v=torch.cat([prompt.v, prompt.v[:, -1:]], 1),
-        unrotated_k=None,
-        unread=2,
-    )
+        k=torch.cat([prompt.k, prompt.k[:, -1:]], 1), v=torch.cat([prompt.v, prompt.v[:, -1:]], 1),
+    )  # fmt: skip
     growing.add(newest)
     assert (growing.call().unread, growing.call().q.shape[1]) == (2, prompt.q.shape[1] + 1)
     with pytest.raises(InputError, match="changes its weights after the softmax"):

@@ -4,8 +4,7 @@ import math
 
 import pytest
 import torch
-import transformers as hf
-from families import FUSABLE, TOKENS, WINDOW, ids, padded, sharp
+from families import TOKENS, WINDOW, ids, padded, sharp
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
@@ -48,8 +47,9 @@ def flash_stand_in(module, query, key, value, attention_mask, scaling=None, slid
     return output.transpose(1, 2), None
 
 
-@pytest.mark.parametrize("family", ["bert", "llama", "mistral"])
-@pytest.mark.parametrize("inputs", [ids(), padded("right")], ids=["one text", "padded"])
+@pytest.mark.parametrize(
+    ("family", "inputs"), [("bert", padded("right")), ("mistral", ids())], ids=["padded", "one"]
+)
 def test_flash_attention_is_certified_by_the_weights_it_prints_itself(registries, family, inputs) -> None:
     AttentionInterface.register("flash_attention_2", flash_stand_in)
     model = running(sharp(family), "flash_attention_2")
@@ -71,15 +71,6 @@ def test_a_flash_kernel_that_looks_one_token_too_far_back_fails(registries) -> N
     model = running(sharp("mistral"), "flash_attention_2")
     verdicts = {certify(call, 4).verdict for call in record(model, ids()).calls}
     assert verdicts == {Verdict.FAILED}
-
-
-@pytest.mark.parametrize("family", FUSABLE)
-def test_fused_attention_prints_weights_that_are_those_of_eager(family) -> None:
-    eager = record(sharp(family), ids())
-    fused = record(running(sharp(family), "sdpa"), ids())
-    for first, second in zip(eager.calls, fused.calls, strict=True):
-        torch.testing.assert_close(first.weights[3], second.weights[3], atol=5e-6, rtol=0)
-        assert certify(second, 3).verdict is Verdict.CERTIFIED
 
 
 def flex_rule(model: nn.Module, inputs: dict) -> Tensor:
@@ -181,33 +172,8 @@ def test_values_of_other_tokens_than_the_keys_are_seen_under_a_name_of_our_own(o
     assert [call.reservation == APART for call in calls] == [layer == 1 for layer in range(len(calls))]
 
 
-def test_a_run_under_our_own_name_that_breaks_off_leaves_everything_as_it_was(old_style, registries) -> None:
-    before = dict(AttentionInterface._global_mapping)
-    old_style.layers[2].register_forward_pre_hook(lambda *_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        record(old_style, ids())
-    assert before == AttentionInterface._global_mapping
-    assert old_style.config._attn_implementation == "eager"
-
-
 def test_a_route_that_a_model_does_not_allow_is_refused() -> None:
     with pytest.raises(InputError, match="cannot be read by custom name: it can by takeover"):
         record(sharp("llama"), ids(), Selection(route=Route.CUSTOM))
     with pytest.raises(InputError, match=r"cannot be read by traced operations: it can by takeover$"):
         record(running(sharp("llama"), "sdpa"), ids(), Selection(route=Route.TRACED))
-
-
-def test_the_mask_of_a_kernel_is_left_as_it_is_for_models_that_fold_their_choice_of_keys_into_it() -> None:
-    config = hf.DeepseekV32Config(
-        vocab_size=97, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=6,
-        intermediate_size=40, moe_intermediate_size=16, n_routed_experts=4, num_experts_per_tok=2, n_group=1,
-        topk_group=1, first_k_dense_replace=1, q_lora_rank=16, kv_lora_rank=12, qk_nope_head_dim=8,
-        qk_rope_head_dim=4, v_head_dim=6, index_n_heads=2, index_head_dim=8, index_topk=5,
-        initializer_range=0.3, pad_token_id=0,
-    )  # fmt: skip
-    torch.manual_seed(2)
-    model = hf.DeepseekV32Model._from_config(config, attn_implementation="eager").eval()
-    for call in record(model, ids()).calls:
-        assert call.allowed.sum(-1).max() == 5, "more keys than the indexer chose"
-        assert call.v.shape[-1] != call.q.shape[-1]
-        assert certify(call, 4).verdict is Verdict.CERTIFIED

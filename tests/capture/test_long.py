@@ -5,12 +5,12 @@ import torch
 from moved_weights import carried, moved
 from transformers import AutoConfig, AutoModel
 
+from attnscope.arithmetic import attend
 from attnscope.capture import Selection, record
 from attnscope.capture.long import chunked, masks
 from attnscope.capture.long.run import record_long
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results import Verdict
-from attnscope.sdpa import attend
 from attnscope.tiles.certify import certify_long
 from attnscope.tiles.softmax import Heads, rows_of
 from attnscope.tiles.tiling import Sizes

@@ -1,59 +1,23 @@
-"""Small parts of a capture: one entry of a batch, layers by number, rows, keys before their rotation."""
+"""Small parts of a capture: rows, keys before their rotation, an index out of bounds on a card."""
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnscope.capture import routes
+from attnscope.capture import cards
+from attnscope.capture.cards import InBounds, draw_from, drawing
 from attnscope.capture.following.recorder import unrotated_keys
-from attnscope.capture.following.takeover import KernelInputs
-from attnscope.capture.run import batch_size, chosen_row
-from attnscope.errors import InputError
-
-
-@pytest.mark.parametrize("entries", [1, 2, 3])
-def test_one_entry_of_what_a_kernel_was_handed_has_the_masks_and_biases_of_that_entry(entries):
-    def each(count: int, *rest: int) -> Tensor:
-        return torch.arange(count, dtype=torch.float32).view(count, 1, 1, 1).expand(count, *rest)
-
-    options = {"position_bias": each(entries, 4, 5, 6), "sinks": each(entries, 4, 5, 1), "scaling": 0.5}
-    query, key = each(3, 4, 5, 8), each(3, 2, 6, 8)
-    given = KernelInputs(nn.Identity(), print, query, key, key + 10, each(entries, 1, 5, 6), options)
-    entry, shared = (2 if entries == 3 else 1), entries - 1  # what has one entry is the same for all
-    one = given.row(entry)
-    assert (one.query == entry).all()
-    assert (one.key == entry).all()
-    assert (one.value == entry + 10).all()
-    for tensor in (one.mask, one.options["position_bias"], one.options["sinks"]):
-        assert (tensor == shared).all()
-    assert {len(tensor) for tensor in (one.query, one.key, one.value, one.mask, one.options["sinks"])} == {1}
-    assert one.options["scaling"] == 0.5
-    assert len(given.options["sinks"]) == entries
-    assert KernelInputs(nn.Identity(), print, query, key, key, None, {}).row(1).mask is None
-
-
-def test_a_layer_is_a_number_of_the_tower_and_only_negatives_count_from_the_end():
-    there = (1, 3, 4)
-    assert [routes._layer(layer, there) for layer in (1, 3, 4, -1, -2, -3)] == [1, 3, 4, 4, 3, 1]
-    for layer in (0, 2, 5, -4):
-        with pytest.raises(
-            InputError, match=f"^no layer {layer}: the model has attention in layers 1, 3, 4$"
-        ):
-            routes._layer(layer, there)
+from attnscope.capture.run import batch_size
 
 
 def test_inputs_have_as_many_rows_as_their_first_tensor_and_one_without_any():
     assert batch_size({"text": "a word", "scale": torch.tensor(3.0), "input_ids": torch.zeros(4, 9)}) == 4
     assert batch_size({"text": "a word", "scale": torch.tensor(3.0)}) == 1
     assert batch_size({}) == 1
-
-
-def test_rows_are_counted_from_the_end_too():
-    inputs = {"input_ids": torch.zeros(3, 9)}
-    assert [chosen_row(row, inputs) for row in (0, 2, -1, -3)] == [0, 2, 2, 0]
-    for row in (3, -4):
-        with pytest.raises(InputError, match=rf"^no row {row} in the inputs: rows are 0-2$"):
-            chosen_row(row, inputs)
 
 
 class Attending(nn.Module):
@@ -84,3 +48,74 @@ def test_the_key_before_its_rotation_is_what_its_norm_or_else_its_projection_ret
         assert torch.equal(latest[plain], first + 2)
     plain.k_proj(first)
     assert torch.equal(latest[plain], first + 2)
+
+
+VALUES = torch.arange(24.0).reshape(2, 3, 4)
+TABLE = torch.arange(10.0).reshape(5, 2)
+COLUMN = torch.tensor([[[0], [3], [1]], [[2], [0], [3]]])
+
+
+@pytest.fixture
+def as_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every device is taken for a card, so that indices are looked at here."""
+    monkeypatch.setattr(cards, "_is_card", lambda device: True)
+    monkeypatch.setattr(cards, "_some_card", lambda: True)
+
+
+@pytest.mark.usefixtures("as_on_a_card")
+@pytest.mark.parametrize(
+    ("wrong", "fits"),
+    [
+        (lambda: VALUES[torch.tensor([0, 2])], lambda: VALUES[torch.tensor([0, -2])]),
+        (lambda: VALUES[:, [3]], lambda: VALUES[:, [2]]),
+        (lambda: VALUES[0, None, torch.tensor(3)], lambda: VALUES[0, None, torch.tensor(2)]),
+        (lambda: VALUES[VALUES[..., 0] > 0, torch.tensor([4])], lambda: VALUES[VALUES[..., 0] > 0, [3]]),
+        (lambda: F.embedding(torch.tensor([5]), TABLE), lambda: F.embedding(COLUMN[0], TABLE)),
+        (lambda: F.embedding(input=torch.tensor([-1]), weight=TABLE), lambda: TABLE[-1]),
+        (lambda: TABLE.gather(1, torch.tensor([[2]])), lambda: VALUES.gather(-1, COLUMN)),
+        (lambda: torch.index_select(TABLE, dim=0, index=torch.tensor([5])), lambda: TABLE[4]),
+        (lambda: TABLE.scatter(0, torch.tensor([[5, 0]]), 0.0), lambda: TABLE.scatter(0, COLUMN[0, :1], 0.0)),
+    ],
+)  # fmt: skip
+def test_an_index_out_of_bounds_is_an_error_before_a_card_is_asked(
+    wrong: Callable[[], Tensor], fits: Callable[[], Tensor]
+) -> None:
+    plain = fits()
+    with InBounds():
+        assert fits().equal(plain)
+        with pytest.raises(IndexError, match="is out of bounds for a dimension of size"):
+            wrong()
+
+
+@pytest.mark.usefixtures("as_on_a_card")
+def test_what_is_put_at_a_place_out_of_bounds_is_an_error_too() -> None:
+    values = VALUES.clone()
+    with InBounds():
+        values[:, torch.tensor([1])] = 0
+        with pytest.raises(IndexError, match="index 3 is out of bounds for a dimension of size 3"):
+            values[:, torch.tensor([3])] = 0
+    assert values[:, 1].eq(0).all()
+    assert values[:, [0, 2]].equal(VALUES[:, [0, 2]])
+
+
+@pytest.mark.usefixtures("as_on_a_card")
+def test_each_device_that_holds_weights_draws_again_what_it_drew(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Card:
+        """A device module whose generator is a number."""
+
+        at = torch.tensor([3])
+
+        def get_rng_state(self, device: Any) -> Tensor:
+            return self.at.clone()
+
+        def set_rng_state(self, state: Tensor, device: Any) -> None:
+            self.at = state
+
+    card = Card()
+    monkeypatch.setattr(torch, "get_device_module", lambda device: card)
+    state = drawing(nn.Linear(2, 3))
+    first = torch.rand(4)
+    card.at += 5
+    draw_from(state)
+    assert card.at.tolist() == [3]
+    assert torch.rand(4).equal(first)

@@ -27,6 +27,35 @@ def attnscope(monkeypatch: pytest.MonkeyPatch) -> Run:
     return run
 
 
+@pytest.fixture
+def refused(attnscope: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """`refused(message, *arguments)`: one line that says so besides notes, no output and no file."""
+    monkeypatch.chdir(tmp_path)
+
+    def check(message: str, *arguments: str, code: int = 2) -> None:
+        before = sorted(tmp_path.rglob("*"))
+        result = attnscope(*arguments)
+        assert (result.exit_code, result.stdout) == (code, ""), result.stderr
+        (line,) = (each for each in result.stderr.splitlines() if not each.startswith("note: "))
+        assert line.startswith("attnscope: ")
+        assert line.isprintable()
+        assert message in line
+        assert sorted(tmp_path.rglob("*")) == before
+
+    return check
+
+
+@pytest.fixture
+def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads weights fails."""
+
+    def read(*_: object, **__: object) -> None:
+        raise AssertionError("weights were read")
+
+    for place in ("answering.load_answering", "load.load_model", "load.load_with_head"):
+        monkeypatch.setattr(f"attnscope.model.loading.{place}", read)
+
+
 @pytest.fixture(scope="session")
 def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a tiny BERT: 5 layers, 4 heads, 32 positions."""

@@ -60,45 +60,12 @@ def test_weights_between_messages_are_sums_over_keys_and_means_over_queries(attn
     assert seen["weights"][row][column] == pytest.approx(meant, abs=1e-9)
 
 
-def test_the_screen_says_where_the_messages_stand_and_what_a_role_takes_in(attnscope, llama, chat) -> None:
-    told = attnscope(
-        "heads",
-        "--chat",
-        chat,
-        "-m",
-        llama,
-        "--head",
-        "L1H2",
-        "--query",
-        "role:user#2",
-        "--key",
-        "role:assistant",
-    )
-    assert "messages: system 1-10, user 11-21, assistant 22-35, user 36-45" in told.stdout
-    assert told.stdout.startswith("From role:user#2, L1 H2 gives role:assistant ")
-    said = " ".join(told.stdout.split())
-    assert "mean over its tokens 36-45, the template's marks around the message among them" in said
-    assert NOTICE not in told.stderr
-
-
 def words_of(command: str) -> list[str]:
     return shlex.split(command)[1:]
 
 
-def test_the_command_that_leads_on_reads_the_chat_again(attnscope, llama, chat) -> None:
-    told = attnscope(
-        "heads", "--chat", chat, "-m", llama, "--query", "role:user#2", "--key", "role:assistant"
-    )
-    words = words_of(told.stdout[told.stdout.index("attnscope find") :].replace("\\\n", " "))
-    assert words[words.index("--chat") + 1] == chat
-    assert words[words.index("--from") + 1 :: 2] == ["role:user#2", "role:assistant"]
-    again = attnscope(*words)
-    assert again.exit_code == 0
-    assert "messages: system 1-10" in again.stdout
-
-
-def test_a_stored_chat_is_opened_by_its_very_tokens_and_their_places(
-    attnscope, llama, chat, tmp_path
+def test_a_stored_chat_is_opened_from_its_file_beside_which_one_is(
+    attnscope, llama, chat, tmp_path, monkeypatch
 ) -> None:
     options = ("--query", "role:user#2", "--key", "role:assistant")
     for name, more in (("whole.npz", ()), ("seen.npz", options)):
@@ -109,25 +76,14 @@ def test_a_stored_chat_is_opened_by_its_very_tokens_and_their_places(
         assert "messages: system 1-10" in shown.stdout
         assert attnscope("check", str(stored)).exit_code == 0
     whole, seen = load(tmp_path / "whole.npz"), load(tmp_path / "seen.npz")
-    ids = ",".join(map(str, whole.query_tokens.ids))
+    monkeypatch.chdir(Path(chat).parent)
     words = words_of(opening(whole, 1, 2))
-    assert words[words.index("--ids") + 1] == ids
+    assert words[words.index("--chat") + 1] == Path(chat).name, "without the folder, which is of one machine"
     assert attnscope(*words).exit_code == 0
     names = seen.query_tokens.names
     asked = finding(seen, names.index("role:user#2"), names.index("role:assistant"))
-    assert f"--ids {ids}" in asked
-    assert asked.endswith("--from pos:36-45 --to pos:22-35")
+    assert asked.endswith("--from 'role:user#2' --to role:assistant")
     assert attnscope(*words_of(asked)).exit_code == 0
-
-
-def test_tokens_that_were_given_by_number_are_given_so_again(attnscope, llama, tmp_path) -> None:
-    ids = "0,30,40,50,60,70"
-    live = head_of(attnscope, "--ids", ids, "-m", llama)
-    assert f" --ids {ids} " in live["next"]
-    stored = tmp_path / "run.npz"
-    attnscope("heads", "--ids", ids, "-m", llama, "-o", str(stored))
-    assert f" --ids {ids} " in opening(load(stored), 1, 2)
-    assert attnscope("check", str(stored)).exit_code == 0
 
 
 def test_a_bare_text_is_told_that_there_is_a_template_and_how_to_have_it(attnscope, llama, bare) -> None:
@@ -138,27 +94,24 @@ def test_a_bare_text_is_told_that_there_is_a_template_and_how_to_have_it(attnsco
     assert NOTICE not in attnscope("heads", "--ids", "0,30,40", "-m", llama).stderr
 
 
-def test_a_text_becomes_the_users_message_behind_a_system_message_or_alone(attnscope, llama) -> None:
+def test_a_text_becomes_the_users_message_behind_a_system_message_or_alone(
+    attnscope, llama, tmp_path
+) -> None:
     told = attnscope("heads", "Is it open?", "-m", llama, "--system", "You answer briefly.")
     assert "messages: system 1-10, user 11-20" in told.stdout
     assert "--system 'You answer briefly.'" in told.stdout.replace("\\\n", " ")
     alone = attnscope("heads", "Is it open?", "-m", llama, "--system", "")
     assert "messages: user 1-10" in alone.stdout
     assert "--system ''" in alone.stdout.replace("\\\n", " ")
-
-
-def test_every_line_of_a_file_is_a_users_message(attnscope, llama, tmp_path) -> None:
-    lines = tmp_path / "lines.txt"
-    lines.write_text("Is it open?\nWho opened the door?\n", encoding="utf-8")
-    told = attnscope("heads", "--texts", str(lines), "-m", llama, "--system", "You answer briefly.")
-    assert told.exit_code == 0
-    assert told.stdout.count("messages: system 1-10, user 11-") == 2
+    (tmp_path / "lines.txt").write_text("Is it open?\nWho opened the door?\n", encoding="utf-8")
+    lines = attnscope("heads", "--texts", str(tmp_path / "lines.txt"), "-m", llama, "--system", "Be brief.")
+    assert lines.stdout.count("messages: system 1-") == 2, "every line is a user's message"
 
 
 def test_a_chat_comes_by_standard_input(attnscope, llama) -> None:
     told = attnscope("heads", "--chat", "-", "-m", llama, stdin=json.dumps(CHAT))
     assert "messages: system 1-10, user 11-21" in told.stdout
-    assert "--chat - < your-chat.json" in " ".join(told.stdout.replace("\\\n", " ").split())
+    assert "--chat - < your-chat-file" in " ".join(told.stdout.replace("\\\n", " ").split())
 
 
 def test_what_the_model_goes_on_with_is_the_assistants_message(attnscope, llama, chat) -> None:
@@ -167,88 +120,44 @@ def test_what_the_model_goes_on_with_is_the_assistants_message(attnscope, llama,
 
 
 @pytest.mark.parametrize(
-    "command",
-    [
-        ("find", "--from", "role:user#2", "--to", "role:assistant", "--controls", "20"),
-        ("flow", "--from", "pos:last"),
-        ("why", "--layer", "2", "--head", "1", "--from", "pos:last", "--to", "cat"),
-        ("predict",),
-        ("tsne", "--layer", "1", "--head", "1"),
-        ("report", "--layer", "1", "--head", "1"),
-        ("ablate", "--link", "role:user#2->role:assistant", "--layer", "1"),
-        ("verify",),
-        ("compare", "--word", "cat", "--layer", "0", "--layer-b", "2"),
-    ],
+    "command", [("flow", "--from", "pos:last"), ("predict",), ("verify",)], ids=lambda command: command[0]
 )
-def test_every_command_that_reads_a_text_reads_a_chat(attnscope, llama, chat, tmp_path, command) -> None:
-    out = ("-o", str(tmp_path / "a.png")) if command[0] in ("tsne", "report") else ()
-    told = attnscope(*command, "--chat", chat, "-m", llama, *out)
+def test_commands_that_read_a_text_read_a_chat(attnscope, llama, chat, command) -> None:
+    told = attnscope(*command, "--chat", chat, "-m", llama)
     assert told.exit_code == 0, told.stderr
     assert "messages: system 1-10, user 11-21, assistant 22-35, user 36-45" in told.stdout
 
 
-def test_words_of_control_texts_change_places_within_the_template(attnscope, llama, chat) -> None:
-    told = attnscope(
-        "find", "--chat", chat, "-m", llama, "--from", "role:user#2", "--to", "role:assistant", "--json"
-    )
-    found = json.loads(told.stdout)
-    assert "the template of the chat" in found["controls"]["how"]
-    assert found["controls"]["count"] == 100
-
-
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("asked", "says"),
     [
-        (("TEXT", "--chat", "CHAT"), "--chat is all that is read: leave TEXT out"),
-        (("--ids", "1,2", "--chat", "CHAT"), "--chat is all that is read: leave --ids out"),
-        (("--chat", "CHAT", "--system", "x"), "begins with a system message already"),
-        (("--system", "x"), "give a text to read"),
-        (("--ids", "1,2", "--system", "x"), "--system is the system message of a chat: leave --ids out"),
-        (("--chat", "nowhere.json"), "cannot read the chat 'nowhere.json': no such file"),
-        (("--chat", "CHAT", "--texts", "CHAT"), "--texts is all that is read: leave --chat out"),
-        (
-            ("--chat", "CHAT", "--query", "role:user", "--layer", "1", "--head", "1"),
-            "'role:user' stands 2 times",
-        ),
-        (("--chat", "CHAT", "--query", "role:tool", "--layer", "1", "--head", "1"), "no role 'role:tool'"),
-        (
-            ("TEXT", "--query", "role:user", "--layer", "1", "--head", "1"),
-            "the text is no chat: --chat reads",
-        ),
-        (("--ids", "0,30", "--query", "@7", "--layer", "1", "--head", "1"), "no token 7 in the input"),
+        ("TEXT --chat CHAT", "--chat is all that is read: leave TEXT out"),
+        ("--ids 1,2 --chat CHAT", "--chat is all that is read: leave --ids out"),
+        ("--chat CHAT --system x", "begins with a system message already"),
+        ("--system x", "give a text to read"),
+        ("--ids 1,2 --system x", "--system is the system message of a chat: leave --ids out"),
+        ("--chat nowhere.json", "cannot read the chat 'nowhere.json': no such file"),
+        ("--chat CHAT --texts CHAT", "--texts is all that is read: leave --chat out"),
+        ("--chat CHAT --query role:user --layer 1 --head 1", "'role:user' stands 2 times"),
+        ("--chat CHAT --query role:tool --layer 1 --head 1", "no role 'role:tool'"),
+        ("TEXT --query role:user --layer 1 --head 1", "the text is no chat: --chat reads"),
+        ("--ids 0,30 --query @7 --layer 1 --head 1", "no token 7 in the input"),
     ],
 )
 def test_what_does_not_go_together_or_is_not_there_is_one_line_before_weights(
-    attnscope, llama, chat, arguments, said, monkeypatch
+    refused, no_weights, llama, chat, asked, says
 ) -> None:
-    _no_weights(monkeypatch)
-    told = attnscope("heads", *(chat if each == "CHAT" else each for each in arguments), "-m", llama)
-    assert told.exit_code == 2
-    assert said in told.stderr
-    assert len(told.stderr.strip().splitlines()) == 1
+    refused(says, "heads", *(chat if each == "CHAT" else each for each in asked.split()), "-m", llama)
 
 
 def test_a_model_without_a_template_and_a_chat_that_it_refuses_are_told_before_weights(
-    attnscope, bare, mistral, chat, tmp_path, monkeypatch
+    refused, no_weights, bare, mistral, chat, tmp_path
 ) -> None:
-    _no_weights(monkeypatch)
     for command in ("heads", "predict", "verify", "ablate"):
-        told = attnscope(command, "--chat", chat, "-m", bare)
-        assert (told.exit_code, told.stderr.count("\n")) == (2, 1)
-        assert "has no chat template" in told.stderr
+        refused("has no chat template", command, "--chat", chat, "-m", bare)
     twice = tmp_path / "twice.json"
     twice.write_text(json.dumps([CHAT[1], CHAT[3]]), encoding="utf-8")
-    told = attnscope("heads", "--chat", str(twice), "-m", mistral)
-    assert told.exit_code == 2
-    assert "does not take the chat: Conversation roles must alternate" in told.stderr
-    told = attnscope("find", "--chat", chat, "-m", mistral, "--from", "role:user", "--to", "cat")
-    assert told.exit_code == 2
-    assert "first message alone: A user message has to come first" in told.stderr
-
-
-def _no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    def read(*_: object, **__: object) -> None:
-        raise AssertionError("weights were read")
-
-    for place in ("load.load_model", "load.load_with_head", "answering.load_answering"):
-        monkeypatch.setattr(f"attnscope.model.loading.{place}", read)
+    alternate = "does not take the chat: Conversation roles must alternate"
+    refused(alternate, "heads", "--chat", str(twice), "-m", mistral)
+    asked = ("find", "--chat", chat, "-m", mistral, "--from", "role:user", "--to", "cat")
+    refused("first message alone: A user message has to come first", *asked)

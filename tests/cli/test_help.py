@@ -1,5 +1,6 @@
-"""What the helps say: on one screen what matters, in full everything, with examples that run."""
+"""What the helps say, with examples that run; groups of options; names that an option had and has."""
 
+import inspect
 import os
 import pty
 import re
@@ -7,17 +8,21 @@ import shlex
 import shutil
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
 from attnscope import demo
 from attnscope.cli.app import app
 from attnscope.cli.examples import COMMANDS, EXAMPLES
-from attnscope.cli.panels import WHICH, Brief
+from attnscope.cli.panels import grouped
 from attnscope.demo import folder
+from attnscope.session.option import option
 
 GROUP = get_command(app)
 ROWS, COLUMNS, OPTIONS = 30, 80, 14
@@ -56,17 +61,6 @@ def test_what_matters_stands_on_one_screen(name: str) -> None:
             ]
     last = " ".join(lines[lines.index("") :]).partition("All options: ")[2]
     assert re.fullmatch(r"--help-all \([\w, ]+\)", last)
-
-
-def test_a_screen_that_is_not_marked_out_would_be_too_long() -> None:
-    assert len(told("heads", "--help-all").splitlines()) > 5 * ROWS
-
-
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_both_helps_show_the_same_examples_each_on_one_line(name: str) -> None:
-    for option in ("-h", "--help", "--help-all"):
-        lines = [line.strip() for line in told(name, option, columns=40).splitlines()]
-        assert [line for line in lines if line in EXAMPLES[name]] == list(EXAMPLES[name])
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -139,13 +133,74 @@ def test_the_program_s_help_ends_with_how_heads_count_the_bundled_models_and_exi
     assert told("-h") == told("--help")
 
 
-def test_the_model_stands_first_of_what_is_looked_at() -> None:
-    lines = told("heads", "-h").splitlines()
-    assert lines[lines.index(f"{WHICH}:") + 1].startswith("  -m, --model NAME")
+@dataclass(frozen=True)
+class Colour:
+    red: Annotated[int, option("--red", help="How red.")] = 1
+    name: Annotated[str, option("--name", help="Its name.")] = "none"
 
 
-def test_an_option_is_marked_beside_itself() -> None:
-    marks = {name: GROUP.commands[name].callback.brief for name in EXAMPLES}
-    assert marks["heads"]["layer"] is marks["find"]["layer"]
-    assert all(isinstance(mark, Brief) for named in marks.values() for mark in named.values())
-    assert "dtype" not in marks["heads"]
+def program(seen: list) -> typer.Typer:
+    def paint(
+        wall: Annotated[str, typer.Argument()],
+        colour: Colour,
+        coats: Annotated[int, typer.Option("--coats")] = 2,
+    ) -> None:
+        """Paint a wall."""
+        seen.append((wall, colour, coats))
+
+    made = typer.Typer()
+    made.command("paint")(grouped(paint))
+    made.command("other")(lambda: None)
+    return made
+
+
+def test_options_of_a_group_stand_where_the_group_stood() -> None:
+    def paint(
+        wall: Annotated[str, typer.Argument()],
+        colour: Colour,
+        coats: Annotated[int, typer.Option("--coats")] = 2,
+    ) -> None:
+        """Paint."""
+
+    flat = grouped(paint)
+    assert list(inspect.signature(flat).parameters) == ["wall", "red", "name", "coats", "help_all"]
+    assert flat.__doc__ == "Paint."
+
+
+def test_the_command_gets_the_group_made_of_what_was_typed() -> None:
+    seen: list = []
+    result = CliRunner().invoke(program(seen), ["paint", "north", "--name", "blue", "--coats", "3"])
+    assert result.exit_code == 0
+    assert seen == [("north", Colour(1, "blue"), 3)]
+
+
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))
+def test_the_help_has_every_option_once_under_a_heading(attnscope, command: str) -> None:
+    told = attnscope(command, "--help-all").stdout
+    parameters = get_command(app).commands[command].params
+    for one in (each for each in parameters if each.param_type_name == "option"):
+        names = re.escape(", ".join(sorted(one.opts, key=lambda name: name.startswith("--"))))
+        assert len(re.findall(rf"^  {names}(?= |$)", told, re.MULTILINE)) == 1, one.opts
+    headings = re.findall(r"^(\S.*):$", told, re.MULTILINE)
+    arguments = [each for each in parameters if each.param_type_name == "argument"]
+    assert headings[0] == "Examples"
+    assert (headings[1] == "Arguments") == bool(arguments)
+    assert headings[-1] == "Besides"
+    assert len(set(headings)) == len(headings) > 1
+
+
+@pytest.mark.parametrize(
+    ("command", "names", "others"),
+    [
+        (["heads", "--layer", "3"], ["--query", "--key"], ["--from", "--to"]),
+        (["find", "--controls", "3"], ["--from", "--to"], ["--query", "--key"]),
+    ],
+)
+def test_the_token_that_looks_and_the_one_looked_at_have_two_names_in_every_command(
+    attnscope, command, names, others
+) -> None:
+    asked = [command[0], "the door opened", "-m", "demo", "-q", *command[1:]]
+    one, two = (
+        attnscope(*asked, pair[0], "door", pair[1], "opened", "--json").stdout for pair in (names, others)
+    )
+    assert one == two != ""

@@ -1,39 +1,18 @@
-"""`attnscope model`: what there is to look at, on screen and as a document, and what is refused."""
+"""`attnscope model`: what there is to look at; which model is meant where none or a path is named."""
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import transformers as hf
-from checkpoints import save, tiny_bert, tiny_translator, vocabulary_size
+from checkpoints import save, vocabulary_size
+from hub_stand_in import empty_cache
+from huggingface_hub import constants
 
 from attnscope import demo
-
-
-@pytest.fixture(scope="module")
-def hybrid(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Jamba that attends in layers 1 and 3 of 5."""
-    config = hf.JambaConfig(
-        vocab_size=vocabulary_size(), hidden_size=24, num_hidden_layers=5, num_attention_heads=4,
-        num_key_value_heads=2, intermediate_size=20, attn_layer_period=2, attn_layer_offset=1, num_experts=2,
-        num_experts_per_tok=1, use_mamba_kernels=False, mamba_d_state=4, mamba_dt_rank=3,
-        max_position_embeddings=50,
-    )  # fmt: skip
-    return save(hf.JambaModel(config), tmp_path_factory.mktemp("models") / "hybrid")
-
-
-@pytest.fixture(scope="module")
-def mamba(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    config = hf.MambaConfig(vocab_size=vocabulary_size(), hidden_size=24, num_hidden_layers=2, state_size=4)
-    return save(hf.MambaModel(config), tmp_path_factory.mktemp("models") / "mamba")
-
-
-def line(result) -> str:
-    """The one line on standard error; nothing stands on standard output."""
-    assert result.stdout == ""
-    assert result.stderr.count("\n") == 1
-    return result.stderr
 
 
 def test_the_demo_is_shown_with_its_layers_and_what_a_head_costs(attnscope) -> None:
@@ -50,29 +29,16 @@ def test_the_demo_is_shown_with_its_layers_and_what_a_head_costs(attnscope) -> N
     assert "one head of layer 3, encoder, at 64 tokens: an estimate" in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "option", "file"),
-    [
-        ("demo-caption", "VisionEncoderDecoderModel", "--image", "example.png"),
-        ("demo-speech", "WhisperForConditionalGeneration", "--audio", "example.wav"),
-    ],
-)
-def test_where_the_example_of_a_bundled_model_lies_is_said_beside_its_outline(
-    attnscope, name: str, kind: str, option: str, file: str
-) -> None:
-    result = attnscope("model", name, width=140)
+def test_where_the_example_of_a_bundled_model_lies_is_said_beside_its_outline(attnscope) -> None:
+    result = attnscope("model", "demo-speech", width=140)
     assert result.exit_code == 0
     told = " ".join(result.stdout.split())
-    assert told.startswith(f"The model {name} has attention in ")
-    assert f"({kind}, " in told
-    path = demo.folder(name) / file
-    assert result.stderr == f"note: an example comes with {name}: {option} {path}\n"
+    assert told.startswith("The model demo-speech has attention in ")
+    assert "(WhisperForConditionalGeneration, " in told
+    path = demo.folder("demo-speech") / "example.wav"
+    assert result.stderr == f"note: an example comes with demo-speech: --audio {path}\n"
     assert path.is_file()
-
-
-def test_a_model_of_text_has_no_example_to_name(attnscope) -> None:
-    assert attnscope("model", "demo", width=140).stderr == ""
-    assert demo.example("demo-translate") is None
+    assert attnscope("model", "demo", width=140).stderr == "", "a model of text has no example to name"
 
 
 def test_without_a_name_every_bundled_model_is_named(attnscope, monkeypatch) -> None:
@@ -85,15 +51,14 @@ def test_without_a_name_every_bundled_model_is_named(attnscope, monkeypatch) -> 
     assert "demo-speech" not in attnscope("model", "demo-causal").stderr
 
 
-@pytest.mark.parametrize("form", [(), ("--json",)])
 def test_the_same_model_gives_the_same_bytes_and_its_speed_is_said_only_when_asked_for(
-    attnscope, form
+    attnscope,
 ) -> None:
-    once, again = (attnscope("model", "demo-causal", *form) for _ in range(2))
+    once, again = (attnscope("model", "demo-causal") for _ in range(2))
     assert once.stdout == again.stdout
     assert once.stderr == again.stderr == ""
-    loud = attnscope("model", "demo-causal", "-v", *form)
-    assert loud.stdout == once.stdout + ("" if form else "\nbundled demo-causal model · LlamaModel\n")
+    loud = attnscope("model", "demo-causal", "-v")
+    assert loud.stdout == once.stdout + "\nbundled demo-causal model · LlamaModel\n"
     assert re.search(r"for its products at \S+ .?FLOP/s, in float64 .* as measured now", loud.stderr)
 
 
@@ -109,111 +74,104 @@ def test_several_lengths_stand_in_one_table_with_what_they_grow_by(attnscope) ->
     assert "beyond what demo was made for" in alone
 
 
-@pytest.mark.parametrize("width", [40, 80, 140])
-def test_it_fits_on_every_screen(attnscope, width: int) -> None:
-    for name in ("demo", "demo-translate", "demo --length 16,8192"):
-        lines = attnscope("model", *name.split(), width=width).stdout.splitlines()
-        assert max(map(len, lines)) <= width
-
-
-def test_the_document_holds_every_layer_of_every_tower(attnscope, tmp_path: Path) -> None:
-    folder = tiny_translator(tmp_path / "m")
-    result = attnscope("model", str(folder), "--json", "--kind", "decoder", "--layer", "1", "--length", "9")
-    told = json.loads(result.stdout)
-    assert told["schema"] == "attnscope.outline/2"
-    assert [(tower["kind"], [layer["layer"] for layer in tower["layers"]]) for tower in told["towers"]] == [
-        ("encoder", [0, 1]),
-        ("decoder", [0, 1, 2]),
-        ("cross", [0, 1, 2]),
-    ]
-    assert [layer["module"] for layer in told["layers"] if layer["kind"] == "cross"] == [
-        f"model.decoder.layers.{i}.encoder_attn" for i in range(3)
-    ]
-    assert {layer["heads"] for layer in told["layers"] if layer["kind"] == "encoder"} == {4}
-    assert {layer["heads"] for layer in told["layers"] if layer["kind"] != "encoder"} == {6}
-    cost = told["cost"]
-    assert (cost["kind"], cost["layer"], cost["length"], cost["queries"]) == ("decoder", 1, 9, 9)
-    assert cost["bytes"] == cost["weights"] + cost["operands"] + cost["kernel"] + cost["reference"]
-    assert told["bytes_float32"] == 4 * told["parameters"] >= cost["weights"]
-
-
-def test_no_weight_is_needed(attnscope, tmp_path: Path) -> None:
-    folder = tiny_bert(tmp_path / "m")
-    with_weights = attnscope("model", str(folder), "--json")
-    (folder / "model.safetensors").unlink()
-    without = attnscope("model", str(folder), "--json")
-    first, second = (json.loads(each.stdout) for each in (with_weights, without))
-    assert second["storage"] is None
-    assert second["unlisted"] == "there are no weights beside its config.json"
-    assert first["layers"] == second["layers"]
-    assert first["parameters"] == second["parameters"]
-    assert "there are no weights beside" in attnscope("model", str(folder)).stdout.replace("\n", " ")
-
-
-def test_layers_without_attention_are_listed(attnscope, hybrid: Path) -> None:
-    result = attnscope("model", str(hybrid), width=100)
-    assert "no attention in layers 0, 2, 4 of layers: JambaMambaMixer" in result.stdout
-    assert "\n1, 3" in result.stdout
-    assert "one head of layer 3, decoder, at 50 tokens" in result.stdout
-
-
-def test_heads_of_a_layer_without_attention_lists_those_that_have_it(attnscope, hybrid: Path) -> None:
-    for layer in ("0", "2", "4", "5"):
-        result = attnscope("heads", "the dog", "-m", str(hybrid), "--layer", layer)
-        assert result.exit_code == 2
-        what = f"no layer {layer} in" if layer == "5" else f"layer {layer} has no attention in"
-        assert f"{what} {hybrid}: layers 1, 3, heads 0-3" in line(result)
-    result = attnscope("model", str(hybrid), "--layer", "2")
-    assert result.exit_code == 2
-    assert "layer 2 has no attention" in line(result)
-    assert "layers 1, 3" in result.stderr
-
-
-def test_a_model_without_attention_is_information_here_and_an_error_for_heads(attnscope, mamba: Path) -> None:
-    result = attnscope("model", str(mamba))
+def test_a_model_without_attention_is_information_here_and_an_error_for_heads(
+    attnscope, refused, tmp_path: Path
+) -> None:
+    config = hf.MambaConfig(vocab_size=vocabulary_size(), hidden_size=24, num_hidden_layers=2, state_size=4)
+    mamba = str(save(hf.MambaModel(config), tmp_path / "mamba"))
+    result = attnscope("model", mamba)
     assert result.exit_code == 0
-    said = " ".join(result.stdout.split())
-    assert re.match(r"No attention can be read in mamba \(MambaModel, ", said)
+    assert " ".join(result.stdout.split()).startswith("No attention can be read in mamba (MambaModel, ")
     assert "no attention in layers 0-1 of layers: MambaBlock" in result.stdout
-    told = json.loads(attnscope("model", str(mamba), "--json").stdout)
+    told = json.loads(attnscope("model", mamba, "--json").stdout)
     assert (told["towers"], told["layers"], told["cost"]) == ([], [], None)
-    refused = attnscope("heads", "the dog", "-m", str(mamba))
-    assert refused.exit_code == 2
-    assert "has no attention that can be read" in line(refused)
-    with_tower = attnscope("model", str(mamba), "--kind", "encoder")
-    assert with_tower.exit_code == 2
-    assert "has no attention that can be read" in line(with_tower)
+    refused("has no attention that can be read", "heads", "the dog", "-m", mamba)
+    refused("has no attention that can be read", "model", mamba, "--kind", "encoder")
+
+
+PAIR = ("a b", "--from", "a", "--to", "b")
+COMMANDS = (
+    ("heads", "a b"), ("find", "a b"), ("find", "--pattern", "retrieval"), ("explain", *PAIR),
+    ("why", *PAIR, "-l", "0", "--head", "0"), ("report", "a b"), ("tsne", "a b"), ("predict", "a b"),
+    ("ablate", "a b"), ("flow", "a b", "--from", "b"), ("cite", "A. B. C.", "--answer", "x"),
+    ("align", "a b"), ("verify", "a b"), ("compose",), ("corpus", "texts.txt"),
+    ("dependencies", "texts.txt"), ("compare", "a b", "a c", "--word", "a"),
+    ("model",),
+)  # fmt: skip
+RUN = """
+import json, sys
+from typer.testing import CliRunner
+from attnscope.cli.app import app
+shown = [CliRunner().invoke(app, each) for each in json.loads(sys.argv[1])]
+heavy = [name for name in ("torch", "transformers", "sklearn", "matplotlib") if name in sys.modules]
+print(json.dumps([[[each.exit_code, each.stderr] for each in shown], heavy]))
+"""
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("demo", "--length", "some"), "--length 'some': numbers of tokens, such as 512 or 128,1024,8192"),
-        (("demo", "--length", "8,"), "--length '8,': numbers of tokens, such as 512 or 128,1024,8192"),
-        (("demo", "--length", "8,0"), "--length 0: a text has 1 to 1,000,000,000 tokens, demo reads at most"),
-        (("demo", "--layer", "4"), "no layer 4 in demo (encoder): layers 0-3"),
-        (("demo", "--layer", "1-2"), "the cost is that of one layer, --layer names 2: 1-2"),
-        (("demo", "--layer", "x"), "--layer 'x' is not a list"),
-        (("demo", "--kind", "cross"), "demo has no cross attention: it has encoder"),
-        (("demo", "--kind", "self"), "no kind of attention 'self': encoder, decoder, cross"),
-        (("demo-translate", "--tower", "eye"), "demo-translate has no tower 'eye'"),
-        (("",), "the name of the model is empty"),
-    ],
+    ("name", "code", "says"),
+    [("./nowhere", 3, "no folder ./nowhere"), ("texts.txt", 2, "texts.txt is a file: name the folder")],
+    ids=["nothing there", "a file"],
 )
-def test_bad_input_is_one_line(attnscope, arguments: tuple[str, ...], message: str) -> None:
-    result = attnscope("model", *arguments)
-    assert result.exit_code == 2
-    assert message in line(result)
+def test_a_path_without_a_model_is_told_by_every_command_before_torch_is_imported(
+    tmp_path: Path, name: str, code: int, says: str
+) -> None:
+    (tmp_path / "texts.txt").write_text("The door opened.\n")
+    asked = [[*each, "-m", name] for each in COMMANDS]
+    asked.append(["compare", "a b", "--word", "a", "-m", "demo", "--model-b", name])
+    asked.append(["compare", "--texts", "texts.txt", "-m", "demo", "--model-b", name])
+    run = [sys.executable, "-c", RUN, json.dumps(asked)]
+    made = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True)
+    shown, heavy = json.loads(made.stdout)
+    for command, (exit_code, stderr) in zip(asked, shown, strict=True):
+        assert exit_code == code, command
+        assert says in stderr, command
+    assert heavy == []
 
 
-def test_a_folder_without_a_config_is_no_model(attnscope, tmp_path: Path) -> None:
-    result = attnscope("model", str(tmp_path))
-    assert result.exit_code == 3
-    assert "has no config.json" in line(result)
+PROVING = (
+    ("verify",), ("verify", "a b"), ("corpus", "texts.txt"),
+    ("compare", "a b", "a c", "--word", "a"), ("compare", "--texts", "texts.txt", "--model-b", "demo"),
+)  # fmt: skip
 
 
-def test_a_config_of_no_known_type_is_refused_in_one_line(attnscope, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "no-such-model"}')
-    result = attnscope("model", str(tmp_path))
-    assert result.exit_code == 3
-    assert "cannot read config.json" in line(result)
+@pytest.fixture
+def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a text, where the hub cannot be reached and no model of it was kept."""
+    monkeypatch.chdir(tmp_path)
+    empty_cache(tmp_path / "cache", monkeypatch)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    (tmp_path / "texts.txt").write_text("the door opened\nshe opened the box\n")
+    return tmp_path
+
+
+def test_what_is_said_of_a_model_is_said_of_no_stand_in(refused, away: Path) -> None:
+    for asked in PROVING:
+        refused("no model was named (-m NAME), and google-bert/bert-base-uncased", *asked, code=3)
+
+
+def test_a_model_that_the_environment_names_is_named(
+    attnscope, away: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (away / "door").mkdir()
+    assert attnscope("verify", "door", "-m", "demo", "-q").exit_code == 0, (
+        "a folder without a model is a text"
+    )
+    monkeypatch.setenv("ATTNSCOPE_MODEL", "demo")
+    assert attnscope("verify", "a door", "-q").exit_code == 0
+
+
+def test_other_questions_keep_the_stand_in_and_say_so(attnscope, away: Path) -> None:
+    result = attnscope("heads", "the door opened", "-q", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["provenance"]["model"] == "demo"
+    assert "using the bundled demo model" in attnscope("heads", "the door opened").stderr
+
+
+@pytest.mark.parametrize("holds", ["config.json", "adapter_config.json"])
+def test_a_model_folder_is_no_text(refused, away: Path, holds: str) -> None:
+    (away / "ft").mkdir()
+    (away / "ft" / holds).write_text("{}")
+    for asked in (("verify", "ft"), ("find", "ft/"), ("compare", "a b", "ft", "--word", "a")):
+        name = next(each for each in asked if each.startswith("ft"))
+        refused(f"'{name}' is a model folder, and no text: -m {name}", *asked)

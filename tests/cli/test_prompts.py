@@ -1,9 +1,14 @@
-"""Many prompts as the shell sees them: texts, records, a template with a table; one bad line, all bad."""
+"""Many texts and prompts as the shell sees them: lines, records, a template with a table; names of files."""
 
 import json
 from pathlib import Path
 
+import made_results as made
 import pytest
+
+from attnscope.cli.lines import read_lines
+from attnscope.cli.naming import numbered, of_head, own_place, slug
+from attnscope.errors import InputError
 
 QUESTION = ("--from", "field:who", "--to", "field:thing", "-m", "demo", "--controls", "5")
 TEMPLATE = "The {who} saw the {thing} when [MASK] {what}."
@@ -72,64 +77,16 @@ def test_the_screen_begins_with_all_of_them_and_a_file_with_line_in_its_name_is_
     assert "2 prompts of t.csv" in shown.stdout
 
 
-def test_where_no_line_has_what_is_named_no_weight_is_read(
-    attnscope, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from attnscope.model.loading import load
-
-    def never(*_given: object, **_more: object) -> None:
-        raise AssertionError("weights were read")
-
-    monkeypatch.setattr(load, "load_model", never)
+def test_where_no_line_has_what_is_named_no_weight_is_read(attnscope, no_weights, folder: Path) -> None:
     (folder / "s.txt").write_text("The dog slept.\n\nA cat\n")
-    for command in (
-        ("find", "--from", "[MASK]", "--to", "1"),
-        ("why", "--from", "[MASK]", "--to", "1", "-l", "1", "--head", "0"),
-    ):  # fmt: skip
-        result = attnscope(*command, "--texts", "s.txt", "-m", "demo", "--json")
-        assert result.exit_code == 2
-        lines = [line.split(": ")[1] for line in result.stderr.splitlines()]
-        assert lines == ["s.txt:1,3"], "one reason, told once"
-        *refused, last = [json.loads(line) for line in result.stdout.splitlines()]
-        assert [each["line"] for each in refused] == [1, 3]
-        assert last == {"summary": {"lines": 2, "answered": 0, "failed": [1, 3], "exit_code": 2}}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "why"),
-    [
-        (("{a} slept", "--fill", "none.csv"), "'none.csv': no such file"),
-        (("{a} slept", "--fill", "t.csv"), "the table has no column 'a': it has who, thing, what"),
-        (("{wo} slept", "--fill", "t.csv"), "did you mean {who}?"),
-        (("a dog slept", "--fill", "t.csv"), "the template has no field: write one as {a}"),
-        (("{who slept", "--fill", "t.csv"), "no template: expected '}' before end of string"),
-        (("{} slept", "--fill", "t.csv"), "a field without a plain name: write {a}"),
-        (("{who} slept", "--fill", "empty.csv"), "no row in 'empty.csv'"),
-        (("{who} slept", "--fill", "twice.csv"), "names a column twice, or not at all: who, who"),
-        (("--fill", "t.csv", "--texts", "t.jsonl"), "give one of the two"),
-        (("--fill", "t.csv"), "--fill fills the fields of TEXT: give one"),
-        (("--texts", "empty.jsonl"), "no text in 'empty.jsonl'"),
-        (("{who} slept", "--fill", "t.csv", "-o", "x.py"), "cannot write 'x.py'"),
-    ],
-)  # fmt: skip
-def test_what_makes_no_prompts_is_one_line_before_the_model_is_sought(
-    attnscope, folder, arguments, why
-) -> None:
-    (folder / "empty.csv").write_text("who\n\n")
-    (folder / "twice.csv").write_text("who,who\na,b\n")
-    (folder / "empty.jsonl").write_text(" \n")
-    result = attnscope("find", *arguments, "--from", "1", "--to", "2", "-m", "nowhere/there")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert why in result.stderr
-    assert result.stderr.count("\n") == 1
-
-
-def test_what_is_true_of_every_prompt_is_noted_once(attnscope, folder: Path) -> None:
-    (folder / "s.txt").write_text("box dog king box dog king\ncat man girl cat man girl\n")
-    asked = ("find", "--from", "4", "--to", "2", "-m", "demo-causal")
-    noted = attnscope(*asked, "--texts", "s.txt").stderr
-    assert noted == attnscope(*asked, "box dog king box dog king").stderr
-    assert noted.startswith("note: there are 29 controls, not 100")
+    asked = ("find", "--from", "[MASK]", "--to", "1", "--texts", "s.txt", "-m", "demo", "--json")
+    result = attnscope(*asked)
+    assert result.exit_code == 2
+    lines = [line.split(": ")[1] for line in result.stderr.splitlines()]
+    assert lines == ["s.txt:1,3"], "one reason, told once"
+    *refused, last = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [each["line"] for each in refused] == [1, 3]
+    assert last == {"summary": {"lines": 2, "answered": 0, "failed": [1, 3], "exit_code": 2}}
 
 
 def test_links_ranks_and_parts_of_an_answer_are_counted_over_all_texts(attnscope, folder: Path) -> None:
@@ -143,22 +100,6 @@ def test_links_ranks_and_parts_of_an_answer_are_counted_over_all_texts(attnscope
         assert result.exit_code == 0, result.stderr
         assert "── " not in result.stdout
         assert said in " ".join(result.stdout.split())
-        *each, last = map(
-            json.loads, attnscope(*command, "--texts", "s.txt", "-m", "demo", "--json").stdout.splitlines()
-        )
-        assert [one["line"] for one in each] == [1, 2]
-        assert last["schema"].startswith("attnscope.prompts/")
-
-
-def test_what_no_prompt_can_be_asked_is_one_line(attnscope, folder: Path) -> None:
-    (folder / "s.txt").write_text("The dog saw the [MASK].\nThe king lost the [MASK] again.\n")
-    asked = ("why", "--texts", "s.txt", "-m", "demo", "--answer")
-    result = attnscope(*asked, "watching the door")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(
-        "attnscope: s.txt:1,2: the vocabulary of demo has no token 'watching the door'"
-    )
-    assert result.stderr.count("\n") == 1
 
 
 def test_an_answer_whose_certificate_fails_counts_in_no_mean(
@@ -189,38 +130,126 @@ def test_an_answer_whose_certificate_fails_counts_in_no_mean(
     assert "s.txt:2: the certificate FAILED" in result.stderr
 
 
-MASKS = "The [MASK] opened when it moved.\nI was watching the [MASK] when it opened.\n"
+ONE_HEAD = ("-m", "demo", "--layer", "1", "--head", "2")
 
 
-def test_parts_and_tokens_are_answered_by_each_text_alone(attnscope, folder: Path) -> None:
-    """Over prompts heads are counted: nothing is said of all where nothing was counted."""
-    (folder / "m.txt").write_text(MASKS)
-    for more in (("--part", "mlp"), ("--at", "it", "--head", "L3H11")):
-        result = attnscope("ablate", "--texts", "m.txt", "-m", "demo", *more, "--json", "-q")
-        assert result.exit_code == 0, result.stderr
-        first, second, last = [json.loads(line) for line in result.stdout.splitlines()]
-        assert first["places"], "its own answer stands there"
-        assert second["places"], "and that of the other"
-        assert set(last) == {"summary"}
+@pytest.fixture
+def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "s.txt"
+    file.write_bytes(b"\xef\xbb\xbfthe door opened\r\n\n  \nI \xff bad\na cat sat\n")
+    return file
 
 
-def test_a_lead_over_prompts_is_told_in_logits(attnscope, folder: Path) -> None:
-    (folder / "m.txt").write_text(MASKS)
-    asked = ("ablate", "--texts", "m.txt", "-m", "demo", "--head", "L3H11", "--against", "safe")
-    *each, last = map(json.loads, attnscope(*asked, "--json", "-q").stdout.splitlines())
-    (told,) = last["ranked"]
-    assert told["measured"] == "logits"
-    assert told["mean"] == pytest.approx(sum(one["heads"][0]["change"] for one in each) / 2, abs=1e-6)
-    shown = " ".join(attnscope(*asked).stdout.split())
-    assert "likely beside the other one on average" in shown
-    assert "nats" not in shown
-    assert "log probability" not in shown
+def test_lines_keep_their_numbers_and_blank_ones_are_no_texts(lines: Path) -> None:
+    read = read_lines(lines)
+    assert [(line.number, line.raw) for line in read] == [
+        (1, b"the door opened"),
+        (4, b"I \xff bad"),
+        (5, b"a cat sat"),
+    ]
+    with pytest.raises(InputError, match="the text is not valid UTF-8"):
+        _ = read[1].text
+    empty = lines.with_name("empty")
+    empty.write_text("\n \n")
+    with pytest.raises(InputError, match=r"no text in .*empty': it takes one a line"):
+        read_lines(empty)
+    with pytest.raises(InputError, match=r"cannot read '.*none': no such file"):
+        read_lines(lines.with_name("none"))
 
 
-def test_explain_knows_the_fields_of_a_template(attnscope, folder: Path) -> None:
-    asked = ("--fill", "t.csv", "-m", "demo", "--from", "field:who", "--to", "field:thing", "--json", "-q")
-    (folder / "t.csv").write_text("who,thing\ndog,door\n")
-    result = attnscope("explain", "The {who} saw the {thing} when [MASK] fell.", *asked)
-    assert result.exit_code == 0, result.stderr
-    told = json.loads(result.stdout.splitlines()[0])
-    assert (told["finding"]["question"]["query"], told["finding"]["question"]["key"]) == (2, 5)
+def test_each_text_has_its_answer_and_a_bad_line_is_told_by_its_number(attnscope, lines: Path) -> None:
+    result = attnscope("heads", "--texts", "s.txt", *ONE_HEAD, "-o", "x.json")
+    assert result.exit_code == 2
+    headings = [line for line in result.stdout.splitlines() if line.startswith("── s.txt:")]
+    assert [line.split()[1] for line in headings] == ["s.txt:1", "s.txt:5"]
+    assert result.stdout.index("“the door opened”") < result.stdout.index("“a cat sat”")
+    assert "attnscope: s.txt:4: the text is not valid UTF-8\n" in result.stderr
+    assert sorted(path.name for path in lines.parent.glob("x*")) == ["x-001.json", "x-005.json"]
+    alone = attnscope("heads", "a cat sat", *ONE_HEAD, "--json")
+    assert json.loads((lines.parent / "x-005.json").read_text()) == json.loads(alone.stdout)
+
+
+def test_json_has_a_record_of_a_line_that_failed_and_ends_with_a_summary(attnscope, lines: Path) -> None:
+    result = attnscope("predict", "--texts", "s.txt", "-m", "demo", "--json", "-q")
+    lines.write_text("the [MASK] opened\nthe door\n")
+    other = attnscope("predict", "--texts", "s.txt", "-m", "demo", "--json", "-q")
+    assert (result.exit_code, other.exit_code) == (2, 2)
+    *failed, last = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(each["line"], each["exit_code"]) for each in failed] == [(1, 2), (4, 2), (5, 2)]
+    assert failed[1]["error"] == "the text is not valid UTF-8"
+    assert last["summary"] == {"lines": 3, "answered": 0, "failed": [1, 4, 5], "exit_code": 2}
+    answered, refused, last = [json.loads(line) for line in other.stdout.splitlines()]
+    assert (answered["line"], answered["text"]) == (1, "the [MASK] opened")
+    assert "error" not in answered
+    assert refused.keys() == {"line", "error", "exit_code"}
+    assert last["summary"] == {"lines": 2, "answered": 1, "failed": [2], "exit_code": 2}
+
+
+def test_a_quiet_run_with_files_writes_these_and_nothing_else(attnscope, lines: Path) -> None:
+    asked = ("heads", "the door", *ONE_HEAD, "-q")
+    quiet = attnscope(*asked, "-o", "h.json")
+    assert (quiet.exit_code, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert json.loads((lines.parent / "h.json").read_text())["layer"] == 1
+    assert attnscope(*asked).stdout != ""
+    assert json.loads(attnscope(*asked, "-o", "h.json", "--json").stdout)["layer"] == 1
+
+
+def test_every_head_can_have_a_file_of_its_own(attnscope, lines: Path) -> None:
+    several = ("heads", "the door", "-m", "demo", "--layer", "0,2", "--head", "1,3")
+    result = attnscope(*several, "-o", "h-{layer}-{head}.json", "-o", "all.json")
+    assert result.exit_code == 0
+    assert sorted(path.name for path in lines.parent.glob("*.json")) == [
+        "all.json", "h-0-1.json", "h-0-3.json", "h-2-1.json", "h-2-3.json",
+    ]  # fmt: skip
+    told = json.loads((lines.parent / "h-2-3.json").read_text())
+    assert (told["layer"], told["head"], told["schema"]) == (2, 3, "attnscope.head/2")
+    refused = attnscope("predict", "the [MASK]", "-m", "demo", "-o", "p-{head}.json")
+    assert refused.exit_code == 2
+    assert "only of a text's heads has each a file" in refused.stderr
+
+
+def test_a_numbered_name_has_three_digits_or_as_many_as_it_needs() -> None:
+    assert numbered(Path("a/x.tar.png"), 7, 9) == Path("a/x.tar-007.png")
+    assert numbered(Path("x.png"), 7, 12345) == Path("x-00007.png")
+    assert numbered(Path("{line}/x-{line}-a.png"), 7, 9) == Path("{line}/x-007-a.png")
+    assert of_head(Path("h{layer}.{head}.png"), 3, 11) == Path("h3.11.png")
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("I was watching the door when [MASK] opened.", "i-was-watching-the-door-when"),
+        ("Élan vital/../x", "elan-vital-..-x"),
+        ("日本語", ""),
+        ("w" * 50, "w" * 32),
+        ("", ""),
+    ],
+)
+def test_a_slug_is_made_of_letters_that_every_file_name_takes(text: str, plain: str) -> None:
+    assert slug(text) == plain
+
+
+def test_the_same_input_has_the_same_name_and_another_one_has_another(tmp_path: Path) -> None:
+    head, media = made.head(), tmp_path / "a.png"
+    media.write_bytes(b"one")
+    usual = own_place("tsne", head, ("settings", None), ())
+    assert own_place("tsne", made.head(), ("settings", None), ()) == usual
+    others = [
+        own_place("tsne", made.head(made.DOOR[:-1]), ("settings", None), ()),
+        own_place("tsne", head, ("settings", 3), ()),
+        own_place("tsne", head, ("settings", None), (media,)),
+        own_place("report", head, ("settings", None), ()),
+    ]
+    media.write_bytes(b"two")
+    others.append(own_place("tsne", head, ("settings", None), (media,)))
+    assert len({usual, *others}) == 6
+    assert usual.parent == Path("outputs")
+    assert usual.name.startswith("tsne-bert-base-uncased-L3-H11-the-cat-sat-on-the-mat-because-")
+
+
+def test_what_is_true_of_every_prompt_is_noted_once(attnscope, folder: Path) -> None:
+    (folder / "s.txt").write_text("box dog king box dog king\ncat man girl cat man girl\n")
+    asked = ("find", "--from", "4", "--to", "2", "-m", "demo-causal")
+    (note,) = attnscope(*asked, "--texts", "s.txt").stderr.splitlines()
+    assert note.startswith("note: there are 29 controls, not 100")

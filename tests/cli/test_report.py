@@ -1,4 +1,4 @@
-"""`attnscope report`: one head on one page, held against the untouched model; bad input is one line."""
+"""`attnscope report` and `tsne`: one head on one page, and its queries and keys on a map."""
 
 import json
 import re
@@ -56,65 +56,9 @@ def test_the_document_holds_head_map_and_certificate(document) -> None:
     assert [one["measure"] for one in document["statistics"]][:2] == ["entropy", "confidence"]
 
 
-def test_the_terminal_has_prediction_contributions_and_numbers(attnscope, document, tmp_path: Path) -> None:
-    result = attnscope(*ONE, "-o", str(tmp_path / "a.png"))
-    assert result.exit_code == 0
-    lines = result.stdout.splitlines()
-    strongest = int(np.argmax(document["contributions"]))
-    label = f"{strongest} {document['key_tokens'][strongest]['text']}"
-    first = next(line for line in lines if line.lstrip().startswith(f"{label} "))
-    assert numbers.percent(document["contributions"][strongest]) in first
-    told = " ".join(result.stdout.split())
-    assert told.startswith("L3 H11 looks from [MASK] most at ")
-    assert "answers “it” at [MASK]: 99.8 %" in told
-    assert "entropy" not in result.stdout
-    whole = attnscope(*ONE, "-v", "-o", str(tmp_path / "b.png")).stdout
-    for word in ("query 7 [MASK]", "certified", "entropy", "trustworthiness"):
-        assert word in whole
-
-
-def test_without_any_argument_it_is_the_article_s_sentence_and_head(
-    attnscope, document, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert json.loads(attnscope("report", "-m", "demo", "--json").stdout) == document
-    assert list(tmp_path.iterdir()) == []
-    assert attnscope("report", "-m", "demo", "-q").exit_code == 0
-    (written,) = (str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.png"))
-    assert re.fullmatch(r"outputs/report-demo-L3-H11-i-was-watching-the-door-when-[0-9a-f]{6}\.png", written)
-
-
-def test_files_of_every_kind_hold_the_same_bytes_again(attnscope, document, tmp_path: Path) -> None:
-    suffixes = ("png", "svg", "pdf", "npz", "csv", "json")
-    for name in ("first", "second"):
-        targets = (part for suffix in suffixes for part in ("-o", str(tmp_path / f"{name}.{suffix}")))
-        assert attnscope(*ONE, *targets).exit_code == 0
-    for suffix in suffixes:
-        assert (tmp_path / f"first.{suffix}").read_bytes() == (tmp_path / f"second.{suffix}").read_bytes()
-    assert len(re.findall(rb"/Type /Page\b", (tmp_path / "first.pdf").read_bytes())) == 6
-    arrays = np.load(tmp_path / "first.npz", allow_pickle=False)
-    assert arrays["contributions"].tolist() == document["contributions"]
-    assert json.loads(str(arrays["meta"]))["query"] == 7
-    rows = [line for line in (tmp_path / "first.csv").read_text().splitlines() if not line.startswith("#")]
-    shares = [float(row.rsplit(",", 1)[1]) for row in rows[1:]]
-    assert shares == document["contributions"]
-
-
-def test_a_query_is_chosen_by_name_or_position(attnscope) -> None:
-    by_name = attnscope(*ONE, "--query", "door", "--json").stdout
-    assert json.loads(by_name)["query"] == 5
-    assert attnscope(*ONE, "--query", "5", "--json").stdout == by_name
-
-
-def test_a_text_that_asks_for_nothing_has_no_prediction_and_says_why(attnscope) -> None:
-    result = attnscope("report", "the door opened", "-m", "demo", "--json")
-    assert json.loads(result.stdout)["prediction"] is None
-    assert "no prediction: the text has no [MASK]" in result.stderr
-
-
 def test_a_model_that_cannot_predict_is_shown_without(attnscope, bert: Path, tmp_path: Path) -> None:
     result = attnscope(
-        "report", "the door", "-m", str(bert), "-l", "1", "--head", "2", "-o", str(tmp_path / "a.png")
+        "report", "the door", "-m", str(bert), "-l", "1", "--head", "2", "-o", str(tmp_path / "a.csv")
     )
     assert result.exit_code == 0
     assert "no prediction" in result.stderr
@@ -122,29 +66,52 @@ def test_a_model_that_cannot_predict_is_shown_without(attnscope, bert: Path, tmp
     assert "the model answers" not in result.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "parts"),
-    [
-        (("--head", "1,2"), ["this needs one head"]),
-        (("--layer", "all"), ["this needs one head"]),
-        (("--head", "12"), ["no head 12 in demo: layers 0-3, heads 0-11"]),
-        (("--query", "zebra"), ["no token 'zebra' in the input", "5 door"]),
-        (("--query", "11"), ["no token 11", "positions 0-10"]),
-        (("--perplexity", "0"), ["perplexity is 0.0: it must be above 0"]),
-        (("--metric", "hamming"), ["unknown metric 'hamming'", "cosine"]),
-        (("--seed", "-1"), ["the seed is -1"]),
-        (("--max-iter", "3"), ["max-iter is 3"]),
-        (("--target", "la porte"), ["demo is no encoder-decoder"]),
-        (("-o", "page.gif"), ["cannot write 'page.gif'", ".png, .svg, .pdf, .npz, .csv, .json"]),
-    ],
-)
-def test_bad_input_is_one_line_and_exit_code_2(attnscope, arguments, parts, tmp_path, monkeypatch) -> None:
+MAPPED = "I was watching the door when [MASK] opened."
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    result = attnscope("report", TEXT, "-m", "demo", *arguments)
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    (line,) = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
-    assert line.startswith("attnscope: ")
-    for part in parts:
-        assert part in line
-    assert list(tmp_path.iterdir()) == []
+
+
+def told_by(result) -> dict:
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_with_nothing_given_it_maps_the_articles_head_into_outputs(attnscope, tmp_path: Path) -> None:
+    result = attnscope("tsne", "-m", "demo", "-v")
+    assert result.exit_code == 0
+    assert "t-SNE map of L3 H11 · encoder self-attention · bundled demo model" in result.stdout.splitlines()
+    assert MAPPED in result.stdout
+    (written,) = (tmp_path / "outputs").iterdir()
+    assert re.fullmatch(r"tsne-demo-L3-H11-i-was-watching-the-door-when-[0-9a-f]{6}\.png", written.name)
+
+
+def test_several_tokens_are_a_point_at_the_mean_of_their_vectors(attnscope) -> None:
+    pair = ("--query", "the door", "--compare-query", "1-3", "--key", "when [MASK]")
+    result = attnscope("tsne", "-m", "demo", *pair, width=120)
+    head = told_by(attnscope("heads", MAPPED, "-m", "demo", "--layer", "3", "--head", "11", "--json"))
+    q, k, weights = (np.array(head[each]) for each in ("q", "k", "weights"))
+    for name, rows in (("the door", [4, 5]), ("I was watching", [1, 2, 3])):
+        named = (line for line in result.stdout.splitlines() if line.strip().startswith(f"{rows[0]} {name}"))
+        line = next(line for line in named if " of " in line)
+        one, key = q[rows].mean(0), k[[6, 7]].mean(0)
+        cosine = 1 - one @ key / np.linalg.norm(one) / np.linalg.norm(key)
+        assert numbers.number(cosine, 3) in line
+        assert numbers.number(weights[rows][:, [6, 7]].sum(1).mean(), 3) in line
+    said = " ".join(result.stdout.split())
+    assert "the door is tokens 4-5: its vectors are their means" in said
+    assert said.count("weights to it their sum") == 3
+
+
+def test_points_are_words_and_a_query_is_named_by_its_word(attnscope, tmp_path: Path) -> None:
+    asked = ("tsne", "The detective was unlocking doors.", "-m", "demo", "--words", "--special", "hide")
+    files = ("-o", "x.png", "-o", "x.npz")
+    result = attnscope(*asked, "--query", "unlocking", "--key", "detective", *files, "-v")
+    assert result.exit_code == 0, result.stderr
+    assert "points are words" in result.stdout
+    assert (tmp_path / "x.png").exists()
+    with np.load(tmp_path / "x.npz") as arrays:
+        assert arrays["query_places"].shape == arrays["key_places"].shape == (6, 2)
+        assert arrays["view weights"].shape == (6, 6)

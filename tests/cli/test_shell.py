@@ -1,9 +1,10 @@
-"""The program as a process: module, pipe, terminal. Its streams and signals have files of their own."""
+"""The program as a process: module, pipe, terminal, completion; streams that are closed or full."""
 
 import json
 import os
 import pty
 import re
+import resource
 import select
 import subprocess
 import sys
@@ -56,14 +57,6 @@ def test_a_terminal_gets_colour_a_pipe_and_no_color_do_not() -> None:
     assert "\x1b" not in piped.stdout + piped.stderr
 
 
-def test_the_certificate_is_one_line_of_a_wide_terminal() -> None:
-    wide = {**OFFLINE, "COLUMNS": "200"}
-    done = subprocess.run([*ONE, "-v"], capture_output=True, text=True, env=wide, check=True)
-    line = next(line for line in done.stdout.splitlines() if "certified" in line)
-    assert "tolerated" in line
-    assert "faults" in line
-
-
 def test_a_reader_that_leaves_early_is_no_accident() -> None:
     process = subprocess.Popen(ONE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=OFFLINE)
     process.stdout.close()
@@ -113,8 +106,6 @@ def test_a_python_that_leaves_out_docstrings_is_refused_in_one_line() -> None:
     "variables",
     [
         {"_ATTNSCOPE_COMPLETE": "nosuch"},
-        {"_ATTNSCOPE_COMPLETE": "source_nosuch"},
-        {"_ATTNSCOPE_COMPLETE": "complete_bash"},
         {"_ATTNSCOPE_COMPLETE": "complete_bash", "COMP_WORDS": "attnscope he", "COMP_CWORD": "one"},
     ],
 )
@@ -129,7 +120,6 @@ def test_a_completion_that_no_shell_asks_for_is_refused_in_one_line(variables: d
 @pytest.mark.parametrize(
     ("words", "offered"),
     [
-        ("attnscope he", ["heads"]),
         ("attnscope c", ["compose", "cite", "compare", "corpus", "check"]),
         ("attnscope heads --lay", ["--layer"]),
         ("attnscope nosuch --lay", []),
@@ -151,17 +141,120 @@ def test_json_is_utf_8_whatever_the_terminal_speaks() -> None:
     assert json.loads(done.stdout.decode("utf-8"))["query_texts"] == ["hello café"]
 
 
-@pytest.mark.parametrize(
-    "command", ["heads", "tsne", "predict", "compare", "report", "verify", "model", "sdpa"]
-)
-def test_seconds_that_are_no_number_end_every_command_in_one_line(command: str) -> None:
-    asked = {
-        "model": ["demo"],
-        "sdpa": ["--example", "theatre"],
-        "compare": ["a", "b", "--word", "1", "-m", "demo"],
-    }
-    arguments = [*ATTNSCOPE, command, *asked.get(command, ["a door", "-m", "demo"])]
+@pytest.mark.parametrize("asked", ["heads door -m demo", "model demo", "sdpa --example theatre"])
+def test_seconds_that_are_no_number_end_every_command_in_one_line(asked: str) -> None:
     environment = {**OFFLINE, "HF_HUB_ETAG_TIMEOUT": ""}
-    done = subprocess.run(arguments, capture_output=True, text=True, env=environment, check=False)
+    command = [*ATTNSCOPE, *asked.split()]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "attnscope: HF_HUB_ETAG_TIMEOUT is not a number of seconds: '': such as 10\n"
+
+
+def test_a_log_that_torch_does_not_have_is_one_line() -> None:
+    logged = {**OFFLINE, "TORCH_LOGS": "nope"}
+    done = subprocess.run(ONE, env=logged, capture_output=True, text=True, check=False)
+    told = "attnscope: TORCH_LOGS names no log of torch: 'nope': such as +dynamo\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
+
+
+STREAMED = {**os.environ, "HF_HUB_OFFLINE": "1", "COLUMNS": "80", "TERM": "dumb"}
+ASKED = {
+    "version": (["--version"], 0),
+    "help": (["--help"], 0),
+    "measures": (["measures"], 0),
+    "usage": (["heads", "x", "--nonsense"], 2),
+    "notices": (["sdpa", "--example", "fruit"], 0),
+}
+FULL = "attnscope: cannot write the output: No space left on device\n"
+
+
+def run(arguments: list[str], **streams: str) -> tuple[int, str, str]:
+    """Exit code, standard output and error of the program; `streams` are `full`, `closed` or `broken`."""
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command, opened = [sys.executable, "-m", "attnscope", *arguments], []
+    for name, state in streams.items():
+        if state == "full":
+            opened.append(os.open("/dev/full", os.O_WRONLY))
+        elif state == "broken":
+            read, write = os.pipe()
+            os.close(read)
+            opened.append(write)
+        else:
+            number = ("stdin", "stdout", "stderr").index(name)
+            command = ["sh", "-c", f'exec "$@" {number}>&-', "sh", *command]
+            continue
+        given[name] = opened[-1]
+    done = subprocess.run(command, text=True, env=STREAMED, check=False, **given)
+    for number in opened:
+        os.close(number)
+    return done.returncode, done.stdout or "", done.stderr or ""
+
+
+@pytest.fixture(scope="module")
+def usual() -> dict[str, tuple[int, str, str]]:
+    return {name: run(arguments) for name, (arguments, _) in ASKED.items()}
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_notice_that_nobody_can_read_changes_nothing(usual, name: str) -> None:
+    arguments, code = ASKED[name]
+    assert usual[name][0] == code
+    for state in ("full", "closed", "broken"):
+        assert run(arguments, stderr=state) == (code, usual[name][1], ""), state
+
+
+@pytest.mark.parametrize("name", [name for name in ASKED if name != "notices"])
+def test_an_output_that_is_lost_is_told_unless_nobody_wanted_it(usual, name: str) -> None:
+    arguments, code = ASKED[name]
+    prints = bool(usual[name][1])
+    assert run(arguments, stdout="closed") == (code, "", usual[name][2])
+    assert run(arguments, stdout="full") == ((2, "", FULL) if prints else usual[name])
+    assert run(arguments, stdout="broken") == ((141, "", "") if prints else usual[name])
+
+
+def test_both_streams_may_be_lost_at_once() -> None:
+    assert run(["measures"], stdout="full", stderr="full") == (2, "", "")
+    assert run(["measures"], stdin="closed", stdout="closed", stderr="closed") == (0, "", "")
+
+
+def test_no_file_gets_the_number_of_a_stream_that_is_closed() -> None:
+    code = (
+        "import os; from attnscope.cli.streams import guard; guard()\n"
+        "print(os.open(os.devnull, os.O_RDONLY) > 2, file=__import__('sys').stdout)"
+    )
+    command = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", sys.executable, "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "True\n"
+
+
+def test_an_output_beyond_the_limit_of_a_file_is_one_line(tmp_path: Path) -> None:
+    arguments = ["measures"]
+    with (tmp_path / "out.txt").open("w") as out:
+        done = subprocess.run(
+            [sys.executable, "-m", "attnscope", *arguments],
+            stdout=out, stderr=subprocess.PIPE, text=True, env=STREAMED, check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10)),
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "attnscope: cannot write the output: File too large\n")
+
+
+def test_a_current_folder_that_was_deleted_is_one_line(tmp_path: Path) -> None:
+    script = 'mkdir gone && cd gone && rmdir ../gone && exec "$@"'
+    program = "from attnscope.__main__ import main; main()"
+    arguments = ["measures"]
+    command = ["sh", "-c", script, "sh", sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=STREAMED, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "attnscope: cannot work in the current folder: No such file or directory: go to another one\n"
+    )
+
+
+def test_an_input_that_cannot_be_read_is_one_line() -> None:
+    arguments = ["sdpa", "-"]
+    with open(os.devnull, "w") as unreadable:
+        done = subprocess.run(
+            [sys.executable, "-m", "attnscope", *arguments],
+            stdin=unreadable, capture_output=True, text=True, env=STREAMED, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "attnscope: cannot read standard input: Bad file descriptor\n"

@@ -65,9 +65,7 @@ def struck(number: int, where: str, arguments: list[str], folder: Path) -> tuple
     ("where", "arguments"),
     [
         ("attnscope.cli.app", FRUIT),
-        ("typer", FRUIT),
         ("rich.console", FRUIT),
-        ("numpy.exceptions", FRUIT),
         ("torch.nn", FRUIT),
         ("transformers.utils", HEAD),
     ],
@@ -168,3 +166,11 @@ def test_who_imports_the_package_keeps_the_answer_that_python_gives() -> None:
         "assert signal.getsignal(signal.SIGINT) is signal.default_int_handler"
     )
     subprocess.run([sys.executable, "-c", code], check=True, preexec_fn=listening)
+
+
+def test_an_interrupted_corpus_says_where_what_is_measured_is_kept_and_how_to_go_on(tmp_path: Path) -> None:
+    (tmp_path / "texts.txt").write_text("The old dog barks.\n")
+    asked = ["corpus", "texts.txt", "-m", "demo", "--workers", "0", "-q", "--run", "cut"]
+    how = "what is measured is kept in cut, the same command goes on from there"
+    told = (130, "", f"attnscope: interrupted: {how}\n")
+    assert struck(signal.SIGINT, "attnscope.session.corpus.run:Run", asked, tmp_path) == told

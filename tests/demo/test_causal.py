@@ -1,21 +1,24 @@
-"""The bundled demo-causal: what lies in its folder, and that its card tells the truth."""
+"""The bundled demo-causal: its card tells the truth; its stream; induction scores against slow loops."""
 
 import json
 import math
+import re
+import zlib
 from collections import Counter
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from attnscope.demo import folder
-from attnscope.demo.train.cards import causal as card_causal
-from attnscope.demo.train.corpora import corpus
+from attnscope.demo.train.corpora import corpus, next_word
+from attnscope.demo.train.english.inflection import gerund, past, plural, third
 from attnscope.demo.train.evaluation import causal as evaluate_causal
 from attnscope.demo.train.evaluation import induction
 from attnscope.demo.train.evaluation.baselines import EDGE, Continuations
+from attnscope.demo.train.tokenizer import build_causal
 
 PATH = folder("demo-causal")
 
@@ -28,26 +31,6 @@ def bundle() -> evaluate_causal.Bundle:
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
     return json.loads((PATH / "figures.json").read_text())
-
-
-def test_the_folder_is_at_most_four_megabytes_and_holds_what_hugging_face_expects() -> None:
-    assert sum(file.stat().st_size for file in PATH.iterdir()) <= 4_000_000
-    assert {file.name for file in PATH.iterdir()} == {
-        "README.md", "config.json", "figures.json", "generation_config.json", "model.safetensors",
-        "tokenizer.json", "tokenizer_config.json", "training.json",
-    }  # fmt: skip
-
-
-def test_the_model_loads_by_the_auto_classes_with_no_key_missing_or_left_over() -> None:
-    model, loading = AutoModelForCausalLM.from_pretrained(PATH, output_loading_info=True)
-    assert not any(loading.values())
-    config, run = model.config, json.loads((PATH / "training.json").read_text())
-    assert config.model_type == "llama"
-    assert config.num_hidden_layers >= 4
-    assert config.num_attention_heads == 12 > config.num_key_value_heads > 1
-    assert config.vocab_size == len(AutoTokenizer.from_pretrained(PATH)) == run["model"]["vocabulary"]
-    assert model.num_parameters() == run["model"]["parameters"]
-    assert {part.dtype for part in model.parameters()} == {torch.float32}
 
 
 def test_the_tokenizer_puts_bos_first_keeps_offsets_and_gives_the_text_back() -> None:
@@ -65,13 +48,6 @@ def test_generation_ends_by_itself_with_the_end_token(bundle) -> None:
     assert ids[: given["input_ids"].shape[1]] == given["input_ids"][0].tolist()
     assert ids[-1] == bundle.tokenizer.eos_token_id == bundle.model.generation_config.eos_token_id
     assert len(ids) < corpus.LENGTH
-
-
-def test_the_card_is_the_one_that_its_figures_give_and_names_no_machine(told) -> None:
-    run, text = json.loads((PATH / "training.json").read_text()), (PATH / "README.md").read_text()
-    assert text == card_causal.text(run, told)
-    assert "/" + "work" not in text
-    assert "/" + "tmp" not in text
 
 
 def test_next_words_of_held_out_sentences_are_guessed_as_well_as_the_card_says(bundle, told) -> None:
@@ -147,3 +123,154 @@ def test_a_probability_of_the_rules_sums_to_one_and_is_what_one_finds_by_hand() 
     assert counts.probabilities(["b"], ("x", "a"), 1)["b"] == pytest.approx(after_a)
     assert counts.probabilities(["b"], (EDGE, "a"), 2)["b"] == pytest.approx((2 + after_a) / (2 + 1))
     assert counts.best((EDGE, "a"), 2, 1) == ["b"]
+
+
+SHOWN = re.compile(
+    r"i was watching the \S+ when it opened|i was watching the door when \S+ opened|\bi \S+ a person\b"
+    r"|i am going to the supermarket|i would like to buy apples|and that is how i met your mother"
+    r"|bill is going to the theatre to watch a new movie|i sat on the bank of the river"
+    r"|i put my money in the bank|i have to water the plant in the yard"
+    r"|he works in the plant with the big machines"
+)
+PAIRS = [
+    ({noun, plural(noun)}, {form(verb).split()[0] for form in (str, past, third, gerund)})
+    for verb, noun in corpus.held_out_pairs()
+]
+NOUNS = set().union(*(nouns for nouns, _ in PAIRS))
+
+
+def distance(words: tuple[str, ...]) -> int:
+    """How many places lie between a word and the first word that comes again."""
+    first: dict[str, int] = {}
+    for place, word in enumerate(words):
+        if word in first:
+            return place - first[word]
+        first[word] = place
+    return 0
+
+
+def test_the_stream_holds_nothing_of_the_articles_or_held_out_and_is_the_one_of_the_bundled_model() -> None:
+    """Generates again what the bundled model was trained on, and searches all of it."""
+    run, told = (
+        json.loads((folder("demo-causal") / f"{each}.json").read_text()) for each in ("training", "figures")
+    )
+    settings, passages, distances = run["settings"], [], set()
+    documents = list(corpus.documents(settings["seed"], settings["documents"]))
+    for passage in next_word.passages(documents, settings["seed"], settings["share"]):
+        passages.append(passage)
+        text, present = " ".join(passage.words), set(passage.words)
+        assert not SHOWN.search(text), text
+        if present & NOUNS:  # in random words neither
+            assert not any(nouns & present and verbs & present for nouns, verbs in PAIRS), text
+        parts = (one.strip() for one in re.split("[.?]", text) if one.strip())
+        assert not any(zlib.crc32(one.encode()) % 25 == 0 for one in parts), text
+        assert len(passage.words) <= next_word.ROOM == 62
+        if passage.is_random:
+            distances.add(distance(passage.words))
+    assert next_word.digest(passages) == run["record"]["stream"]
+    assert len(passages) == told["stream"]["passages"]
+    share = sum(passage.is_random for passage in passages) / len(passages)
+    assert share == pytest.approx(told["stream"]["random_share"], abs=1e-4)
+    assert distances == set(range(3, max(distances) + 1))
+    assert max(distances) >= 31
+
+
+def said(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def test_only_words_that_follow_from_the_text_are_asked_for_in_random_words() -> None:
+    words = said("cat box red pen cat box sun red pen")
+    assert next_word.follows_again(words) == [False] * 5 + [True, False, False, True]
+    passage = next_word.Passage(words, is_random=True)
+    assert passage.asked == [False] * 5 + [True, False, False, True, False]
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    return build_causal([f"{a}{b}{c}" for a in "pqr" for b in "aeiou" for c in "mnst"], 64)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer) -> LlamaForCausalLM:
+    torch.manual_seed(3)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=24, intermediate_size=12, num_hidden_layers=3,
+        num_attention_heads=6, num_key_value_heads=2, head_dim=4, initializer_range=0.4,
+    )  # fmt: skip
+    config._attn_implementation = "eager"
+    return LlamaForCausalLM(config).eval()
+
+
+def looped(weights: torch.Tensor, size: int) -> dict[str, float]:
+    """The scores of one head from their definitions, place by place. weights: `query key`."""
+    second = range(size + 1, 2 * size + 1)  # the places of the second r; [BOS] is place 0
+    return {
+        "induction": sum(weights[at, at - size + 1].item() for at in second) / size,
+        "duplicate": sum(weights[at, at - size].item() for at in second) / size,
+        "previous": sum(weights[at, at - 1].item() for at in range(1, 2 * size + 1)) / (2 * size),
+    }
+
+
+def test_scores_are_what_a_slow_loop_finds() -> None:
+    size = 3
+    weights = torch.rand(3, 2, 2 * size + 1, 2 * size + 1).tril()
+    found = induction.scores_of(weights, size)
+    for layer in range(3):
+        for head in range(2):
+            for name, value in looped(weights[layer, head], size).items():
+                assert found[name][layer, head].item() == pytest.approx(value, abs=1e-6)
+
+
+def test_a_perfect_induction_head_scores_one_and_a_previous_token_head_scores_none() -> None:
+    size = 4
+    perfect, previous = torch.zeros(9, 9), torch.zeros(9, 9)
+    for at in range(1, 9):
+        perfect[at, at - 3 if at > size else 0] = 1
+        previous[at, at - 1] = 1
+    found = induction.scores_of(torch.stack([perfect, previous]), size)
+    assert found["induction"].tolist() == [1, 0]
+    assert found["previous"].tolist() == [1 / 8, 1]  # the first word has but one token before it
+    assert found["duplicate"].tolist() == [0, 0]
+
+
+def test_the_scores_of_a_model_are_the_mean_over_its_sequences_and_sizes(model, tokenizer) -> None:
+    found, sums = induction.scores(model, tokenizer, seed=5, sizes=(3, 6)), torch.zeros(3, 6)
+    for size in (3, 6):
+        output = model(induction.repeated(tokenizer, size, induction.EACH, 5), output_attentions=True)
+        for layer, weights in enumerate(output.attentions):
+            for head in range(6):
+                each = [looped(weights[row, head], size)["induction"] for row in range(induction.EACH)]
+                sums[layer, head] += sum(each) / len(each) / 2
+    torch.testing.assert_close(found.induction, sums, atol=1e-5, rtol=0)
+    layer, head = found.best("induction")
+    assert sums[layer, head] == sums.max()
+
+
+def test_a_silenced_head_adds_nothing_and_comes_back(model, tokenizer) -> None:
+    ids = induction.repeated(tokenizer, 4, 3, seed=0)
+    with torch.no_grad():
+        before = model(ids).logits
+        with induction.without(model, [(1, 4)]):
+            silenced = model(ids).logits
+        after = model(ids).logits
+        columns = model.model.layers[1].self_attn.o_proj.weight[:, 16:20]
+        kept = columns.clone()
+        columns.zero_()
+        by_weights = model(ids).logits
+        columns.copy_(kept)
+    assert torch.equal(before, after)
+    assert not torch.allclose(before, silenced, atol=1e-3)
+    torch.testing.assert_close(silenced, by_weights)
+
+
+def test_accuracy_counts_the_words_that_are_guessed_in_each_half(model, tokenizer) -> None:
+    right = {"first": [], "second": []}
+    for size in (3, 5):
+        ids = induction.repeated(tokenizer, size, induction.EACH, 9)
+        guesses = model(ids).logits.argmax(-1)
+        for name, places in {"first": range(2, size + 1), "second": range(size + 2, 2 * size + 1)}.items():
+            hits = [guesses[row, at - 1] == ids[row, at] for row in range(len(ids)) for at in places]
+            right[name].append(sum(hits).item() / len(hits))
+    expected = [sum(shares) / 2 for shares in right.values()]
+    assert list(induction.accuracy(model, tokenizer, 9, (3, 5))) == pytest.approx(expected, abs=1e-6)

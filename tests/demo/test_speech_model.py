@@ -1,25 +1,29 @@
-"""The bundled speech model: its folder, its figures measured again on fewer clips, and what measured them."""
+"""The bundled speech model, its figures measured again, what measured them, and the clips it learnt from."""
 
 import json
 import wave
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForSpeechSeq2Seq, AutoProcessor, AutoTokenizer
+from transformers import AutoModelForSpeechSeq2Seq, AutoProcessor
 
 from attnscope import demo
 from attnscope.demo import folder
 from attnscope.demo.train import command as train
 from attnscope.demo.train import speech
-from attnscope.demo.train.cards import speech as card
+from attnscope.demo.train.cards.card import Card
 from attnscope.demo.train.evaluation import speech as evaluate
 from attnscope.demo.train.evaluation import timing
-from attnscope.demo.train.evaluation.speech import distance, evaluated
+from attnscope.demo.train.evaluation.speech import EVALUATED, distance, evaluated
 from attnscope.demo.train.sound import spelling
-from attnscope.demo.train.sound.clips import Clip, Kind
+from attnscope.demo.train.sound.clips import HELD_OUT_SHARE, MOST, Clip, Kind, clip, digest, held_out
+from attnscope.demo.train.sound.voice import RATE, SYLLABLES
+from attnscope.demo.train.speech import LESSONS, Settings, batches
 
 HERE = folder("demo-speech")
 TINY = ("--steps=5", "--batch=2", "--hidden=24", "--inner=16", "--encoder-layers=1", "--decoder-layers=1")
@@ -40,25 +44,6 @@ def bundle() -> evaluate.Bundle:
 @pytest.fixture(scope="module")
 def told() -> dict[str, Any]:
     return json.loads((HERE / "figures.json").read_text())
-
-
-def test_the_folder_is_at_most_1_4_megabytes_and_anybody_may_read_it() -> None:
-    files = {file.name: file.stat() for file in HERE.iterdir()}
-    assert sum(each.st_size for each in files.values()) <= 1_400_000
-    assert all(each.st_mode & 0o444 == 0o444 for each in files.values())
-    assert files.keys() >= {
-        "config.json", "generation_config.json", "model.safetensors", "preprocessor_config.json",
-        "tokenizer.json", "tokenizer_config.json", "README.md", "example.wav",
-    }  # fmt: skip
-
-
-def test_the_model_loads_as_it_is_with_no_key_missing_or_left_over() -> None:
-    model, loading = AutoModelForSpeechSeq2Seq.from_pretrained(HERE, output_loading_info=True)
-    assert not any(loading[name] for name in ("missing_keys", "unexpected_keys", "mismatched_keys"))
-    config = AutoConfig.from_pretrained(HERE)
-    assert config.vocab_size == len(AutoTokenizer.from_pretrained(HERE))
-    assert config.max_source_positions == spelling.POSITIONS
-    assert model.dtype == torch.float16
 
 
 def test_plain_transformers_writes_what_is_spoken_in_the_example(told) -> None:
@@ -96,23 +81,6 @@ def test_the_best_head_is_found_again_where_the_card_says_it_looks(bundle, told)
     assert 1000 * timing.by_diagonal(clips) == pytest.approx(said["diagonal_ms"], abs=25)
 
 
-def test_the_row_that_writes_a_syllable_points_at_it_and_the_row_that_reads_it_at_the_next(told) -> None:
-    found = told["alignment"]
-    assert found["writes"]["peak_ms"] < found["position_ms"]
-    assert found["reads_next"]["peak_ms"] < found["position_ms"]
-    assert found["reads"]["peak_ms"] > found["diagonal_ms"] > 3 * found["writes"]["peak_ms"]
-    assert found["sounded_ms"] < found["diagonal_ms"]
-
-
-def test_the_card_is_the_one_that_its_figures_give_and_names_no_machine() -> None:
-    run, figures = (json.loads((HERE / name).read_text()) for name in ("training.json", "figures.json"))
-    text = (HERE / "README.md").read_text()
-    assert text == card.text(run, figures)
-    assert "/" + "work" not in text
-    assert "/" + "tmp" not in text
-    assert max(map(len, text.splitlines())) < 200
-
-
 def test_the_guide_says_the_same_as_the_card(told) -> None:
     found = told["alignment"]
     guide = (Path(demo.__file__).parents[2] / "docs" / "guide" / "kinds.md").read_text("utf-8")
@@ -122,12 +90,6 @@ def test_the_guide_says_the_same_as_the_card(told) -> None:
     assert f"equal part of the clip is {found['diagonal_ms']} ms off" in said
     place = f"--layer {found['writes']['layer']} --head {found['writes']['head']}"
     assert f"-m demo-speech --kind cross {place}\n" in guide
-
-
-def test_the_folder_is_that_of_its_settings() -> None:
-    run = json.loads((HERE / "training.json").read_text())
-    assert run["settings"] == json.loads(json.dumps(vars(train.PROGRAMS["speech"].settings())))
-    assert run["record"]["steps"] == run["settings"]["steps"]
 
 
 @pytest.mark.parametrize(
@@ -143,16 +105,6 @@ def test_the_folder_is_that_of_its_settings() -> None:
 )
 def test_errors_are_counted_as_by_hand(said: str, true: str, wrong: int) -> None:
     assert distance(said.split(), true.split()) == wrong
-
-
-def test_a_row_is_held_against_the_middle_of_its_syllable() -> None:
-    weights = torch.zeros(2, spelling.POSITIONS)
-    weights[0, 10] = 1.0  # the middle of 0.40 to 0.44
-    weights[1, [10, 20]] = torch.tensor([0.6, 0.4])  # centre at 0.58
-    found = timing.off(weights, 0.35, 0.45)
-    torch.testing.assert_close(found[0], torch.tensor([0.02, 0.02]))
-    torch.testing.assert_close(found[1], torch.tensor([0.02, 0.18]))
-    torch.testing.assert_close(found[2], torch.tensor([1.0, 0.6]))
 
 
 def test_rows_are_those_before_a_syllable_and_its_own() -> None:
@@ -183,8 +135,8 @@ def test_a_diagonal_gives_every_syllable_an_equal_part() -> None:
 
 def test_the_program_trains_a_tiny_listener_that_transformers_loads(tmp_path: Path, monkeypatch) -> None:
     few = {"known": {"word_error": 1.0}}
-    monkeypatch.setattr(evaluate, "figures", lambda path: few)
-    monkeypatch.setattr(card, "write", lambda path: None)
+    monkeypatch.setitem(train.PROGRAMS, "speech", replace(speech.PROGRAM, figures=lambda path: few))
+    monkeypatch.setattr(Card, "text", lambda *given: "")
     monkeypatch.setattr(speech, "SAVED_EVERY", 3)
     kept: list[tuple[Path, int]] = []
     save = speech.save
@@ -202,3 +154,93 @@ def test_the_program_trains_a_tiny_listener_that_transformers_loads(tmp_path: Pa
     assert json.loads((tmp_path / "figures.json").read_text()) == few
     made, bundled = (samples(path / "example.wav") for path in (tmp_path, HERE))
     assert abs(made.astype(int) - bundled).max() <= 2  # of 32767: the last bits depend on the processor
+
+
+QUIET = Kind(noise=(60, 60))
+
+
+def clips_of(kind: Kind, count: int, seed: int = 0, part: str = "training") -> list[Clip]:
+    return [clip(seed, part, number, kind) for number in range(count)]
+
+
+def power(one: Clip, width: float = 0.005) -> np.ndarray:
+    """Mean square of the samples in windows of so many seconds, in decibels below the loudest."""
+    size = int(width * RATE)
+    windows = one.sound[: len(one.sound) // size * size].reshape(-1, size).astype(np.float64)
+    level = (windows**2).mean(1)
+    return 10 * np.log10(level / level.max() + 1e-12)
+
+
+def stretches(loud: np.ndarray, bridged: int) -> Iterator[tuple[int, int]]:
+    """Where windows are loud, without a break longer than `bridged` of them: first, and one past the last."""
+    places = np.flatnonzero(loud)
+    breaks = np.flatnonzero(np.diff(places) > bridged)
+    starts, ends = [places[0], *places[breaks + 1]], [*places[breaks], places[-1]]
+    return ((int(a), int(b) + 1) for a, b in zip(starts, ends, strict=True))
+
+
+def test_the_stream_is_the_one_that_the_bundled_model_learnt_from() -> None:
+    assert digest(clips_of(Kind(), 40)) == "0732d108b88dd305ade1e5f45b66054b7d747abcb6c2f8c102201ad939c140af"
+
+
+def test_a_clip_is_the_same_alone_and_in_a_batch_of_the_program() -> None:
+    settings = Settings(batch=6, steps=10)
+    features, labels = next(batches(settings))
+    kind = LESSONS[0][1]
+    alone = [clip(settings.seed, "training", number, kind) for number in range(3)]
+    heard = spelling.features(alone, spelling.extractor())
+    assert torch.equal(features[:3], heard[:, :, : features.shape[-1]])
+    assert torch.equal(labels[:3], spelling.labels(alone))
+    assert features.shape == (6, spelling.BANDS, 2 * 25)
+
+
+def test_words_that_are_kept_out_are_in_no_training_clip_and_in_every_clip_that_asks_for_them() -> None:
+    seen = {word for one in clips_of(Kind(), 150) for word in one.words}
+    assert len([word for word in seen if len(word) > 1]) > 200
+    assert not any(held_out(word) for word in seen)
+    new = {word for one in clips_of(Kind(new=True), 30, EVALUATED, "reported") for word in one.words}
+    assert all(held_out(word) for word in new if len(word) > 1)
+    assert not {word for word in new if len(word) > 1} & seen
+    pairs = [(a, b) for a in SYLLABLES for b in SYLLABLES]
+    assert sum(map(held_out, pairs)) / len(pairs) == pytest.approx(1 / HELD_OUT_SHARE, abs=0.03)
+
+
+def test_no_clip_that_is_measured_on_is_one_of_training_and_selection_and_report_share_none() -> None:
+    measured = {part: {one.text for one in evaluated(part, 60)} for part in ("selection", "reported")}
+    assert not measured["selection"] & measured["reported"]
+    assert not (measured["selection"] | measured["reported"]) & {one.text for one in clips_of(Kind(), 150)}
+
+
+def test_the_sound_is_loud_in_the_words_and_silent_between_them() -> None:
+    """Read off the samples: as many stretches of sound as words, each as long as its syllables say."""
+    for one in clips_of(QUIET, 25):
+        spoken = list(stretches(power(one) > -40, bridged=13))  # closures before a burst are up to 50 ms long
+        assert len(spoken) == len(one.words)
+        first = 0
+        for word, (start, end) in zip(one.words, spoken, strict=True):
+            last = first + len(word) - 1
+            assert 0.005 * start == pytest.approx(one.times[first][0], abs=0.015)
+            assert 0.005 * end == pytest.approx(one.times[last][1], abs=0.025)
+            first = last + 1
+
+
+def test_text_is_cut_into_its_syllables_and_comes_back() -> None:
+    cut = spelling.tokenizer()
+    assert cut.tokenize("kaisisau ma") == ["kai", "##si", "##sau", "ma"]
+    for one in clips_of(Kind(), 20):
+        assert cut.tokenize(one.text) == spelling.pieces(one)
+        ids = cut(one.text)["input_ids"]
+        assert ids[-1] == spelling.IDS["[EOS]"]
+        assert cut.decode(ids, skip_special_tokens=True) == one.text
+
+
+def test_the_decoder_reads_what_it_has_written_one_place_later_and_padding_is_never_scored() -> None:
+    short, long = clips_of(Kind(1, 1, seconds=1.0), 1)[0], clips_of(Kind(4, 4), 1)[0]
+    labels = spelling.labels([short, long])
+    assert labels.shape == (2, MOST + 1)
+    assert (labels[0, 2:] == spelling.NOTHING).all()
+    read = spelling.read(labels)
+    start, end = spelling.IDS["[BOS]"], spelling.IDS["[EOS]"]
+    assert read[0, :3].tolist() == [start, labels[0, 0].item(), end]
+    assert read[1, :5].tolist() == [start, *labels[1, :4].tolist()]
+    assert (read >= 0).all()

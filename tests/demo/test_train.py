@@ -1,26 +1,42 @@
-"""The training program, end to end on a tiny shape, and the parts of it that could go wrong silently."""
+"""The training program on a tiny shape, heads that are relabelled, and runs of other seeds."""
 
+import copy
 import json
 import math
 import os
 import random
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, BertForPreTraining
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForPreTraining,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 from attnscope.demo import folder
 from attnscope.demo.train import causal as train_causal
 from attnscope.demo.train import loop
-from attnscope.demo.train.command import arguments
+from attnscope.demo.train.cards import seeds
 from attnscope.demo.train.corpora import corpus
 from attnscope.demo.train.corpora.next_word import Passage
 from attnscope.demo.train.corruption import PRONOUNS, Corruption
 from attnscope.demo.train.encoder import encode
 from attnscope.demo.train.loop import Settings, rate
+from attnscope.demo.train.permute import (
+    permute_grouped_heads,
+    permute_heads,
+    rows,
+)
 from attnscope.demo.train.tokenizer import build_causal
 
 TINY = ["--steps=20", "--documents=2000", "--hidden=24", "--layers=1", "--heads=2", "--threads=1"]
@@ -77,16 +93,6 @@ def test_a_tiny_model_of_every_other_kind_trains_for_a_few_steps(kind: str, tmp_
     assert all(0 < loss < math.log(told["model"]["vocabulary"]) + 1 for loss in losses)
 
 
-def test_the_encoder_is_meant_where_no_kind_is_named_and_a_wrong_kind_is_refused(capsys) -> None:
-    program, settings, out = arguments(["--seed", "3"])
-    assert (program.model, settings.seed, out) == ("demo", 3, folder())
-    program, settings, out = arguments(["causal", "--share=0.5"])
-    assert (program.model, settings.share, out) == ("demo-causal", 0.5, folder("demo-causal"))
-    with pytest.raises(SystemExit):
-        arguments(["painter"])
-    assert "causal" in capsys.readouterr().err
-
-
 def test_the_learning_rate_rises_to_its_peak_and_falls_to_zero() -> None:
     settings = Settings(peak_rate=2.0, warm_up=0.1)
     assert rate(0.0, settings) == 0
@@ -133,7 +139,7 @@ def test_the_next_word_loss_is_the_mean_over_what_is_asked_for_in_each_kind_of_t
     settings = train_causal.Settings(
         hidden=12, layers=2, heads=3, key_heads=1, head_size=4, inner=8, spread=0.5
     )
-    model = train_causal.new_model(settings, spelling)
+    model = loop.new_llama(settings, spelling, corpus.LENGTH)
     running = Passage(("red", "cat", "red", "pen", "box"))
     random = Passage(("cat", "box", "red", "cat", "box"), is_random=True)
     (group,) = train_causal.encode([running, random], spelling.get_vocab())
@@ -156,15 +162,164 @@ def test_batches_hold_every_document_once_and_no_more_tokens_than_asked_for() ->
     assert [number for number, _ in plan] != sorted(number for number, _ in plan)
 
 
-def test_documents_are_grouped_by_the_shape_of_all_counted_fields() -> None:
-    rows = [{"ids": [1, 2], "labels": [5]}, {"ids": [3], "labels": [6, 7]}, {"ids": [4, 5], "labels": [8]}]
-    groups = loop.group(rows, counted=("ids", "labels"))
-    assert [group.fields["labels"].tolist() for group in groups] == [[[6, 7]], [[5], [8]]]
-    assert [group.tokens for group in groups] == [3, 3]
+LAYERS, HEADS, SIZE = 2, 3, 4
 
 
-def test_a_run_ends_with_its_steps_its_processor_time_or_its_patience() -> None:
-    record = loop.Record(steps=5, cpu_seconds=60.0, seconds=90.0)
-    assert record.spent(Settings(steps=10)) == 0.5
-    assert record.spent(Settings(minutes=2, threads=1, patience=60)) == 0.5
-    assert record.spent(Settings(minutes=60, patience=2)) == 0.75
+@pytest.fixture
+def model() -> BertForPreTraining:
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=30, hidden_size=HEADS * SIZE, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=20, max_position_embeddings=10, initializer_range=0.5, attn_implementation="eager",
+    )  # fmt: skip
+    return BertForPreTraining(config).eval()
+
+
+@torch.no_grad()
+def answers(model: BertForPreTraining) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    output = model(torch.arange(1, 8)[None], output_attentions=True)
+    return output.prediction_logits, [weights[0] for weights in output.attentions]
+
+
+def test_permuting_heads_leaves_the_function_unchanged_and_moves_the_attention(model) -> None:
+    changed, order = copy.deepcopy(model), [2, 0, 1]
+    permute_heads(changed, 1, order)
+    (logits, attention), (new_logits, new_attention) = answers(model), answers(changed)
+    torch.testing.assert_close(new_logits, logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(new_attention[1], attention[1][order])
+    torch.testing.assert_close(new_attention[0], attention[0])
+    assert not torch.allclose(attention[1], attention[1][order], atol=1e-3)
+
+
+def test_permuting_only_the_queries_changes_the_function(model) -> None:
+    changed = copy.deepcopy(model)
+    query = changed.bert.encoder.layer[1].attention.self.query
+    moved = rows([2, 0, 1], SIZE)
+    with torch.no_grad():
+        query.weight.copy_(query.weight[moved].clone())
+        query.bias.copy_(query.bias[moved].clone())
+    assert (answers(changed)[0] - answers(model)[0]).abs().max() > 1e-2
+
+
+def test_what_is_not_an_order_of_the_heads_is_refused(model) -> None:
+    with pytest.raises(ValueError, match="not an order of heads 0-2"):
+        permute_heads(model, 0, [0, 1, 1])
+
+
+@pytest.fixture
+def llama() -> LlamaForCausalLM:
+    torch.manual_seed(1)
+    config = LlamaConfig(
+        vocab_size=30, hidden_size=24, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=3,
+        head_dim=8, intermediate_size=20, max_position_embeddings=10, initializer_range=0.4,
+    )  # fmt: skip
+    config._attn_implementation = "eager"
+    return LlamaForCausalLM(config).eval()
+
+
+def test_permuting_grouped_heads_leaves_the_function_unchanged_and_moves_the_attention(llama) -> None:
+    changed, order, ids = copy.deepcopy(llama), [4, 5, 3, 2, 0, 1], torch.arange(1, 9)[None]
+    permute_grouped_heads(changed, 1, order)
+    with torch.no_grad():
+        old, new = llama(ids, output_attentions=True), changed(ids, output_attentions=True)
+    torch.testing.assert_close(new.logits, old.logits, atol=1e-5, rtol=0)
+    torch.testing.assert_close(new.attentions[1], old.attentions[1][:, order])
+    assert not torch.allclose(new.attentions[1], old.attentions[1], atol=1e-3)
+
+
+def test_query_heads_never_leave_the_ones_they_share_a_key_head_with(llama) -> None:
+    with pytest.raises(ValueError, match="in 3 groups"):
+        permute_grouped_heads(llama, 0, [0, 2, 1, 3, 4, 5])
+    with pytest.raises(ValueError, match="not an order"):
+        permute_grouped_heads(llama, 0, [0, 1, 0, 1, 4, 5])
+
+
+SEED = 41  # no run has it
+
+
+def scaled(value: Any) -> Any:
+    """Every share of a run's figures, made smaller by a tenth."""
+    if isinstance(value, dict):
+        return {name: scaled(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [scaled(each) for each in value]
+    return round(0.9 * value, 4) if isinstance(value, float) else value
+
+
+def run_of(model: str, seed: int, where: Path) -> Path:
+    """A folder as the training program leaves it, of another seed and with lower figures than the bundled."""
+    run, figures = seeds.read(folder(f"demo-{model}"))
+    run["settings"]["seed"] = seed
+    figures.pop("other_seeds", None)
+    (path := where / f"{model}-{seed}").mkdir()
+    (path / "training.json").write_text(json.dumps(run))
+    (path / "figures.json").write_text(json.dumps(scaled(figures)))
+    return path
+
+
+def bundled(model: str, where: Path) -> Path:
+    """A copy of the bundled model's folder without its weights."""
+    (path := where / "bundled").mkdir()
+    for name in ("training.json", "figures.json", "README.md"):
+        shutil.copy(folder(f"demo-{model}") / name, path)
+    return path
+
+
+def table(card: str) -> dict[int, list[str]]:
+    """The rows of a card's table of runs by their seeds."""
+    rows = re.search(r"^\| seed \|.*\n\|[-|]+\n((?:\|.*\n)+)", card, re.MULTILINE)
+    assert rows
+    cells = [[cell.strip() for cell in line.strip("|\n").split("|")] for line in rows[1].splitlines()]
+    return {int(row[0]): row[1:] for row in cells}
+
+
+def test_a_finished_run_becomes_a_row_and_all_else_of_the_card_stays(tmp_path: Path) -> None:
+    model = "reader"
+    here, before = bundled(model, tmp_path), table((folder(f"demo-{model}") / "README.md").read_text())
+    seeds.add(model, [run_of(model, SEED, tmp_path)], here)
+    after = table((here / "README.md").read_text())
+    assert [*after] == [*before, SEED]
+    assert {seed: after[seed] for seed in before} == before
+    assert after[SEED] != next(iter(before.values()))
+    assert after[SEED][0] == next(iter(before.values()))[0]  # steps
+    run, figures = seeds.read(here)
+    own_run, own = seeds.read(folder(f"demo-{model}"))
+    assert run == own_run
+    assert {**figures, "other_seeds": None} == {**own, "other_seeds": None}
+
+
+def test_a_reader_is_told_by_its_worst_trained_length_and_not_by_the_longest(tmp_path: Path) -> None:
+    here, path = bundled("reader", tmp_path), run_of("reader", SEED, tmp_path)
+    figures = json.loads((path / "figures.json").read_text())
+    for length, right in zip((64, 128, 256, 512, 1024, 2048), (0.9, 0.8, 0.91, 0.92, 0.93, 0.2), strict=True):
+        figures["new_names"][str(length)]["all"] = right
+    (path / "figures.json").write_text(json.dumps(figures))
+    seeds.add("reader", [path], here)
+    row = table((here / "README.md").read_text())[SEED]
+    assert (row[1], row[3]) == ("80.0%", "20.0%")
+
+
+def test_the_bundled_seed_and_other_settings_are_refused_and_change_nothing(tmp_path: Path) -> None:
+    own = seeds.read(folder("demo-speech"))
+    other = copy.deepcopy(own)
+    other[0]["settings"] |= {"seed": SEED, "steps": 7}
+    with pytest.raises(ValueError, match=rf"^seed {SEED} was run with other settings: steps$"):
+        seeds.added(own, [other], "speech")
+    with pytest.raises(ValueError, match=r"^seed 0 is that of the bundled run$"):
+        seeds.added(own, [own], "speech")
+
+
+def test_a_folder_without_figures_is_one_line_and_leaves_the_card(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = bundled("caption", tmp_path)
+    monkeypatch.setattr(seeds, "folder", lambda name: here)
+    before = (here / "README.md").read_text()
+    unfinished = run_of("caption", SEED, tmp_path)
+    (unfinished / "figures.json").unlink()
+    assert seeds.main(["caption", str(unfinished)]) == 1
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert (here / "README.md").read_text() == before
+    whole = run_of("caption", SEED + 1, tmp_path)
+    assert seeds.main(["caption", str(whole)]) == 0
+    assert SEED + 1 in table((here / "README.md").read_text())

@@ -1,17 +1,22 @@
-"""The answer before and after a head is taken out, of one place or a whole text, told apart."""
+"""The answer before and after a head is taken out, and with a mask in the place of a token."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from made_results import provenance
 
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
+from attnscope.explore.app import Explorer
 from attnscope.explore.asking import Failed
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.showing.answer import answers, asks_nothing, of_prediction
+from attnscope.explore.showing.answer import of_prediction
 from attnscope.explore.source import Source
-from attnscope.explore.state import State, start
+from attnscope.explore.state import Scene, State, Tower, start
 from attnscope.results.claims.effect import Asks, Choice, Place, Without
+from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Kind
 
 
 def drawn(state: State, find: Callable[[object], object], width: int = 40) -> list[str]:
@@ -87,16 +92,6 @@ def test_what_cannot_be_run_without_a_head_says_why_and_shows_no_number(out: Sta
     assert drawn(out, {}.get) == ["running without L0 H0 …"]
 
 
-def test_a_text_without_a_blank_names_the_key_that_puts_one(demo: Source) -> None:
-    state = start(demo.scene())
-    why = Failed("the text has no [MASK] to fill: put one in, or judge a second text with --pair")
-    find = {ask.prediction_of(state): why}.get
-    assert drawn(state, find) == ["no blank to fill: _ puts [MASK] here"]
-    assert asks_nothing(state, find)
-    assert answers(state, find), "with another text it may"
-    assert not asks_nothing(state, {}.get), "not known yet"
-
-
 def test_the_answer_without_heads_is_what_ablating_them_measures(demo: Source) -> None:
     state = start(demo.scene()).takes().by_heads(3, 11).takes()
     without, measured = demo.answer(ask.without_of(state)), demo.answer(ask.absence_of(state))
@@ -109,3 +104,57 @@ def test_the_answer_without_heads_is_what_ablating_them_measures(demo: Source) -
     assert len({each.text for each in place.choices}) == len(place.choices) >= 5
     with pytest.raises(InputError, match="no head 12 in layer 3"):
         demo.answer(ask.OfWithout(state.scene.text, state.scene.tower.pattern, ((3, 12),)))
+
+
+TEXT = "un café, door"
+
+
+def scene(**changes: object) -> Scene:
+    """A pair whose second word has the blank before it in its token, as some tokenizers have it."""
+    items = (
+        Token(0, "[CLS]", "", None, None, special=True),
+        Token(1, "un", "un", (0, 2), 0),
+        Token(2, "Ġcafé", " café", (2, 7), 1),
+        Token(3, ",", ",", (7, 8), 2),
+        Token(4, "<mask>", "door", (9, 13), 3, special=True),
+        Token(5, "and", "and", (0, 3), 0, part=1),
+    )
+    tower = Tower("encoder", Kind.ENCODER, "encoder x", (0,), 1)
+    tokens = Tokens((TEXT, "and"), items)
+    return replace(Scene("m", TEXT, (tower,), tower, tokens, tokens, provenance(), mask="<mask>"), **changes)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"), [(1, "<mask> café, door"), (2, "un <mask>, door"), (3, "un café<mask> door")]
+)
+def test_a_mask_stands_where_the_token_stood_and_blanks_stay(query: int, text: str) -> None:
+    assert scene().with_mask(query) == text
+
+
+@pytest.mark.parametrize(
+    ("query", "why"), [(0, "is not of the text"), (4, "is a blank already"), (5, "is of the second text")]
+)
+def test_what_is_no_word_of_the_text_stays_and_says_why(query: int, why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        scene().with_mask(query)
+
+
+def test_a_model_that_fills_no_blanks_says_so() -> None:
+    with pytest.raises(InputError, match="m fills in no blanks"):
+        scene(mask="").with_mask(1)
+
+
+def test_the_key_puts_a_mask_shows_what_is_expected_there_and_takes_it_back(
+    explored: Callable[..., Explorer],
+) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        first = app.state.scene.text
+        await screen.press("tab", "up", "up", "underscore")
+        assert app.state.scene.text == "I was watching the [MASK] when [MASK] opened."
+        assert app.state.query == 5
+        assert "5 [MASK]" in screen.pane("predicts")
+        assert "door" in screen.pane("predicts"), "among the five that are likeliest"
+        await screen.press("underscore")
+        assert app.state.scene.text == first
+
+    explored(keys)

@@ -10,9 +10,8 @@ from transformers import BertConfig, BertModel
 from attnscope.explore import evidence
 from attnscope.explore import questions as ask
 from attnscope.explore.app import Explorer, Notices
-from attnscope.explore.keys import hints
 from attnscope.explore.source import Source
-from attnscope.explore.state import View, start
+from attnscope.explore.state import start
 from attnscope.model.loaded import Model
 from attnscope.session.opening import Opened
 from attnscope.session.request import Inputs, ModelRequest
@@ -66,33 +65,6 @@ def test_it_opens_at_the_sharpest_head_that_position_does_not_explain(
     explored(keys, source=Unasked(demo))
 
 
-def test_the_narrowest_terminal_says_where_help_is_before_any_key(explored: Explored, demo: Source) -> None:
-    async def keys(app: Explorer, screen) -> None:
-        assert SAID in screen.pane("status")
-        assert screen.pane("status").endswith("? help  q quit")
-        assert len(screen.pane("status")) <= 60
-
-    explored(keys, source=Unasked(demo), size=(60, 20))
-
-
-def test_a_head_that_was_asked_for_and_one_that_somebody_went_to_stay(
-    explored: Explored, demo: Source
-) -> None:
-    async def keys(app: Explorer, screen) -> None:
-        assert app.state.place == (0, 0)
-        assert SAID not in screen.pane("status")
-
-    explored(keys)
-
-    async def early(app: Explorer, screen) -> None:
-        app._opening = True  # as before all heads are measured
-        await screen.press("down")
-        assert app.state.place == (1, 0)
-        assert SAID not in screen.pane("status")
-
-    explored(early)
-
-
 def test_heads_at_one_offset_and_on_special_tokens_stand_behind_and_say_why(demo: Source) -> None:
     state = start(demo.scene())
     measured = [demo.answer(question) for question in ask.grid_of(state)]
@@ -106,17 +78,6 @@ def test_heads_at_one_offset_and_on_special_tokens_stand_behind_and_say_why(demo
         for each in measured
     ]
     assert evidence.sharpest(spread) is None, "no number, no head"
-
-
-def test_the_ranking_has_them_last(explored: Explored) -> None:
-    async def keys(app: Explorer, screen) -> None:
-        lines = screen.pane("ranking").splitlines()
-        listed = [line for line in lines if line.startswith("L") and " H" in line]
-        assert listed
-        assert not any(line.rstrip().endswith(evidence.PLACE) for line in listed[:3])
-        assert not any(line.startswith("L0 H0 ") for line in listed), "the second sharpest of all"
-
-    explored(keys, size=(140, 40))
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 40)])
@@ -140,20 +101,6 @@ def test_no_pane_is_empty_and_nothing_in_a_frame_is_cut_off(
     explored(keys, source=Unasked(demo), size=size)
 
 
-def test_keys_that_do_nothing_here_are_not_hinted_at(demo: Source) -> None:
-    state = start(demo.scene())
-    for width in range(14, 200):
-        line = hints(state, width)
-        assert len(line) <= width
-        assert line.endswith("? help  q quit")
-    assert "_ mask" in hints(state, 200)
-    assert "_ mask" not in hints(replace(state, scene=replace(state.scene, mask="")), 200)
-    assert "K tower" not in hints(state, 200)
-    assert "Esc" not in hints(state, 200)
-    assert "Esc back" in hints(state.shows(View.MAP), 80)
-    assert "Enter opens" in hints(state.seeks(3), 80)
-
-
 def test_a_model_without_an_answer_has_the_ranking_where_the_prediction_would_be(explored: Explored) -> None:
     config = BertConfig(
         vocab_size=50, hidden_size=24, num_hidden_layers=2, num_attention_heads=4, intermediate_size=8
@@ -172,7 +119,7 @@ def test_a_model_without_an_answer_has_the_ranking_where_the_prediction_would_be
     explored(keys, source=source)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (140, 40)])
+@pytest.mark.parametrize("size", [(80, 24)])
 def test_a_text_without_a_blank_says_so_in_few_lines_and_has_the_ranking(
     explored: Explored, size: tuple[int, int]
 ) -> None:

@@ -1,17 +1,23 @@
-"""Sizes and depths of colour: what a screen of 80 by 24 holds, of 140 by 40, and one that is too small."""
+"""Sizes and depths of colour, rows of several lines, pictures and sounds."""
 
-import io
 from collections.abc import Callable
+from pathlib import Path
 
+import media_models
+import numpy as np
 import pytest
-from rich.console import Console
-from rich.text import Text
 
-from attnscope.explore.app import Explorer
-from attnscope.explore.drawing import grid
+from attnscope.explore.app import Explorer, Notices
+from attnscope.explore.drawing import grid, matrix, picture
 from attnscope.explore.drawing.sentence import sentence, set_sentence
 from attnscope.explore.drawing.surface import Surface, part_words, window
+from attnscope.explore.questions import parts_of
 from attnscope.explore.showing import side
+from attnscope.explore.showing.side import parts_within
+from attnscope.explore.source import Source
+from attnscope.results import Picture
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import Wanted
 from attnscope.tokens import Token, Tokens
 
 Explored = Callable[..., Explorer]
@@ -27,23 +33,6 @@ def test_a_screen_that_is_too_small_says_what_is_needed(explored: Explored) -> N
         assert "certified" in screen.pane("head")
 
     explored(keys, size=(20, 5))
-
-
-@pytest.mark.parametrize(
-    ("size", "depth"), [((60, 16), "truecolor"), ((80, 24), "standard"), ((140, 40), None)]
-)
-def test_no_pane_is_wider_or_higher_than_its_room(
-    explored: Explored, size: tuple[int, int], depth: str | None
-) -> None:
-    async def keys(app: Explorer, screen) -> None:
-        for name in ("head", "looks", "looked", "grid", "bars"):
-            pane = app.pane(name)
-            wide = max((sum(each.cell_length for each in line) for line in pane.drawn), default=0)
-            assert 0 < wide <= pane.content_size.width, name
-        assert set("[◆") & set(screen.pane("grid")), "the chosen head"
-        assert "▸" in screen.pane("main"), "the query's row"
-
-    explored(keys, size=size, depth=depth, no_color=depth is None)
 
 
 def test_without_colours_shades_are_characters_and_every_cell_has_a_style(explored: Explored) -> None:
@@ -65,23 +54,6 @@ def test_a_window_follows_the_cursor_and_says_what_it_shows() -> None:
     assert list(window(50, 5, 49)) == [45, 46, 47, 48, 49]
     assert part_words(window(50, 5, 20), 50, "queries") == "queries 18-22 of 50"
     assert part_words(range(3), 3, "queries") == ""
-
-
-def test_a_surface_draws_what_a_console_of_that_depth_prints() -> None:
-    drawn = Text("weight", style="weight.40")
-    for depth in ("truecolor", "256", "standard"):
-        surface = Surface(depth, "dark")
-        (line,) = surface.lines(drawn, 20)
-        out = io.StringIO()
-        same = Console(file=out, force_terminal=True, color_system=depth, legacy_windows=False)
-        same.print(Text("weight", style=line[0].style), end="")
-        first = io.StringIO()
-        again = Console(file=first, force_terminal=True, color_system=depth, legacy_windows=False)
-        from attnscope.render.terminal import console
-
-        again.push_theme(console.theme("dark", depth))
-        again.print(drawn, end="")
-        assert out.getvalue() == first.getvalue()
 
 
 def tokens(*names: str) -> Tokens:
@@ -125,16 +97,78 @@ def test_a_number_that_has_no_room_in_its_cell_loses_decimals_and_is_never_cut(e
     explored(keys)
 
 
-def test_names_over_columns_are_whole_words_that_do_not_touch(explored: Explored) -> None:
-    async def keys(app: Explorer, screen) -> None:
-        lines = screen.pane("main").splitlines()[:4]
-        numbers = next(i for i, line in enumerate(lines) if "query" in line)
-        named = [word for line in lines[:numbers] for word in line.split()]
-        assert sorted(named) == sorted(app.state.scene.keys.names)
-        for line in lines[:numbers]:
-            for word in line.split():
-                number = str(app.state.scene.keys.names.index(word))
-                end = line.index(word) + len(word)
-                assert lines[numbers][:end].split()[-1] == number, "it ends where its column does"
+def test_a_place_in_a_tall_row_is_that_row() -> None:
+    laid = matrix.Laid(range(4, 7), range(2), margin=5, cells=6, above=2, lines=3)
+    assert [laid.at(5, y) for y in (1, 2, 4, 5, 10, 11)] == [None, (4, 0), (4, 0), (5, 0), (6, 0), None]
 
-    explored(keys)
+
+def test_parts_keep_to_the_lines_that_there_are_and_list_the_strongest_keys(
+    explored: Explored,
+) -> None:
+    async def keys(app: Explorer, screen) -> None:
+        found, query = app.desk.find(parts_of(app.state)), 3
+        weights = found.head.weights[query]
+        counts = []
+        for height in range(4, 24):
+            lines = app.surface.lines(parts_within(found, query, None, 108, height), 108)
+            told = ["".join(each.text for each in line) for line in lines]
+            assert len(told) <= height
+            table = next((i for i, each in enumerate(told) if each.startswith("key")), None)
+            if table is None:
+                assert height < 11, "the sum alone"
+                continue
+            listed = [int(each.split()[0]) for each in told[table + 1 :] if each[:2].strip().isdigit()]
+            assert listed == sorted(np.argsort(-weights, kind="stable")[: len(listed)].tolist())
+            counts.append(len(listed))
+        assert counts == sorted(counts)
+        assert counts[0] == 3
+        assert counts[-1] == len(weights), "all of them where there is room"
+
+    explored(keys, size=(140, 40))
+
+
+@pytest.mark.parametrize("name", ["vit", "whisper"])
+def test_a_query_lies_over_the_picture_or_the_sound(explored: Explored, tmp_path: Path, name: str) -> None:
+    folder = media_models.save(name, tmp_path)
+    if name == "vit":
+        given = Inputs(image=media_models.picture_file(tmp_path))
+    else:
+        given = Inputs(audio=media_models.sound_file(tmp_path), target="is in")  # else it writes to its limit
+    source = Source(ModelRequest(str(folder)), given, Wanted(0, 0), Notices())
+
+    async def keys(app: Explorer, screen) -> None:
+        first = screen.pane("main")
+        assert "certified" in screen.pane("head")
+        assert "weight" in first
+        assert (name == "vit") == ("patch" in first)
+        assert name == "whisper" or "▀" in first, "the picture itself"
+        await screen.press("full_stop", "tab", "tab", "down")
+        assert app.state.place == (0, 1)
+        assert app.state.query == 1 + app.state.scene.first
+        assert screen.pane("main") != first
+
+    explored(keys, source=source, size=(140, 40))
+
+
+def test_the_decoders_own_words_are_no_sound(tmp_path: Path) -> None:
+    folder = media_models.save("whisper", tmp_path)
+    given = Inputs(audio=media_models.sound_file(tmp_path), target="what is in")
+    source = Source(ModelRequest(str(folder)), given, Wanted(), Notices())
+    first = source.scene()
+    mediums = {tower.kind: source.scene(tower=tower.pattern).medium for tower in first.towers}
+    assert mediums["decoder"] == ""
+    assert mediums["cross"] == first.medium != ""
+    assert mediums["encoder"] == first.medium
+    words = source.scene(tower=next(tower.pattern for tower in first.towers if tower.kind == "decoder"))
+    assert list(words.queries.labels) == list(words.keys.labels)
+    assert list(words.queries.labels[-2:]) == ["is", "in"]
+
+
+def test_a_picture_is_bright_where_the_query_looks_and_has_the_colours_of_its_pixels() -> None:
+    """Two patches side by side, red and green; all the weight lies on the green one."""
+    pixels = np.zeros((2, 4, 3))
+    pixels[:, :2, 0], pixels[:, 2:, 1] = 1.0, 1.0
+    seen = Picture("two.png", "", pixels, (2, 4))
+    (line,) = picture.picture(seen, np.array([[0.0, 1.0]]), 4, 1).lines
+    drawn = [(text, style.color.get_truecolor()) for text, style in line.parts]
+    assert [(text, tuple(colour)) for text, colour in drawn] == [("▀▀", (64, 0, 0)), ("▀▀", (0, 255, 0))]

@@ -1,9 +1,11 @@
 """Every key as a function from one state to the next; by hand on a grid of 3 layers by 5 heads."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_results import provenance
 
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
@@ -11,8 +13,6 @@ from attnscope.explore.commands import command, file_name, unused
 from attnscope.explore.drawing.grid import Places
 from attnscope.explore.drawing.sentence import set_sentence
 from attnscope.explore.state import Scene, State, Tower, View, start
-from attnscope.session.request import Inputs, ModelRequest, Writing
-from attnscope.session.wanted import Wanted
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind, Special
 
@@ -24,10 +24,12 @@ def tokens(*names: str) -> Tokens:
 
 def scene(kind: Kind = Kind.ENCODER, towers: int = 1, text: str = "a b c d") -> Scene:
     """Layers 2, 4 and 7 have attention, as in a hybrid."""
-    every = tuple(Tower(str(each), "", each, f"{each} x", (2, 4, 7), 5) for each in list(Kind)[:towers])
+    every = tuple(Tower(str(each), each, f"{each} x", (2, 4, 7), 5) for each in list(Kind)[:towers])
     mine = replace(every[0], kind=kind)
     keys = tokens("a", "b", "c", "d") if kind is not Kind.CROSS else tokens("x", "y")
-    return Scene("m", text, (mine, *every[1:]), mine, tokens("a", "b", "c", "d"), keys, first=1, place=(2, 0))
+    run = replace(provenance(demo=True), read=(text,))
+    queries = tokens("a", "b", "c", "d")
+    return Scene("m", text, (mine, *every[1:]), mine, queries, keys, run, first=1, place=(2, 0))
 
 
 @pytest.fixture
@@ -127,31 +129,27 @@ def test_every_view_asks_its_own_question(state: State) -> None:
         (lambda s: s.takes(), "ablate 'a b c d' -m demo --heads L4H3"),
         (
             lambda s: replace(s, words=True).with_special(),
-            "heads 'a b c d' -m demo --layer 4 --head 3 --query b --words --special hide",
+            "heads 'a b c d' -m demo --layer 4 --head 3 --query b --by word --special hide",
         ),
     ],
 )
 def test_every_view_has_its_command(state: State, change, line: str) -> None:
-    told = command(change(state), ModelRequest("demo"), Inputs("a b c d"), Wanted())
-    assert told == f"attnscope {line}"
+    assert command(change(state)) == f"attnscope {line}"
 
 
-def test_a_command_names_the_kind_where_there_are_several_and_quotes_what_a_shell_would_read() -> None:
-    several = start(scene(Kind.CROSS, towers=2, text="-it's $HOME"))
-    told = command(several, ModelRequest("a b", dtype="bfloat16"), Inputs("x"), Wanted())
-    assert "-m 'a b' --dtype bfloat16 --kind cross" in told
-    assert told.endswith("""-- '-it'"'"'s $HOME'""")
+def test_a_command_reads_and_runs_what_the_view_is_of_quoted_for_a_shell(state: State) -> None:
+    read, ran = ("it's $HOME", "--pair", "b"), ("-m", "a b", "--kind", "cross")
+    run = replace(state.scene.provenance, read=read, run=ran)
+    told = command(replace(state, scene=replace(state.scene, provenance=run)))
+    assert shlex.split(told)[:9] == ["attnscope", "heads", *read, *ran]
 
 
-def test_a_command_lets_the_model_write_as_far_where_that_is_looked_at() -> None:
-    inputs = Inputs("a b", writing=Writing(generate=4))
-    written = start(scene(Kind.DECODER, text="a b"))
-    told = command(written, ModelRequest("demo-causal"), inputs, Wanted())
-    assert told.startswith("attnscope heads --generate 4 'a b' -m demo-causal --layer 2")
-    assert command(written.takes(), ModelRequest("m"), inputs, Wanted()) == (
-        "attnscope ablate 'a b c d' -m m --heads L2H0"
-    ), "what was written is part of the text there"
-    assert "--generate" not in command(start(scene(text="a b")), ModelRequest("m"), inputs, Wanted())
+def test_what_the_model_wrote_is_part_of_the_text_where_heads_are_taken_away(state: State) -> None:
+    run = replace(state.scene.provenance, read=("a b", "--generate", "2"))
+    written = replace(tokens("a", "b", "c", "d"), written="likeliest", texts=("a b", " c d"))
+    wrote = replace(state, scene=replace(state.scene, queries=written, provenance=run))
+    assert command(wrote).startswith("attnscope heads 'a b' --generate 2 -m demo --layer 4")
+    assert command(wrote.takes()) == "attnscope ablate 'a b c d' -m demo --heads L4H3"
 
 
 def test_files_are_called_by_head_and_view(state: State) -> None:

@@ -1,6 +1,5 @@
 """Keys in, state and cells out: walks through the bundled demo model."""
 
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -78,18 +77,6 @@ def test_the_head_that_is_shown_is_that_of_a_run_that_looks_at_it_alone(
     explored(keys)
 
 
-def test_arrows_and_letters_move_in_the_grid_and_stop_at_its_ends(explored: Explored) -> None:
-    async def keys(app: Explorer, screen) -> None:
-        await screen.press("down", "j", "right", "l", "l")
-        assert app.state.place == (2, 3)
-        await screen.press("k", "h", "up", "up", "up")
-        assert app.state.place == (0, 2)
-        await screen.press("comma", "comma", "comma", "left_square_bracket")
-        assert app.state.place == (0, 0)
-
-    explored(keys)
-
-
 def test_a_click_goes_to_the_head_the_pair_or_the_token_below_it(explored: Explored) -> None:
     async def keys(app: Explorer, screen) -> None:
         grid = app.pane("grid")
@@ -126,31 +113,6 @@ def test_a_changed_sentence_is_read_without_opening_the_model_again(explored: Ex
         assert app.state.scene.text.endswith("fell.")
 
     explored(keys)
-
-
-def test_both_directions_stand_under_each_other_with_their_own_shades(explored: Explored) -> None:
-    """Of L0 H0 (the token after): what `[MASK]` looks at stands right of it, who looks at it left of it."""
-
-    async def keys(app: Explorer, screen) -> None:
-        row, column = screen.pane("looks"), screen.pane("looked")
-        assert row.startswith("looks at ")
-        assert column.startswith("is looked at by ")
-        after, before = row.index("opened"), column.index("when")
-        strongest = [shade(app, "looks", after), shade(app, "looked", before)]
-        weakest = [shade(app, "looks", row.index("when")), shade(app, "looked", column.index("opened"))]
-        assert strongest[0] == strongest[1] != weakest[0] == weakest[1]
-
-    explored(keys)
-
-
-def shade(app: Explorer, pane: str, place: int) -> object:
-    """The colour behind a cell of a pane's first line."""
-    at = 0
-    for segment in app.pane(pane).drawn[0]:
-        at += cell_len(segment.text)
-        if place < at:
-            return segment.style.bgcolor
-    raise AssertionError(f"no cell {place}")
 
 
 def test_a_head_that_is_out_has_the_answer_before_beside_the_one_without_it(
@@ -211,36 +173,6 @@ def test_a_head_that_is_out_has_the_answer_before_beside_the_one_without_it(
     explored(keys)
 
 
-def test_while_the_model_still_runs_without_a_head_no_number_stands_under_that_heading(
-    explored: Explored, demo: Source
-) -> None:
-    going = threading.Event()
-
-    class Slow:
-        """The demo, whose answer without a head takes until it is let go."""
-
-        request, inputs, wanted = demo.request, demo.inputs, demo.wanted
-        scene = staticmethod(demo.scene)
-
-        def answer(self, question: questions.Question) -> object:
-            if isinstance(question, questions.OfWithout):
-                going.wait(30)
-            return demo.answer(question)
-
-    async def keys(app: Explorer, screen) -> None:
-        await screen.press(*JUMP)
-        assert "99.8 %" in screen.pane("predicts")
-        await screen.pilot.press("x")
-        await screen.pilot.pause(0.2)
-        assert app.pane("predicts")._title == "predicts · L3 H11 out"
-        assert screen.pane("predicts").strip() == "running without L3 H11 …"
-        going.set()
-        await screen.settled()
-        assert "without" in screen.pane("predicts").splitlines()[1]
-
-    explored(keys, source=Slow())
-
-
 def test_a_second_sentence_stands_beside_the_first_with_what_differs(explored: Explored) -> None:
     async def keys(app: Explorer, screen) -> None:
         await screen.write("b", "I was watching the door when [MASK] fell.")
@@ -295,9 +227,8 @@ def test_words_and_special_tokens_are_joined_and_left_out(explored: Explored) ->
     explored(keys)
 
 
-@pytest.mark.parametrize("suffix", [".svg", ".npz"])
-def test_what_is_on_the_screen_is_saved(explored: Explored, tmp_path: Path, suffix: str) -> None:
-    target = tmp_path / f"x{suffix}"
+def test_what_is_on_the_screen_is_saved(explored: Explored, tmp_path: Path) -> None:
+    target = tmp_path / "x.npz"
 
     async def keys(app: Explorer, screen) -> None:
         await screen.write("slash", "2.4")
@@ -310,8 +241,7 @@ def test_what_is_on_the_screen_is_saved(explored: Explored, tmp_path: Path, suff
         assert target.read_bytes() == before
 
     explored(keys)
-    if suffix == ".npz":
-        assert attnscope.results.load(target).name == "L2 H4"
+    assert attnscope.results.load(target).name == "L2 H4"
     assert target.stat().st_size > 1000
 
 

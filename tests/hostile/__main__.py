@@ -5,11 +5,38 @@ are kept in `.hypothesis`, and come first when it is asked again. `--write` puts
 """
 
 import argparse
+import datetime
+import importlib.metadata
 import os
+import platform
+import re
+import shlex
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from .place import QUIET
+
+MADE = re.compile(r"(?<=<!-- campaign -->\n).*?(?=<!-- end of campaign -->)", re.DOTALL)
+LIBRARIES = ("torch", "transformers", "numpy")
+
+
+def write(page: Path, head: Sequence[str], rows: Iterable[Sequence[object]], told: str) -> None:
+    """Put the table between the two marks of a page, below command, date and versions."""
+    lines = [head, ["---"] * len(head), *rows]
+    table = "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+    text = page.read_text("utf-8")
+    assert MADE.search(text), f"{page} has no place for the table"
+    page.write_text(MADE.sub(lambda _: f"\n{_provenance()}\n\n{table}\n\n{told}\n\n", text), "utf-8")
+
+
+def _provenance() -> str:
+    versions = ", ".join(f"{name} {importlib.metadata.version(name).split('+')[0]}" for name in LIBRARIES)
+    today, machine = datetime.date.today().isoformat(), f"{platform.system()} {platform.machine()}"
+    return (
+        f"    python -m tests.hostile {shlex.join(sys.argv[1:])}\n\n"
+        f"On {today}: Python {platform.python_version()}, {versions}, {machine}."
+    )
 
 
 def main() -> int:
@@ -22,8 +49,6 @@ def main() -> int:
     os.environ.update(QUIET)  # before anything heavy is imported
 
     from hypothesis.database import DirectoryBasedExampleDatabase
-
-    from tests import dated
 
     from .campaign import Campaign
     from .material import Material, kept
@@ -40,7 +65,7 @@ def main() -> int:
     print(record.whole(), *(" ".join(map(str, row)) for row in record.table()), sep="\n")
     if options.write:
         head = ("kind, command", "runs", "exit codes", "findings")
-        dated.write(options.write, head, record.table(), f"{record.whole()}.")
+        write(options.write, head, record.table(), f"{record.whole()}.")
     return int(bool(record.found))
 
 

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import faulthandler
 import fcntl
+import functools
 import importlib
 import io
 import os
@@ -43,6 +44,7 @@ def become(invocation: Invocation, place: Place, ready: int, loaded: Path | None
     _main(invocation, loaded)
 
 
+@functools.cache  # read before another user is become, who may not be let into this folder
 def entry_point() -> str:
     """`module:function` of the command, as pyproject.toml has it."""
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]["attnscope"]

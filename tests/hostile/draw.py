@@ -37,36 +37,28 @@ ODD = {
 }
 NUMBERS = (
     "0", "1", "-1", "2", "3", "-0", "00", "+3", " 3 ", "3.0", "1.5", "-1.5", "1e3", "1e-40", "1e-400",
-    "1e400",
-    "1e308", "-1e308", "nan", "NaN", "inf", "-inf", "infinity", "0x10", "1_000", "１２", "²", "٣", "½", "Ⅷ",
-    "2147483647", "2147483648", "-2147483649", "9223372036854775807", "9223372036854775808",
+    "1e400", "1e308", "-1e308", "nan", "NaN", "inf", "-inf", "infinity", "0x10", "1_000", "１２", "²", "٣",
+    "½", "Ⅷ", "2147483647", "2147483648", "-2147483649", "9223372036854775807", "9223372036854775808",
     "18446744073709551616", "9" * 30, "-" + "9" * 30, "9" * 5000, "", " ", "-", "--", "1,2", "1;2", "true",
-    "None",
-    "0.0000001", "4294967296", "100000000", "12345",
+    "None", "0.0000001", "4294967296", "100000000", "12345",
 )  # fmt: skip
 LISTS = (
-    "all", "ALL", "0,1", "0,3,7", "4-8", "0-2", "2-0", "0-99999999999", "-1", "-1--3", "-", ",", "0,,1",
-    "0,", "1-",
-    "-1,-1", "0,0,0", "0-1-2", "a", "0..3", "*", "0 1", "--1", "all,0", "1e1", "0-0", "-4-0",
+    "all", "ALL", "0,1", "0,3,7", "4-8", "0-2", "2-0", "0-99999999999", "-1", "-1--3", "-", ",", "0,,1", "0,",
+    "1-", "-1,-1", "0,0,0", "0-1-2", "a", "0..3", "*", "0 1", "--1", "all,0", "1e1", "0-0", "-4-0",
     ",".join(["0"] * 3000),
 )  # fmt: skip
 NAMES = (
     "demo", "demo-causal", "demo-translate", "DEMO", "demo/", "./demo", "no/model", "nobody/at/all", "~",
-    "~nobodyatall/x",
-    "", " ", ".", "..", "/", "/dev/null", "/etc/passwd", "/proc/self", "/proc/self/mem", "a" * 300,
-    "a/" * 200,
-    "x/y@main", "https://huggingface.co/a/b", "hf://a/b", "file:///etc/passwd", "bert-base-uncased", "-m",
-    "--layer",
-    "con", "a\nb", "é", "demo\u202e", "../demo", "models--a--b", "a--b", "a..b", "-", "a b", "%2e%2e",
-    "$HOME", "C:\\x",
+    "~nobodyatall/x", "", " ", ".", "..", "/", "/dev/null", "/etc/passwd", "/proc/self", "/proc/self/mem",
+    "a" * 300, "a/" * 200, "x/y@main", "https://huggingface.co/a/b", "hf://a/b", "file:///etc/passwd",
+    "bert-base-uncased", "-m", "--layer", "con", "a\nb", "é", "demo\u202e", "../demo", "models--a--b", "a--b",
+    "a..b", "-", "a b", "%2e%2e", "$HOME", "C:\\x",
 )  # fmt: skip
 STEMS = (
     "made", "a b", "é", "我", "\u202e", "\udc80", "\x1b[31m", "a\nb", "-", "--json", "*", "~",
-    "~nobodyatall/x", "a" * 240, "a" * 252,
-    "a" * 300, ".hidden", "con", "%s", "$HOME", "[/b]", "sub/dir/made", "sub/../made", "./made",
-    "folder/made", "file/made",
-    "missing/../made", "a/" * 100 + "made", "locked/made", "link", "dangling", "loop", "/dev/null/made",
-    "/proc/made",
+    "~nobodyatall/x", "a" * 240, "a" * 252, "a" * 300, ".hidden", "con", "%s", "$HOME", "[/b]",
+    "sub/dir/made", "sub/../made", "./made", "folder/made", "file/made", "missing/../made",
+    "a/" * 100 + "made", "locked/made", "link", "dangling", "loop", "/dev/null/made", "/proc/made",
     "/sys/made", "/dev/full",
 )  # fmt: skip
 SUFFIXES = (
@@ -78,14 +70,11 @@ COUNTS = (
     10**30,
 )  # fmt: skip
 JSONS: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 3, 7, 0.5, -0.5, 1e308, 1e-320, float("nan"), float("inf"),
-    float("-inf"), 2**31, 2**31 - 1,
-    2**63, 2**63 - 1, 2**64, -(2**63), 10**30, 100000, 1000000000, "", "x", " ", "0", "nan", "auto", "../..",
-    "/etc/passwd",
-    "a" * 5000, "\x1b[31m", "\u202e", "\udc80", "\ud83d", "\x00", "é", "None", "cuda", "os.system", [], {},
-    [[]], [{}], {"a": 1},
-    {"": None}, [None], [0], [1, 2], [-1], ["x"], [1.5], [True], [[1, 2], [3]], {"0": 0}, {"x": {"x": {}}},
-    [0] * 1000,
+    None, True, False, 0, 1, -1, 2, 3, 7, 0.5, -0.5, 1e308, 1e-320, float("nan"), float("inf"), float("-inf"),
+    2**31, 2**31 - 1, 2**63, 2**63 - 1, 2**64, -(2**63), 10**30, 100000, 1000000000, "", "x", " ", "0", "nan",
+    "auto", "../..", "/etc/passwd", "a" * 5000, "\x1b[31m", "\u202e", "\udc80", "\ud83d", "\x00", "é", "None",
+    "cuda", "os.system", [], {}, [[]], [{}], {"a": 1}, {"": None}, [None], [0], [1, 2], [-1], ["x"], [1.5],
+    [True], [[1, 2], [3]], {"0": 0}, {"x": {"x": {}}}, [0] * 1000,
 )  # fmt: skip
 
 

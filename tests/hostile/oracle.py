@@ -30,7 +30,7 @@ RAW = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u061c\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
 )
 NO_NUMBER = re.compile(r"(?<![\w.'\"‘“@-])[-−+]?(nan|inf|infinity)(?![\w'\"’”])", re.IGNORECASE)
-COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOUR = re.compile(r"(?:\x1b|\+ABs)\[[0-9;]*m")  # also as UTF-7 writes it
 OF_A_TEXT = re.compile(r"attnscope: (standard input|[^ ]+):\d+: ")  # a line of a file with many texts
 FORMULA = "=+-@\t\r"  # how a cell begins that a spreadsheet would run
 WRITTEN = ("csv", "py", "html", "json", "svg")  # what is text, and may be shown on a terminal
@@ -58,15 +58,20 @@ def findings(invocation: Invocation, outcome: Outcome) -> list[Finding]:
     """Everything that is wrong; a crash is told once and not for each of its consequences."""
     if invocation.kill is not None and outcome.code == -signal.SIGKILL and not outcome.stopped:
         return list(_halves(outcome))
-    if invocation.interrupt is not None and invocation.cold and _before_the_program(outcome):
+    if invocation.interrupt is not None and invocation.cold and _around_the_program(outcome):
         return list(_halves(outcome))
     crashed = list(_crashes(invocation, outcome))
     return crashed or [finding for check in CHECKS for finding in check(invocation, outcome)]
 
 
-def _before_the_program(outcome: Outcome) -> bool:
-    """Whether an interrupt came before the program's answer to it stood: then Python ends in its own way."""
+def _around_the_program(outcome: Outcome) -> bool:
+    """Whether an interrupt came before the program's answer to it stood, or when Python had taken it away.
+
+    Then Python ends in its own way.
+    """
     errors = _text(outcome.stderr)
+    if outcome.code == -signal.SIGINT and errors.startswith(PREFIX) and errors.count("\n") == 1:
+        return True
     files = [file for file, _, _ in FRAME.findall(errors) if "/attnscope/" in file and "/site-" not in file]
     early = all(file.rpartition("/attnscope/")[2] in STARTING for file in files)
     return (
@@ -95,7 +100,7 @@ def differences(first: Outcome, again: Outcome, verbose: bool) -> list[Finding]:
 
 def _lasting(files: Mapping[str, bytes]) -> dict[str, bytes]:
     """All but the manifest of a corpus run, which tells when it began."""
-    return {name: content for name, content in files.items() if name != "run/manifest.json"}
+    return {name: content for name, content in files.items() if not name.endswith("/manifest.json")}
 
 
 def _without_numbers(content: bytes) -> bytes:

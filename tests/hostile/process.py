@@ -46,7 +46,9 @@ def warm_up(place: Place, first: Iterable[Invocation] = ()) -> None:
                 with contextlib.suppress(Exception):
                     importlib.import_module(name)
     del sys.modules["pyarrow"]
-    "".encode("utf-32-be")  # fonts are cut with it, and another user may not be let into this Python's folder
+    # fonts are cut with it, pages read by it; another user may not be let into this Python's folder
+    "".encode("utf-32-be")
+    importlib.import_module("importlib.readers")
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:
         raise RuntimeError(f"{threads} threads in the process that is to be forked")

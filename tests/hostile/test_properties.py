@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as any_
 
-from attnscope.cli.arrays.files import typed
+from attnscope.cli.arrays import typed
 from attnscope.errors import InputError, one_line
 from attnscope.printable import printable
 from attnscope.results import load
-from attnscope.session.selection import choose, parse
 from attnscope.tokens import Token, Tokens
 
 from .oracle import RAW
@@ -46,20 +45,6 @@ def test_a_message_of_another_library_is_one_line(text: str) -> None:
     line = one_line(ValueError(text))
     assert len(line.splitlines()) <= 1
     assert len(line) <= 200
-
-
-@often
-@given(
-    TEXTS
-    | any_.lists(any_.integers(-9, 9), min_size=1, max_size=5).map(lambda some: "-".join(map(str, some)))
-)
-def test_a_list_of_layers_is_some_of_those_there_or_refused(text: str) -> None:
-    there = (0, 1, 3, 4)
-    with suppress(InputError):
-        chosen = choose(parse(text, "layer"), there, "layer", "demo")
-        assert chosen
-        assert set(chosen) <= set(there)
-        assert list(chosen) == sorted(chosen)
 
 
 @often

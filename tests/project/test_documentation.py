@@ -16,6 +16,7 @@ README = (ROOT / "README.md").read_text("utf-8")
 SPECIFICATION = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
 GENERATE = importlib.util.module_from_spec(SPECIFICATION)
 SPECIFICATION.loader.exec_module(GENERATE)
+LONG = ("claims", "jobs", "kinds")
 
 
 def pages(named: tuple[Path, ...]) -> pytest.MarkDecorator:
@@ -53,11 +54,17 @@ def test_a_schema_file_is_named_by_its_kind_and_small(generate) -> None:
         assert schema["$id"] == schema["title"] == schema["properties"]["schema"]["const"]
         assert schema["$id"].startswith(called)
         assert int(schema["$id"].removeprefix(called)) >= 2
-        assert len(content) < (82_000 if name == "explanation.json" else 52_000), "it holds five others"
+        assert len(content) < (83_000 if name == "explanation.json" else 52_000), "it holds five others"
 
 
-@pages(GENERATE.PAGES)
+@pages(tuple(page for page in GENERATE.PAGES if page.stem not in LONG))
 def test_a_page_shows_what_the_program_prints_to_the_letter(generate, page: Path) -> None:
+    told = page.read_text("utf-8")
+    assert generate.with_output(told) == told
+
+
+@pages(tuple(page for page in GENERATE.PAGES if page.stem in LONG))
+def test_a_page_that_takes_long_shows_what_the_program_prints_to_the_letter(generate, page: Path) -> None:
     told = page.read_text("utf-8")
     assert generate.with_output(told) == told
 

@@ -29,22 +29,22 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "results": "printable errors sections spelling tokens vocabulary incoming process presenter",
     "reference": "",
     "demo": "errors",
-    "sdpa": "reference results",
+    "arithmetic": "reference results",
     "measures": "reference results tokens printable errors",
-    "attention": f"sdpa reference {EVERYWHERE}",
-    "verify": f"attention sdpa reference {EVERYWHERE}",
-    "tiles": f"verify attention sdpa measures reference {EVERYWHERE}",
+    "attention": f"arithmetic reference {EVERYWHERE}",
+    "verify": f"attention arithmetic reference {EVERYWHERE}",
+    "tiles": f"verify attention arithmetic measures reference {EVERYWHERE}",
     "model": f"demo reference {EVERYWHERE}",
     "capture": f"model tiles verify attention reference {EVERYWHERE}",
-    "analysis": f"capture model tiles verify attention sdpa measures reference {EVERYWHERE}",
-    "worked": f"analysis capture model verify attention sdpa reference {EVERYWHERE}",
+    "analysis": f"capture model tiles verify attention arithmetic measures reference {EVERYWHERE}",
+    "worked": f"analysis capture model verify attention arithmetic reference {EVERYWHERE}",
     "session": f"worked analysis capture model verify attention measures reference {EVERYWHERE}",
     "render": f"demo {EVERYWHERE}",
     "explore": f"session render measures {EVERYWHERE}",
     "cli": f"explore session render worked measures model {EVERYWHERE}",
     "__main__": f"cli {EVERYWHERE}",
 }
-COMPUTING = "analysis attention capture measures sdpa tiles verify worked"
+COMPUTING = "analysis attention capture measures arithmetic tiles verify worked"
 PROGRAMS = "render.script.again"  # which are written into files and run there, and never imported here
 OWNERS = {  # of each library that takes time to load: nobody else may import it
     "torch": f"session {COMPUTING} demo model reference {PROGRAMS}",
@@ -71,7 +71,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "ray": "session.corpus.engine.ray.cluster",
     "rich": "cli explore render demo.train",
     "textual": "explore",
-    "tqdm": "session.library.progress",
+    "tqdm": "session.library.several",
     "typer": "cli",
 }
 INSIDE = {  # parts of a package that may not import another one

@@ -1,10 +1,11 @@
-"""The shape of the project: what start-up loads, what stands at the top."""
+"""The shape of the project: what start-up loads, what stands at the top, which faults are planted."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from faults import Fault, faults
 
 ROOT = Path(__file__).parents[2]
 HEAVY = ("torch", "transformers", "matplotlib", "sklearn", "numpy", "scipy", "huggingface_hub", "textual")
@@ -19,55 +20,64 @@ def loaded_by(code: str) -> set[str]:
     return set(done.stdout.rpartition("loaded:")[2].split())
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
+def test_help_imports_nothing_heavy_nor_does_a_file_that_is_not_there() -> None:
+    asked = [
         ["--help"],
-        ["heads", "--help"],
-        ["explore", "--help"],
-        ["verify", "--help"],
-        ["sdpa", "--help"],
         ["--version"],
-    ],
-)
-def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+        *([name, "--help"] for name in ("heads", "explore", "verify", "sdpa")),
+    ]
     code = (
-        "import sys; sys.argv = ['attnscope', *ARGUMENTS]\n"
+        "import sys\n"
         "from attnscope.cli.app import main\n"
-        "try: main()\nexcept SystemExit as end: assert not end.code, end.code"
+        "def ended(*arguments):\n"
+        "    sys.argv = ['attnscope', *arguments]\n"
+        "    try: main()\n"
+        "    except SystemExit as end: return end.code\n"
     )
-    assert loaded_by(code.replace("ARGUMENTS", repr(arguments))) == set()
-
-
-@pytest.mark.parametrize("command", ["check", "show"])
-def test_a_file_that_is_not_there_is_told_before_anything_heavy_is_imported(command: str) -> None:
-    code = (
-        f"import sys; sys.argv = ['attnscope', '{command}', 'nowhere.npz']\n"
-        "from attnscope.cli.app import main\n"
-        "try: main()\nexcept SystemExit as end: assert end.code == 2, end.code"
-    )
-    assert loaded_by(code) <= {"numpy"}
+    helped = f"{code}for each in {asked!r}: assert not ended(*each)"
+    assert loaded_by(helped) == set()
+    lost = f"{code}for each in ('check', 'show'): assert ended(each, 'nowhere.npz') == 2"
+    assert loaded_by(lost) <= {"numpy"}
 
 
 def test_the_package_itself_imports_nothing_heavy() -> None:
     assert loaded_by("import attnscope, attnscope.demo, attnscope.errors, attnscope.tokens") == set()
 
 
-def test_results_and_their_rendering_need_no_torch() -> None:
-    code = "import attnscope.render.terminal.sheet, attnscope.render.files, attnscope.render.figure"
-    assert loaded_by(code) == {"numpy", "matplotlib"}
-
-
-def test_the_terminal_needs_no_matplotlib() -> None:
-    assert loaded_by("import attnscope.render.terminal.sheet") == {"numpy"}
-
-
-def test_the_check_of_imports_would_notice() -> None:
-    assert "torch" in loaded_by("import attnscope.sdpa")
+def test_results_and_their_rendering_need_no_torch_and_the_terminal_no_matplotlib() -> None:
+    code = "import attnscope.render.terminal.sheet, sys; assert 'matplotlib' not in sys.modules\n"
+    assert loaded_by(f"{code}import attnscope.render.files, attnscope.render.figure") == {
+        "numpy",
+        "matplotlib",
+    }
 
 
 def test_arithmetic_on_numbers_that_are_given_needs_no_model_library() -> None:
     assert loaded_by("import attnscope.worked") == {"torch", "numpy"}
+
+
+HOMES = {
+    "load outline wrap": "function attnscope.session.library.entrance",
+    "compare corpus difference": "function attnscope.session.library.several",
+    "Model": "type attnscope.session.library.models",
+    "Reading": "type attnscope.session.library.readings",
+    "open": "function attnscope.results",
+    "sdpa": "function attnscope.worked.attention",
+    "AttnscopeError": "type attnscope.errors",
+    "__version__": "str",
+}
+
+
+def test_no_module_of_the_package_takes_the_place_of_a_public_name() -> None:
+    code = """if True:
+        import importlib, pkgutil, attnscope
+        for each in pkgutil.walk_packages(attnscope.__path__, "attnscope."):
+            "demo.train" in each.name or importlib.import_module(each.name)
+        for name in attnscope.__all__:
+            found = getattr(attnscope, name)
+            print(name, type(found).__name__, *filter(None, [getattr(found, "__module__", None)]))"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert set(done.stdout.splitlines()) == {f"{name} {HOMES[all]}" for all in HOMES for name in all.split()}
 
 
 def test_the_top_level_is_as_the_user_fixed_it() -> None:
@@ -80,7 +90,8 @@ def test_the_top_level_is_as_the_user_fixed_it() -> None:
 
 def test_every_room_has_quick_tests_and_none_of_them_is_slow() -> None:
     """What is tried with other versions of the libraries and on other processors would else miss a room."""
-    quick, slow = ((ROOT / "tests" / f"{name}.txt").read_text().splitlines() for name in ("quick", "slow"))
+    quick, reasons = ((ROOT / "tests" / f"{name}.txt").read_text().splitlines() for name in ("quick", "slow"))
+    slow = [each for each in reasons if not each.startswith("#")]
     slow_rooms = {ROOT / each for each in slow if not each.partition("::")[0].endswith(".py")}
     rooms = {file.parent for file in (ROOT / "tests").rglob("test_*.py")} - slow_rooms
     assert {(ROOT / each.partition("::")[0]).parent for each in quick} == rooms
@@ -91,3 +102,15 @@ def test_every_room_has_quick_tests_and_none_of_them_is_slow() -> None:
         )
     assert set(quick).isdisjoint(slow)
     assert all((ROOT / each.partition("::")[0]).exists() for each in (*quick, *slow))
+
+
+@pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.file)
+def test_a_fault_can_be_planted_and_has_tests(fault: Fault) -> None:
+    text = (ROOT / "attnscope" / fault.file).read_text("utf-8")
+    assert fault.planted(text) != text
+    assert all((ROOT / test).exists() for test in fault.tests)
+
+
+def test_a_text_that_has_gone_is_an_error() -> None:
+    with pytest.raises(ValueError, match="0 times 'gone'"):
+        Fault("arithmetic.py", "gone", "", ()).planted("here")

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import made_reports as reports
 import made_results as made
-import numpy as np
 import pytest
-from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
@@ -19,7 +17,7 @@ from attnscope.errors import InputError
 from attnscope.render import saving
 from attnscope.render.figure import figure_of, panels
 from attnscope.render.kit.words.header import own_name
-from attnscope.render.look import Look, dressed, look_now
+from attnscope.render.look import Look
 from attnscope.render.terminal.console import background
 from attnscope.results import Verdict
 
@@ -90,11 +88,6 @@ def test_a_title_takes_the_place_of_the_heading_and_none_leaves_it_out() -> None
     assert len(none) == len(usual) - 2, "what it is, and of which model"
 
 
-def test_a_verdict_that_is_not_the_best_follows_a_title_of_ones_own() -> None:
-    assert "Mine · ✗ FAILED" in texts(figure_of(made.head(verdict=Verdict.FAILED), look=Look(title="Mine")))
-    assert "Mine" in texts(figure_of(made.head(), look=Look(title="Mine")))
-
-
 @pytest.mark.parametrize("look", [Look(bare=True), Look(title="none", caption="none")])
 def test_a_failure_that_a_picture_does_not_show_is_noticed_and_stands_in_its_metadata(look: Look) -> None:
     heard: list[str] = []
@@ -104,14 +97,6 @@ def test_a_failure_that_a_picture_does_not_show_is_noticed_and_stands_in_its_met
     saving.content(local_head(), ".png", look=look, notice=heard.append)
     saving.content(local_head(Verdict.FAILED), ".png", notice=heard.append)
     assert len(heard) == 1
-
-
-def test_bare_leaves_the_axes_with_the_same_numbers() -> None:
-    usual, bare = (figure_of(made.head(), look=Look(bare=each)) for each in (False, True))
-    assert bare.texts == []
-    assert usual.texts != []
-    both = [next(m for m in each.axes[0].collections if isinstance(m, QuadMesh)) for each in (usual, bare)]
-    np.testing.assert_array_equal(both[0].get_array(), both[1].get_array())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [(3.3, 2.5), (12.0, 4.0), (2.0, 7.0)])
@@ -127,21 +112,6 @@ def test_a_picture_is_as_large_as_it_was_asked_to_be_in_every_format(size: tuple
     assert [float(side) for side in box.groups()] == pytest.approx([72 * side for side in size], rel=1e-4)
 
 
-@pytest.mark.parametrize("size", [(3.3, 2.5), (14.0, 9.0)])
-def test_nothing_is_cut_off_in_another_size(size: tuple[float, float]) -> None:
-    for result in (made.head(), made.overview(3, 5), made.projection(), made.verification(3, 5)):
-        figure = figure_of(result, look=Look(size=size, title="none", caption="none"))
-        figure.draw_without_rendering()
-        for text in figure.findobj(Text):
-            assert isinstance(text, Text)
-            if text.get_visible() and text.get_text().strip():
-                box, page = text.get_window_extent(), figure.bbox
-                assert box.x0 >= page.x0 - 1, text.get_text()
-                assert box.y0 >= page.y0 - 1, text.get_text()
-                assert box.x1 <= page.x1 + 1, text.get_text()
-                assert box.y1 <= page.y1 + 1, text.get_text()
-
-
 def test_a_small_map_keeps_its_letters() -> None:
     figure = figure_of(made.projection(), look=Look(size=(3.3, 3.5), bare=True))
     assert figure.zoom == 1.0  # type: ignore[attr-defined]
@@ -154,14 +124,6 @@ def test_the_text_of_an_svg_is_text_with_a_family_to_fall_back_on() -> None:
     families = re.findall(r"font-family: ([^;\"]*)|font: [^;\"]*px ([^;\"]*)", svg)
     assert families
     assert all((first or second).rstrip().endswith("sans-serif") for first, second in families)
-
-
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
-def test_the_same_look_gives_the_same_bytes(suffix: str) -> None:
-    look = Look(title="t", size="4x3", dpi=90, caption="full")
-    once, again = (saving.content(made.head(), suffix, look=look) for _ in range(2))
-    assert once == again
-    assert once != saving.content(made.head(), suffix)
 
 
 @pytest.mark.parametrize(
@@ -186,12 +148,6 @@ def test_what_no_picture_can_look_like_is_refused(words: dict, why: str) -> None
 def test_more_dots_than_a_png_can_have_are_refused() -> None:
     with pytest.raises(InputError, match=r"no room for 2400 dots per inch: at most 327"):
         saving.content(made.head(["a", "b"]), ".png", look=Look(size="200x2", dpi=2400))
-
-
-def test_a_look_is_in_force_only_while_its_figure_is_made() -> None:
-    with dressed(Look(bare=True)):
-        assert look_now().bare
-    assert look_now() == Look()
 
 
 def test_a_report_has_a_file_for_each_panel(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ import pytest
 from cases_corpus import flat
 from cases_corpus import measured as measured_over
 from golden_text import assert_golden, body, printed
-from jsonschema import Draft202012Validator
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -23,18 +22,17 @@ from typer.testing import CliRunner
 from attnscope.analysis.heads.report import statistics
 from attnscope.cli.app import app
 from attnscope.measures import MEASURES, Measure, Tile, parse_measures
-from attnscope.measures.registry import FORMULAS, formula, measurable
+from attnscope.measures.registry import formula, measurable
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import number
-from attnscope.render.kit.typesetting import drawing
 from attnscope.render.sheet import measured
 from attnscope.render.sheets.corpus import sheet as corpus
 from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts
 from attnscope.render.terminal.measures import BEGIN, measure_explained, measures_begun, measures_table
-from attnscope.results import Kind, MeasureDescription, Overview, Verdict, json_schema
+from attnscope.results import Kind, MeasureDescription, Overview, Verdict
 from attnscope.results.stored.document import MeasureListed, MeasuresListing, measures_document
 
 FAILED = {(1, 2): Verdict.FAILED}
@@ -127,18 +125,6 @@ def test_the_terminal_shows(name: str, width: int) -> None:
     assert_golden(f"{name}.{width}", text)
 
 
-def test_every_measure_has_its_own_grid_with_the_numbers_of_every_head() -> None:
-    result = several("distance", "self")
-    lines = printed(body(result, 80)).splitlines()
-    for name, title in (("distance", "distance in tokens"), ("self", "self, weight on itself")):
-        start = lines.index(title)
-        rows = [line.replace("✗", " ").split() for line in lines[start + 2 : start + 14]]
-        assert [row[0] for row in rows] == [f"L{i}" for i in range(12)]
-        assert [[float(cell) for cell in row[1:]] for row in rows] == [
-            [float(f"{value:.2f}") for value in row] for row in result.scores[name].values
-        ]
-
-
 @pytest.mark.parametrize(("name", "dark"), [("entropy", "low"), ("self", "high"), ("distance", "high")])
 def test_the_strong_end_is_dark(name: str, dark: str) -> None:
     scores = several(name).main
@@ -149,58 +135,6 @@ def test_the_strong_end_is_dark(name: str, dark: str) -> None:
     (mesh, *_) = meshes(figure_of(several(name)))
     shades = [sum(mesh.to_rgba(np.array([bound]))[0][:3]) for bound in (low, high)]
     assert (shades[0] < shades[1]) == (dark == "low")
-
-
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [
-        ("entropy", "most focused of its layer"),
-        ("previous", "head of each layer strongest on the previous token, and its strongest link"),
-        ("distance", "head of each layer that looks farthest, and its strongest link"),
-    ],
-)
-def test_the_strongest_heads_are_those_at_the_strong_end(name: str, title: str) -> None:
-    result = several(name)
-    lines = printed(body(result, 80)).splitlines()
-    start = lines.index(title) + 2
-    best = np.argmin if name == "entropy" else np.argmax
-    expected = [f"L{i} H{best(row)}" for i, row in enumerate(result.main.values)]
-    assert [" ".join(line.split()[:2]) for line in lines[start : start + 12]] == expected
-    layer, head = np.unravel_index(best(result.main.values), (12, 12))
-    assert f"--layer {layer} --head {head}" in overview(result).next.command
-
-
-def test_a_head_without_keys_has_a_dash_in_every_grid() -> None:
-    result = several("entropy", "self", layers=2, heads=3)
-    for each in result.scores.values():
-        each.values[0, 1] = math.nan
-    first = [line for line in printed(body(result, 80)).splitlines() if line.startswith("L0 ")]
-    assert [line.split()[2] for line in first[:2]] == ["-", "-"]
-    assert words(figure_of(result)).split("\n").count("-") == 2
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (0.347, ".35"),
-        (2.347, "2.35"),
-        (9.996, "10.0"),
-        (12.345, "12.3"),
-        (12345.6, "12,346"),
-        (math.nan, "-"),
-    ],
-)
-def test_a_large_number_has_fewer_decimals(value: float, text: str) -> None:
-    assert measured.written(several("distance").main, value) == text
-
-
-def test_the_range_is_told_for_the_keys_that_there_are() -> None:
-    keys = len(made.DOOR)
-    every = several(*EVERY).scores.items()
-    told = {name: measured.scale(scores, keys).meaning(measured.form(scores)) for name, scores in every}
-    assert told["entropy"] == "0 looks at one key (strong), 2.56 at all alike (ln 13) (faint)"
-    assert told["distance"] == "0 on the query itself (faint), 12.0 from end to end (strong)"
-    assert told["first"] == "0 none (faint), 1.00 all of it (strong)"
 
 
 def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
@@ -218,31 +152,6 @@ def test_what_has_no_meaning_here_has_no_grid_but_its_reason() -> None:
 
 
 # pictures
-
-
-def test_a_picture_of_several_measures_has_a_panel_each_with_its_own_limits() -> None:
-    result = several(*EVERY)
-    figure = figure_of(result)
-    drawn = {tuple(np.ravel(mesh.get_array())): mesh.get_clim() for mesh in meshes(figure)}
-    assert len(drawn) == len(EVERY)
-    for name, scores in result.scores.items():
-        assert drawn[tuple(scores.values.ravel())] == pytest.approx(scores.limits), name
-    assert "7 measures by head" in words(figure)
-    assert "FAILED: 1 of 144 heads" in words(figure)
-
-
-@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (2, 3), (12, 12), (24, 20), (3, 64)])
-def test_panels_of_any_size_stay_on_the_page_and_off_each_other(layers: int, heads: int) -> None:
-    figure = figure_of(several(*EVERY, layers=layers, heads=heads, verdicts={}))
-    with drawing():
-        figure.draw_without_rendering()
-        page = figure.bbox
-        texts = [t for t in figure.findobj(lambda each: hasattr(each, "get_text")) if t.get_text().strip()]
-        boxes = [t.get_window_extent() for t in texts if t.get_visible()]
-    assert all(page.x0 <= b.x0 and b.x1 <= page.x1 and page.y0 <= b.y0 and b.y1 <= page.y1 for b in boxes)
-    titles = [t.get_window_extent() for t in texts if t.get_text() in {s.title for s in described()}]
-    assert len(titles) >= 7
-    assert not any(a.overlaps(b) for i, a in enumerate(titles) for b in titles[:i])
 
 
 def described() -> list[MeasureDescription]:
@@ -286,21 +195,6 @@ def test_what_has_a_sign_is_written_with_it_and_coloured_around_zero() -> None:
 
 
 # files
-
-
-def test_files_hold_a_column_and_a_key_for_each_measure() -> None:
-    result = several("distance", "previous", layers=2, heads=3)
-    rows, document, arrays = table(as_csv(result)), json.loads(as_json(result)), archive(as_npz(result))
-    assert list(rows[0])[:4] == ["layer", "head", "distance", "previous"]
-    for name, scores in result.scores.items():
-        assert [float(row[name]) for row in rows] == scores.values.ravel().tolist()
-        assert document["measures"][name]["values"] == scores.values.tolist()
-        assert [head[name] for head in document["results"]] == scores.values.ravel().tolist()
-        assert np.array_equal(arrays[name], scores.values)
-    assert (document["measure"], document["unit"]) == ("distance", "tokens")
-    assert list(document["measures"]) == ["distance", "previous"]
-    assert document["measures"]["distance"]["range"] == "0 to keys - 1"
-    assert "entropy" not in document
 
 
 def test_no_measure_is_called_like_another_key_of_a_file() -> None:
@@ -357,32 +251,6 @@ def test_the_table_of_measures(width: int) -> None:
     assert_golden(f"measures.{width}", text)
 
 
-def test_measures_by_norm_stand_in_one_paragraph_and_those_apart_are_told() -> None:
-    text = printed(measures_table(described(), 100), 100)
-    assert not any(line.startswith("entropy-norm") for line in text.splitlines())
-    paragraph = " ".join(text.split())
-    assert all(f"{each.name}" in paragraph for each in described())
-    assert "by name alone: induction, duplicate, previous-random, copying" in paragraph
-    alone = printed(measures_table([MEASURES["entropy"].description], 100), 100)
-    assert "||f(x)||" not in alone
-    assert "by name alone" not in alone
-
-
-def test_the_table_as_json_is_what_is_said_of_each() -> None:
-    listed = tuple(MeasureListed(each, each.range, formula(each.name)) for each in described())
-    document = json.loads(measures_document(MeasuresListing(listed), "all of them"))
-    assert document["schema"] == "attnscope.measures/2"
-    assert [
-        error.message for error in Draft202012Validator(json_schema("measures")).iter_errors(document)
-    ] == []
-    for told, each in zip(document["measures"], described(), strict=True):
-        assert told.pop("range") == each.range
-        assert told.pop("formula")
-        assert MeasureDescription(**told | {"classes": tuple(told["classes"])}) == each
-    del document["measures"][3]["unit"]
-    assert not Draft202012Validator(json_schema("measures")).is_valid(document)
-
-
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_what_one_needs_first_stands_in_a_few_lines(width: int) -> None:
     text = printed(measures_begun(described(), width), width)
@@ -405,12 +273,6 @@ def test_every_measure_is_explained_by_its_formula_range_and_paper(name: str) ->
     for told in (each.meaning, each.unit, each.range, each.paper, each.apart, formula(name)):
         assert " ".join(told.split()) in plain
     assert ("f(x_k) the value" in plain) == (name.endswith("-norm") or name == "moved")
-
-
-def test_a_formula_belongs_to_a_measure() -> None:
-    assert FORMULAS.keys() <= MEASURES.keys()
-    with pytest.raises(KeyError):
-        formula("entropy-of-nothing")
 
 
 @pytest.mark.parametrize(

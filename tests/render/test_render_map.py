@@ -1,5 +1,6 @@
-"""The picture of a map: every point with its label, links as wide as their weights, the same bytes again."""
+"""A map in pictures, in the terminal and in files: points with labels, links as wide as their weights."""
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,21 +8,27 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 import pytest
+from golden_text import IN_FULL, assert_golden, printed
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from written_numbers import number_of
 
 from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
-from attnscope.render.files import as_csv
 from attnscope.render.focus import Focus
+from attnscope.render.kit import numbers
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.plot.map import LINK_WIDTH
 from attnscope.render.plot.sheet import draw
 from attnscope.render.sheets.map import Map
-from attnscope.results import Kind, Projection, Verdict
+from attnscope.render.sheets.map import said as facts_of
+from attnscope.render.terminal.sheet import screen
+from attnscope.results import Projection
 
 WORDS = ["the", "quick", "brown", "fox", "saw", "internationalisation", "of", "a"] * 12
 STRANGE = ["日本語", "👍🏽", "سلام", "שלום", "x" * 70, "$x$", "e\u0301", "\u0301", "[/b]", "\x1b[31m"]
@@ -115,13 +122,6 @@ def scattered(names: list[str], seed: int = 0, **head: object) -> Projection:
     return made.projection(of, queries=queries, keys=keys)
 
 
-def origin(names: list[str], **head: object) -> Projection:
-    of = made.head(names, **head)  # type: ignore[arg-type]
-    size = len(of.query_tokens)
-    nothing = {"trustworthiness": np.nan, "correlation": np.nan, "iterations": 0, "divergence": 0.0}
-    return made.projection(of, queries=np.zeros((size, 2)), keys=np.zeros((size, 2)), **nothing)
-
-
 # points and labels
 
 
@@ -172,11 +172,6 @@ def test_labels_of_any_script_keep_the_layout_and_long_ones_are_cut() -> None:
         assert figure_bytes(figure, "png")
 
 
-def test_right_to_left_names_are_held_in_place_between_marks() -> None:
-    found = labels(map_figure(scattered(["שלום", "a", "שלום"]), [1]).axes[0])
-    assert "query \u200eשלום\u200e@2" in found
-
-
 def test_a_displaced_label_has_a_line_that_leads_to_its_point() -> None:
     result = scattered(WORDS[:40], seed=3)
     axes = map_figure(result).axes[0]
@@ -197,19 +192,6 @@ def test_points_in_one_place_share_a_label_and_a_chosen_one_has_its_own() -> Non
     chosen = labels(map_figure(result, [5]).axes[0])
     assert {"query the@1, on, was", "query the@5"} <= set(chosen)
     assert_legible(map_figure(result, [5]))
-
-
-@pytest.mark.parametrize("size", [2, 13, 60])
-def test_a_map_whose_points_are_all_one_is_drawn_and_says_so(size: int) -> None:
-    result = origin(WORDS[:size])
-    figure = map_figure(result, [0], 1)
-    assert_legible(figure)
-    assert "all queries and keys are one point" in texts(figure).replace("\n", " ")
-    assert "one point" not in texts(map_figure(scattered(WORDS[:size]), [0], 1))
-    assert "trustworthiness undefined" in texts(figure)
-    told = "\n".join(labels(map_figure(result).axes[0]))
-    for label in result.head.query_tokens.labels:
-        assert label.split("@")[0][:8] in told
 
 
 def test_labels_without_room_are_left_out_and_counted_those_of_the_chosen_never() -> None:
@@ -245,14 +227,6 @@ def test_links_run_to_the_strongest_keys_as_wide_as_their_weights() -> None:
     assert f"key {heaviest} {weights[strongest[0]]:.2f}".replace(" 0.", " .") in labels(axes)
 
 
-def test_without_a_query_there_are_no_links_rings_or_title() -> None:
-    figure = map_figure(made.projection())
-    axes = figure.axes[0]
-    assert lines(axes, "links") is None
-    assert [line.get_label() for line in axes.lines] == ["query", "key"]
-    assert not any(line.startswith("query ") for line in texts(figure).splitlines())
-
-
 def test_masked_keys_get_no_link_and_a_chosen_one_is_called_masked() -> None:
     result = made.projection(made.head(causal=True))
     axes = linked(result, 2, 9, 8)
@@ -261,25 +235,6 @@ def test_masked_keys_get_no_link_and_a_chosen_one_is_called_masked() -> None:
     assert len(drawn.get_segments()) == 1  # of its three keys two have links too thin to be seen
     assert "key it masked" in labels(axes)
     assert Map(result, 2, 8).says.startswith("masked · cosine distance ")
-
-
-def test_a_query_without_a_key_gets_no_link_and_says_why() -> None:
-    figure = map_figure(made.projection(made.head(empty=[2])), [2])
-    drawn = lines(figure.axes[0], "links")
-    assert drawn is not None
-    assert drawn.get_segments() == []
-    assert "has no valid key" in texts(figure)
-
-
-def test_a_compared_key_is_linked_even_where_it_is_weak() -> None:
-    result = made.projection(made.head())
-    weakest = int(np.argmin(result.head.weights[2]))
-    axes = linked(result, 2, 2, weakest)
-    drawn = lines(axes, "links")
-    assert drawn is not None
-    np.testing.assert_array_equal(drawn.get_segments()[-1][1], result.keys[weakest])
-    told = texts(map_figure(result, [2], weakest)).replace("−", "-")
-    assert f"rank 13 of 13 · scaled score {result.head.scaled[2, weakest]:.2f}" in told
 
 
 def test_a_link_too_thin_to_be_seen_is_not_drawn_and_has_no_weight_at_its_key() -> None:
@@ -328,50 +283,154 @@ def test_one_inch_is_as_long_upwards_as_sideways_and_the_axes_have_no_ticks() ->
         assert len(axes.get_xticks()) == len(axes.get_yticks()) == 0
 
 
-def test_the_small_print_tells_how_far_to_trust_the_map() -> None:
-    figure = map_figure(made.projection())
-    told = texts(figure)
-    for phrase in (
-        "trustworthiness .92 over 5 neighbours",
-        "over all pairs near ones mostly score high",
-        "the correlation of full-space distance and score is −.61 (Spearman)",
-        "the axes have no unit, and distances in the plane are not attention",
-        "✓ certified",
-    ):
-        assert phrase in told.replace("\n", " ")
-
-
-def test_a_picture_tells_what_is_not_as_it_comes_and_files_all_settings() -> None:
-    usual, other = made.projection(), made.projection(seed=7, perplexity=4.0, wanted_perplexity=4.0)
-    told, changed = (texts(map_figure(each)) for each in (usual, other))
-    for phrase in ("cosine distance", "perplexity", "seed"):
-        assert phrase not in told
-    assert "perplexity 4 · seed 7" in changed
-    assert "t-SNE · cosine distance · perplexity 5 · seed 0 · settled after 1,300 iterations" in as_csv(usual)
-    assert "perplexity 4 · seed 7" in as_csv(other)
-
-
-def test_what_was_asked_for_and_not_done_is_told() -> None:
-    changed = {"perplexity": 10 / 3, "wanted_perplexity": 30.0, "metric": "euclidean"}
-    result = made.projection(settled=False, iterations=20_000, **changed)
-    told, stored = texts(map_figure(result)).replace("\n", " "), as_csv(result)
-    assert "The points still moved after 20,000 iterations." in told
-    assert "not settled in 20,000 iterations" in stored
-    assert "t-SNE map of L3 H11, not settled" in told
-    assert "perplexity 3.33" in told
-    assert "perplexity 3.33 (not 30: too few points)" in stored
-    assert "euclidean distance" in told
-    assert "settled" not in texts(map_figure(made.projection()))
-
-
-def test_the_heading_names_model_head_kind_and_verdict_and_both_texts_of_a_cross_attention() -> None:
-    of = made.head(made.DOOR[:4], ["Das", "Haus"], demo=True, verdict=Verdict.FAILED)
-    assert of.kind is Kind.CROSS
-    told = texts(map_figure(made.projection(of))).replace("\n", " ")
-    assert "t-SNE map of L3 H11 · ✗ FAILED" in told
-    assert "cross-attention, decoder to encoder · bundled demo model" in told
-    assert "query “the cat sat”" in told
-    assert "key “Das Haus”" in told
-
-
 # bytes
+
+
+def drawn(result: Projection, *queries: int) -> str:
+    figure = figure_of(result, Focus(queries=queries))
+    return " ".join(each.get_text() for each in figure.findobj(Text)).replace("\n", " ")
+
+
+LONG = [f"w{i}" for i in range(70)]
+
+
+def projection(result: Projection, queries: list[int], key: int | None, width: int) -> RenderableType:
+    return Group(*screen(result, width, replace(IN_FULL, queries=tuple(queries), key=key)))
+
+
+def shown(result: Projection, queries: list[int], key: int | None = None, width: int = 80) -> str:
+    return printed(projection(result, queries, key, width), width)
+
+
+def clamped() -> Projection:
+    settings = {"perplexity": 5 / 3, "wanted_perplexity": 5.0, "neighbours": 2}
+    nothing = {"trustworthiness": math.nan, "correlation": math.nan}
+    return made.projection(
+        made.head(["Yes", "no", "yes"]), settled=False, iterations=20_000, **settings, **nothing
+    )
+
+
+GOLDEN = {
+    "map": lambda width: projection(made.projection(made.head(empty=[0])), [], None, width),
+    "map_of_one_query": lambda width: projection(made.projection(), [3], None, width),
+    "map_of_two_queries": lambda width: projection(
+        made.projection(made.head(causal=True)), [3, 7], None, width
+    ),
+    "map_compared": lambda width: projection(made.projection(), [3, 7], 4, width),
+    "map_of_one_query_and_a_key": lambda width: projection(made.projection(), [3], 4, width),
+    "map_of_a_cross_attention": lambda width: projection(
+        made.projection(made.head(made.DOOR[:4], made.AWKWARD)), [2], None, width
+    ),
+    "map_clamped": lambda width: projection(clamped(), [], None, width),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+@pytest.mark.parametrize("name", GOLDEN)
+def test_the_text_is_the_golden_text_and_no_line_is_too_wide(name: str, width: int) -> None:
+    drawn: RenderableType = GOLDEN[name](width)
+    text = printed(drawn, width)
+    assert_golden(f"{name}.{width}", text)
+    assert max(cell_len(line) for line in text.splitlines()) <= width
+    assert "\x1b" not in text
+
+
+def rows(text: str, heading: str) -> list[list[str]]:
+    """The words of the rows below the headings, of which `heading` is the first."""
+    lines = text.replace("−", "-").splitlines()
+    start = next(i for i, line in enumerate(lines) if line.split()[:1] == [heading] and "distance" in line)
+    end = next(i for i, line in enumerate(lines) if i > start and not line.strip()[:1].isdigit())
+    return [line.split() for line in lines[start + 1 : end]]
+
+
+def test_keys_are_ranked_by_weight_over_all_keys_with_their_true_numbers() -> None:
+    result = made.projection(made.head(made.DOOR, ["a", "b", "c", "d", "e"]))
+    weights = result.head.weights[3]
+    listed = rows(shown(result, [3]), "key")
+    assert [int(row[0]) for row in listed] == sorted(range(5), key=lambda key: -weights[key])
+    for key, name, weight, scaled, distance in listed:
+        assert name == "abcde"[int(key)]
+        assert number_of(weight) == pytest.approx(weights[int(key)], abs=5.1e-4)
+        assert number_of(scaled) == pytest.approx(result.head.scaled[3, int(key)], abs=5.1e-3)
+        assert number_of(distance) == pytest.approx(result.distance[3, int(key)], abs=5.1e-4)
+
+
+def test_very_many_keys_are_cut_and_what_is_left_out_is_told() -> None:
+    result = made.projection(made.head(LONG))
+    text = shown(result, [5])
+    assert len(rows(text, "key")) == 60
+    rest = np.sort(result.head.weights[5])[:10].sum()
+    assert f"10 more keys share {numbers.weight(rest)}" in text
+
+
+def test_the_short_table_names_the_strongest_and_the_nearest_key_of_every_query() -> None:
+    result = made.projection(made.head(made.DOOR, ["a", "b", "c", "d", "e"]))
+    listed = rows(shown(result, []), "query")
+    assert len(listed) == 13
+    differing = 0
+    for query, row in enumerate(listed):
+        strongest = max(range(5), key=lambda key: result.head.weights[query, key])
+        nearest = min(range(5), key=lambda key: result.distance[query, key])
+        assert row[0] == str(query)
+        assert row[2:4] == [str(strongest), "abcde"[strongest]]
+        assert row[5:7] == [str(nearest), "abcde"[nearest]]
+        assert (row[-1] == "≠") == (strongest != nearest)
+        differing += strongest != nearest
+    assert 0 < differing < 13
+    told = " ".join(shown(result, []).split())
+    assert f"for {'only ' if differing > 6 else ''}{13 - differing} of 13 queries" in told
+
+
+def test_two_queries_are_compared_on_one_key_in_all_four_numbers() -> None:
+    result = made.projection()
+    listed = rows(shown(result, [3, 7], 4), "query")
+    assert [row[0] for row in listed] == ["3", "7"]
+    for query, row in zip((3, 7), listed, strict=True):
+        weights = result.head.weights[query]
+        rank = 1 + sum(weight > weights[4] for weight in weights)
+        assert row[3:6] == [str(rank), "of", "13"]
+        assert number_of(row[2]) == pytest.approx(weights[4], abs=5.1e-4)
+        assert number_of(row[6]) == pytest.approx(result.head.scaled[query, 4], abs=5.1e-3)
+        assert number_of(row[7]) == pytest.approx(result.distance[query, 4], abs=5.1e-4)
+
+
+@pytest.mark.parametrize("nearer", [3, 7])
+def test_the_words_say_whether_weight_and_distance_agree(nearer: int) -> None:
+    result = made.projection()
+    result.head.weights[[3, 7], 4] = 0.7, 0.2
+    result.distance[[3, 7], 4] = (0.1, 0.9) if nearer == 3 else (0.9, 0.1)
+    text = shown(result, [7, 3], 4)
+    agreed = "“sat” gives it the larger weight, and is nearer to it"
+    opposed = "“sat” gives it the larger weight, although “because” is nearer to it"
+    assert (agreed if nearer == 3 else opposed) in text
+    assert (opposed if nearer == 3 else agreed) not in text
+
+
+@pytest.mark.parametrize(
+    ("correlation", "words"),
+    [
+        (-0.98, "over all pairs near ones score high"), (-0.89, "over all pairs near ones mostly score high"),
+        (-0.3, "nearness says little about the score"), (-0.05, "nearness says nothing about the score"),
+        (0.19, "nearness says nothing about the score"), (0.5, "over all pairs near ones mostly score low"),
+        (0.9, "over all pairs near ones score low"),
+    ],
+)  # fmt: skip
+def test_one_phrase_says_what_nearness_means_in_this_head(correlation: float, words: str) -> None:
+    assert facts_of(made.projection(correlation=correlation))("nearness") == words
+    assert words in shown(made.projection(correlation=correlation), [], width=140).lower()
+
+
+def test_a_map_of_a_long_text_is_one_screen_of_the_queries_that_are_surest_of_a_key() -> None:
+    names = [f"w{i}" for i in range(458)]
+    result = made.projection(made.head(names, provenance=made.provenance().of_no_text))
+    text = printed(Group(*screen(result, 80)), 80)
+    assert len(text.splitlines()) <= 30
+    assert "443 queries less sure of a key are not shown" in text
+    listed = [int(row[0]) for row in rows(text, "query")[:15]]
+    surest = np.argsort(-result.weights.max(axis=1), kind="stable")[:15]
+    assert listed == sorted(surest.tolist())
+    assert len(rows(shown(result, []), "query")) == 458
+    assert len(printed(Group(*screen(result, 80, Focus(queries=(3,)))), 80).splitlines()) <= 30
+
+
+# files

@@ -1,27 +1,36 @@
-"""What a console shows: golden text, colours, awkward tokens, results that failed."""
+"""What a console shows: golden text, awkward tokens, words, what failed, what of a result is looked at."""
 
 import re
 import subprocess
 import sys
 from dataclasses import replace
 
+import cases_media
+import made_every
+import made_reports
 import made_results as made
 import numpy as np
 import pytest
 from golden_text import assert_golden, body, drawn, header, printed
 from rich.cells import cell_len
+from rich.console import Group
 from written_numbers import number_of
 
 from attnscope.analysis.heads.view import viewed
-from attnscope.render.focus import Focus
+from attnscope.errors import InputError
+from attnscope.render.figure import figure_of
+from attnscope.render.focus import WHOLE, Focus, focus_on
 from attnscope.render.kit import numbers
 from attnscope.render.kit.cells import bar
-from attnscope.render.kit.stage import SHOWS
 from attnscope.render.kit.words.certificate import certificate_line, power_words
+from attnscope.render.kit.words.weights import special_words, weights_words
 from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.report import shares, shares_remark
 from attnscope.render.terminal.sheet import body as of_sheet
-from attnscope.results import Special, Verdict
-from attnscope.vocabulary import Standing
+from attnscope.render.terminal.sheet import screen
+from attnscope.results import HeadAttention, Result, Special, SpecialMass, Verdict
+from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Standing, Unit
 
 LONG = [f"w{i}" for i in range(70)]
 GOLDEN = {
@@ -105,26 +114,6 @@ def test_masked_cells_are_blank_and_uncoloured() -> None:
     assert "blank: masked" in text
 
 
-@pytest.mark.parametrize("show", ["weights", "scores", "scaled", "output"])
-def test_a_query_without_keys_says_so_in_every_stage(show: str) -> None:
-    text = printed(body(made.head(causal=True, empty=[2]), 140, Focus(show)), 140)  # type: ignore[arg-type]
-    row = next(line for line in text.splitlines() if line.startswith(" 2 cat"))
-    assert row.endswith("no valid key")
-    assert "nan" not in text
-
-
-def test_bars_of_a_query_without_keys_say_so() -> None:
-    assert "has no valid key" in printed(body(made.head(causal=True, empty=[2]), 80, Focus(queries=(2,))))
-
-
-@pytest.mark.parametrize("show", SHOWS)
-@pytest.mark.parametrize("width", [30, 80, 200])
-def test_every_stage_fits_every_width(show: str, width: int) -> None:
-    for result in (made.head(causal=True), made.head(made.DOOR[:3], LONG), made.head(["a"], dim=64)):
-        text = printed(body(result, width, Focus(show)), width)  # type: ignore[arg-type]
-        assert max(cell_len(line) for line in text.splitlines()) <= width
-
-
 @pytest.mark.parametrize("exponent", [-9, -3, 0, 3, 9])
 def test_numbers_of_any_size_stay_apart_from_their_neighbours(exponent: int) -> None:
     result = made.head(made.DOOR[:4])
@@ -165,33 +154,6 @@ def test_a_certificate_says_whose_rows_they_are(standing: Standing, told: str) -
     assert certificate_line(replace(certificate, positions=standing), full=True).plain == plain + told
 
 
-def test_a_certificate_says_on_what_its_rows_were_tried_where_that_is_not_every_token() -> None:
-    certificate = replace(
-        made.certificate(Verdict.CERTIFIED), positions_tried="on 3 random halves of the text"
-    )
-    words = certificate_line(replace(certificate, positions=Standing.OWN), full=True).plain
-    assert words.endswith(" · tokens in place (tried on 3 random halves of the text)")
-    unknown = certificate_line(replace(certificate, positions=Standing.UNKNOWN), full=True).plain
-    assert "tried on" not in unknown
-
-
-def test_what_is_certified_is_said_in_a_word_and_rows_that_are_not_the_tokens_beside_it() -> None:
-    certificate = made.certificate(Verdict.CERTIFIED)
-    assert certificate_line(certificate).plain == "✓ certified"
-    odd = replace(certificate, positions=Standing.OTHER)
-    assert certificate_line(odd).plain == "✓ certified · rows are not the tokens in their place: numbered"
-    mixed = certificate_line(replace(certificate, positions=Standing.MIXED)).plain
-    assert mixed == "✓ certified · tokens in place, mixed with others before"
-    assert certificate_line(replace(certificate, positions=Standing.OWN)).plain == "✓ certified"
-
-
-@pytest.mark.parametrize("verdict", [each for each in Verdict if each.stands_out])
-def test_anything_else_than_certified_is_told_in_full(verdict: Verdict) -> None:
-    certificate = made.certificate(verdict)
-    assert certificate_line(certificate).plain == certificate_line(certificate, full=True).plain
-    assert " · " in certificate_line(certificate).plain
-
-
 @pytest.mark.parametrize(
     ("power", "said"),
     [
@@ -209,27 +171,9 @@ def test_a_power_is_a_number_that_people_read(power: float, said: str) -> None:
     assert power_words(power) == said
 
 
-def test_a_failed_certificate_looks_failed() -> None:
-    line = certificate_line(made.certificate(Verdict.FAILED))
-    assert "FAILED" in line.plain
-    assert "off .25 (tolerated 5.2e-7)" in line.plain
-    assert "\x1b[1;31m" in printed(line, colour="standard")
-
-
-def test_an_inconclusive_certificate_names_what_it_would_have_missed() -> None:
-    line = certificate_line(made.certificate(Verdict.INCONCLUSIVE)).plain
-    assert "not seen: key rotation left out (.31 times the tolerance)" in line
-
-
 def test_the_demo_model_and_a_replaced_model_are_called_so() -> None:
     result = made.head(demo=True, provenance=made.provenance(demo=True, requested="bert-base-uncased"))
     assert "bundled demo model, asked for bert-base-uncased" in printed(header(result), 140)
-
-
-def test_mass_on_special_tokens_is_told_under_the_weights() -> None:
-    result = made.head(made.DOOR)
-    share = result.weights[:, [0, 12]].sum(1).mean()
-    assert f"special tokens get {numbers.weight(share)} of the attention" in printed(body(result, 80))
 
 
 @pytest.mark.parametrize("query", [0, 5, 12])
@@ -239,29 +183,6 @@ def test_under_one_query_stands_what_that_query_gives_to_special_tokens(query: i
     assert abs(share - mean) > 1e-3, "a query like the mean would tell nothing"
     told = " ".join(printed(body(result, 80, Focus(queries=(query,)))).split())
     assert f"special tokens get {numbers.weight(share)} of the attention" in told
-
-
-def test_under_a_word_stands_the_mean_over_its_pieces() -> None:
-    head = made.head(made.DOOR)
-    result = viewed(head, special=Special.HIDE)
-    share = head.weights[list(result.query_groups[3])][:, [0, 12]].sum(1).mean()
-    told = " ".join(printed(body(result, 80, Focus(queries=(3,)))).split())
-    assert f"special tokens get {numbers.weight(share)} of the attention" in told
-
-
-def test_a_sink_is_said_to_take_the_rest_of_a_row() -> None:
-    result = made.head(sink=0.5)
-    assert "rows sum to less than 1" in printed(body(result, 80))
-
-
-def test_heads_that_are_not_certified_are_marked_in_the_grid() -> None:
-    text = printed(body(made.overview(verdicts={(1, 2): Verdict.FAILED}), 80))
-    (row,) = (line for line in text.splitlines() if line.startswith("L1 ") and "✗" in line)
-    assert row.split()[3].endswith("✗"), "the third of its layer"
-    assert text.startswith("✗ Do not use these numbers: 1 of 144 heads")
-    assert "✗ FAILED: 1 of 144 heads" in " ".join(text.split())
-    assert text.count("✗") == 3
-    assert "✗" not in printed(body(made.overview(), 80))
 
 
 def test_an_overview_of_a_very_large_model_stays_short_and_says_what_is_missing() -> None:
@@ -286,3 +207,138 @@ def test_the_terminal_needs_neither_torch_nor_matplotlib() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def cut(**changed: object) -> HeadAttention:
+    """`[CLS] un ##lock ##ing doors [SEP]`, where a word is cut into three."""
+    pieces = (("un", (0, 2), 0), ("##lock", (2, 6), 0), ("##ing", (6, 9), 0), ("doors", (10, 15), 1))
+    text = "unlocking doors"
+    inner = tuple(Token(7, piece, text[slice(*span)], span, word) for piece, span, word in pieces)
+    ends = [Token(1, name, "", None, None, special=True) for name in ("[CLS]", "[SEP]")]
+    tokens = Tokens((text,), (ends[0], *inner, ends[1]))
+    return replace(made.head(["a"] * 6, **changed), query_tokens=tokens, key_tokens=tokens)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("special", Special)
+def test_the_terminal_shows_words(special: Special) -> None:
+    view = viewed(cut(causal=True), by=Unit.WORD, special=special)
+    assert_golden(f"words_{special}.80", printed(body(view, 80), 80))
+
+
+def test_the_bars_of_a_word_have_no_scores() -> None:
+    view = viewed(cut(), by=Unit.WORD, special=Special.RENORMALISE)
+    text = printed(body(view, 80, Focus(queries=(view.query_tokens.position("unlocking"),))), 80)
+    assert_golden("words_bars.80", text)
+    assert "scaled" not in text
+
+
+def test_a_row_with_nothing_left_says_so_in_table_bars_and_figure() -> None:
+    weights = np.zeros((6, 6))
+    weights[:, 0] = 1.0
+    view = viewed(replace(cut(), weights=weights), by=Unit.WORD, special=Special.RENORMALISE)
+    shown = printed(body(view, 80), 80)
+    assert shown.count("nothing left") == 2 + 1
+    assert "2 queries have nothing left" in " ".join(shown.split())
+    assert "has nothing left" in printed(body(view, 80, Focus(queries=(0,))), 80)
+    drawn = figure_of(view)
+    texts = [text.get_text() for text in drawn.axes[0].texts]
+    assert texts.count("nothing left") == 2
+    assert any("hatched: nothing left" in text.get_text() for text in drawn.texts)
+
+
+@pytest.mark.parametrize(
+    ("view", "told"),
+    [
+        (cut(), "rows sum to 1"),
+        (cut(sink=0.5), "rows sum to less than 1: the sink takes the rest"),
+        (viewed(cut(), by=Unit.WORD), "rows sum to 1"),
+        (viewed(cut(), special=Special.HIDE), "rows sum to less than 1: special tokens get the rest"),
+        (
+            viewed(cut(sink=0.5), special=Special.HIDE),
+            "rows sum to less than 1: special tokens and the sink get the rest",
+        ),
+        (viewed(cut(), special=Special.RENORMALISE), "special tokens left out, rows divided by what remains"),
+        (viewed(made.head(["the", "cat"]), special=Special.HIDE), "rows sum to 1"),
+    ],
+)
+def test_what_a_row_adds_up_to_is_said(view, told: str) -> None:
+    assert weights_words(view)[0] == told
+
+
+def test_the_mass_is_split_by_name_and_many_names_are_cut_to_the_largest() -> None:
+    assert special_words(None) == ""
+    assert special_words(SpecialMass(0.43, {"[CLS]": 0.031, "[SEP]": 0.399})) == (
+        "special tokens get .43 of the attention: [CLS] .03, [SEP] .40"
+    )
+    assert special_words(SpecialMass(0.0001, {"</s>": 0.0001})) == (
+        "special token </s> gets <.01 of the attention"
+    )
+    many = {f"<{i}>": i / 100 for i in range(1, 7)}
+    assert special_words(SpecialMass(0.21, many)).endswith("<6> .06, <5> .05, <4> .04, <3> .03, ...")
+
+
+def test_a_report_lists_words_and_leaves_out_special_tokens() -> None:
+    head = cut()
+    view = viewed(head, by=Unit.WORD, special=Special.RENORMALISE)
+    result = made_reports.report(head, 4, view=view)
+    given, weights = result.contributions, head.weights[4]
+    listed = {each.name: each for each in shares(result, 9)}
+    assert sorted(listed) == ["1 unlocking", "4 doors"]
+    assert listed["1 unlocking"].share == pytest.approx(given[1:4].sum())
+    assert listed["1 unlocking"].weight == pytest.approx(weights[1:4].sum() / weights[1:5].sum())
+    left_out = f"special tokens left out: weight {weights[[0, 5]].sum():.2f}".replace("0.", ".")
+    assert shares_remark(result).startswith(left_out)
+    assert "divided" in shares_remark(result)
+
+
+EVERY = made_every.every()
+
+
+def shown(result: Result, width: int = 80, focus: Focus = WHOLE) -> str:
+    return printed(Group(*screen(result, width, focus)), width)
+
+
+def test_what_is_quiet_is_the_answer_and_the_proof_and_verbose_pins_the_numbers_down() -> None:
+    head = made.head()
+    brief, usual, full, legend = (
+        shown(head, 80, Focus(**each)) for each in ({"brief": True}, {}, {"verbose": True}, {"legend": True})
+    )
+    assert len(brief.splitlines()) <= 6
+    assert brief.splitlines()[0] == usual.splitlines()[0]
+    assert "sha256" in full or "revision" in full
+    assert "takeover" in full
+    assert "takeover" not in usual + legend
+    assert "not that attention explains its answer" in " ".join(legend.split())
+    assert "not that attention explains its answer" not in " ".join(usual.split())
+
+
+def test_a_focus_is_found_by_the_text_or_position_of_tokens() -> None:
+    projection = made.projection()
+    assert focus_on(projection, query="cat", key=-1) == Focus(queries=(2,), key=12)
+    assert focus_on(made_every.terms(), query=4, key="mat") == Focus(queries=(4,), key=6)
+    assert focus_on(made.head(), show="scaled") == Focus("scaled")
+    assert focus_on(cases_media.picture_head()) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "message"),
+    [
+        ("HeadAttention", {"query": "dog"}, "no token 'dog' in the input"),
+        ("HeadAttention", {"query": "the"}, "token 'the' stands 2 times: choose one of the@1, the@5"),
+        ("HeadAttention", {"query": 13}, "no token 13 in the input: positions 0-12"),
+        ("HeadAttention", {"query": "cat", "show": "scores"}, "leave show scores out"),
+        ("HeadAttention", {"query": "cat", "key": "mat", "show": "q"}, "leave key out"),
+        ("HeadAttention", {"show": "values"}, "nothing of a head is called 'values': weights, scores"),
+        ("HeadTerms", {"key": "mat"}, "name a query"),
+        ("HeadView", {"show": "q"}, "words and special tokens are about weights"),
+        ("HeadWeights", {"show": "v"}, "only weights of this head: leave show v out"),
+        ("Overview", {"query": "cat"}, "need one head"),
+        ("Overview", {"show": "q"}, "show needs one head"),
+        ("Prediction", {"query": "cat"}, "need one head"),
+    ],
+)
+def test_what_a_result_does_not_have_is_one_line(name: str, asked: dict, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        focus_on(EVERY[name], **asked)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,27 +1,32 @@
-"""The page of a report: what is drawn is what was computed, all of it on the page, no text over another."""
+"""A report as a page and in the terminal: what is shown is what was computed, no text over another."""
 
+import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 
 import made_reports as reports
 import made_results as made
 import numpy as np
 import pytest
-from cases_media import frame_tokens
+from golden_text import IN_FULL, assert_golden, printed
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
+from rich.console import Group, RenderableType
 
 from attnscope.render.figure import figure_bytes
-from attnscope.render.kit import numbers
 from attnscope.render.kit.typesetting import drawing
-from attnscope.render.look import Look, dressed
+from attnscope.render.report.header import answer
 from attnscope.render.report.page import report_figure, report_pages
-from attnscope.results import Report, Verdict
+from attnscope.render.report.panels import scores_words
+from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.report import facts, shares, shares_remark
+from attnscope.render.terminal.sheet import screen
+from attnscope.results import Kind, Report, Verdict
+from attnscope.results.report import Case
 
 
 def of_length(count: int) -> Report:
@@ -60,12 +65,9 @@ def with_sink() -> Report:
 
 MADE: dict[str, Callable[[], Report]] = {
     "1 token": lambda: of_length(1),
-    "5 tokens": lambda: of_length(5),
     "11 tokens": lambda: of_length(11),
-    "30 tokens": lambda: of_length(30),
     "60 tokens": lambda: of_length(60),
     "causal": lambda: causal(12),
-    "cross, few queries": lambda: cross(4, 33),
     "cross, few keys": lambda: cross(33, 4),
     "awkward": lambda: reports.report(made.head(made.AWKWARD), 2),
     "no valid key": lambda: reports.report(made.head(empty=[4]), 4),
@@ -149,15 +151,6 @@ def test_everything_is_on_the_page_and_no_text_covers_another(name: str) -> None
     assert_apart(page(name))
 
 
-@pytest.mark.parametrize(
-    "name", ["1 token", "11 tokens", "60 tokens", "causal", "cross, few keys", "no valid key", "sink"]
-)
-def test_the_same_holds_with_one_panel_a_page(name: str) -> None:
-    for figure in report_pages(MADE[name]()):
-        assert_legible(figure)
-        assert_apart(figure)
-
-
 def test_two_texts_over_each_other_would_be_noticed() -> None:
     figure = report_figure(of_length(5))
     figure.text(0.5, 0.5, "somewhere")
@@ -190,12 +183,6 @@ def test_the_row_of_the_query_is_outlined_in_both_heat_maps_and_its_label_stands
     assert [label.get_weight() == "bold" for label in labels] == [False, False, False, True, False]
 
 
-def test_masked_cells_are_not_drawn() -> None:
-    result = causal(9)
-    for axes in axes_with(report_figure(result), QuadMesh):
-        np.testing.assert_array_equal(np.ma.getmaskarray(mesh(axes).get_array()), ~result.head.allowed)
-
-
 def test_bars_are_the_shares_by_falling_share_and_dots_the_weights() -> None:
     result = cross(5, 7)
     figure = report_figure(result)
@@ -208,34 +195,6 @@ def test_bars_are_the_shares_by_falling_share_and_dots_the_weights() -> None:
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         f"{key} {result.head.key_tokens.names[key]}" for key in order
     ]
-
-
-def test_keys_that_pull_back_are_hollow_and_on_the_other_side() -> None:
-    drawn = bars(report_figure(of_length(11)), "share")
-    back = [bar for bar in drawn if bar.get_width() < 0]
-    assert 0 < len(back) < len(drawn)
-    assert {bar.get_facecolor() for bar in back}.isdisjoint(
-        {bar.get_facecolor() for bar in drawn if bar.get_width() > 0}
-    )
-
-
-def test_of_many_keys_the_strongest_are_drawn_and_the_rest_together() -> None:
-    result = of_length(30)
-    figure = report_figure(result)
-    drawn = [bar.get_width() for bar in bars(figure, "share")]
-    assert sum(drawn) == pytest.approx(1)
-    assert len(drawn) == 9
-    strongest = np.sort(np.abs(result.contributions))[-8:]
-    assert sorted(np.abs(drawn[:-1])) == pytest.approx(strongest)
-    assert "and 22 more keys" in told(figure)
-
-
-def test_every_number_beside_a_bar_is_its_share_and_its_weight() -> None:
-    result = of_length(5)
-    texts = told(report_figure(result))
-    for key in range(5):
-        assert numbers.percent(result.contributions[key]) in texts
-        assert f"{result.head.weights[2, key]:.3f}".lstrip("0") in texts
 
 
 def test_shares_sum_to_1_where_weights_do_not() -> None:
@@ -271,22 +230,6 @@ def test_a_query_that_is_not_in_the_text_stands_where_the_model_reads_it(query: 
     assert texts[place].get_bbox_patch() is not None
 
 
-def test_of_cross_attention_both_texts_are_shown() -> None:
-    figure = report_figure(cross(5, 9))
-    words = [text.get_text() for text in figure.texts]
-    assert words.index("key") < words.index("query")
-    assert words.count("brown") == 2
-
-
-def test_keys_that_are_frames_of_a_sound_are_no_text_and_have_no_line_in_the_heading() -> None:
-    head = replace(reports.cross(5, 9), key_tokens=frame_tokens(9))
-    figure = report_figure(reports.report(head, 3, reports.written(head, "la porte est ouverte")))
-    heading = [text.get_text() for text in figure.texts]
-    assert "query" in heading
-    assert "key" not in heading
-    assert heading.count("brown") == 1
-
-
 def test_the_prediction_is_that_of_the_query_with_its_probabilities_as_bars() -> None:
     head = made.head(made.DOOR)
     figure = report_figure(reports.report(head, 4, reports.masked(head, [2, 4])))
@@ -298,61 +241,6 @@ def test_the_prediction_is_that_of_the_query_with_its_probabilities_as_bars() ->
     for word, chance in zip(reports.WORDS, ("50.0 %", "25.0 %", "12.5 %", "6.2 %", "3.1 %"), strict=True):
         assert f"{word}'" in texts
         assert chance in texts
-
-
-@pytest.mark.parametrize(
-    ("result", "title"),
-    [
-        (lambda: causal(9), "the model goes on with"),
-        (lambda: cross(6, 4), "after 4 fox the model writes"),
-        (lambda: reports.report(made.head(), 4, reports.masked(made.head(), [], 0.75)), "the model says"),
-    ],
-)
-def test_every_kind_of_prediction_has_its_words(result: Callable[[], Report], title: str) -> None:
-    assert title in told(report_figure(result()))
-
-
-def test_without_a_prediction_the_page_is_shorter_and_has_no_hole() -> None:
-    head = made.head()
-    bare, full = (report_figure(reports.report(head, 4, said)) for said in (None, reports.masked(head, [4])))
-    assert bare.get_figheight() < full.get_figheight()
-    assert not [text for text in told(bare) if text.startswith("the model")]
-
-
-def test_the_page_is_landscape() -> None:
-    for name in ("1 token", "5 tokens", "11 tokens", "30 tokens", "60 tokens"):
-        width, height = page(name).get_size_inches()
-        assert 1.3 < width / height < 2
-
-
-def test_the_heading_names_model_head_and_kind_and_the_verdict() -> None:
-    texts = told(report_figure(reports.report(made.head(demo=True))))
-    assert "bundled demo model · L3 H11 · encoder self-attention" in texts
-    assert "✓ certified" in texts
-    assert "✗ FAILED" in told(report_figure(unsettled()))
-
-
-def test_the_small_print_has_certificate_map_and_provenance() -> None:
-    with dressed(Look(caption="full")):
-        shown = "\n".join(told(report_figure(causal(9))))
-    for words in (
-        "tolerated 5.2e-7", "hatched: masked", "cosine distance", "perplexity 5", "settled after 1,300",
-        "86b5e09344", "float32", "kernel eager", "torch 2.9.0", "distances in the plane are not attention",
-    ):  # fmt: skip
-        assert words in shown
-
-
-def test_a_map_that_did_not_settle_says_so_in_its_title() -> None:
-    assert "t-SNE map, not settled: query 3 brown" in told(report_figure(unsettled()))
-
-
-def test_the_statistics_are_on_the_page() -> None:
-    texts = told(report_figure(of_length(11)))
-    for words in ("entropy", "1.25", ".62", ".12", "trustworthiness", ".92", "−.61"):
-        assert words in texts
-    assert "nats, 50 % of the 2.50 of even weights" in texts
-    assert "weight on the previous token" in texts
-    assert "even weights give .07" in texts
 
 
 def test_a_pdf_has_one_panel_a_page_and_every_page_the_heading() -> None:
@@ -373,7 +261,107 @@ def test_a_pdf_has_one_panel_a_page_and_every_page_the_heading() -> None:
         )
 
 
-def test_pdf_pages_have_no_date_and_other_formats_take_one_figure() -> None:
-    pages = report_pages(of_length(5))
-    assert b"CreationDate" not in figure_bytes(pages, "pdf")
-    assert figure_bytes(pages[0], "svg").startswith(b"<?xml")
+def report_lines(result: Report, width: int) -> RenderableType:
+    return Group(*screen(result, width, IN_FULL))
+
+
+REPORTS = {
+    "report": lambda: reports.report(),
+    "report_of_many_keys": lambda: reports.report(made.head(reports.words(40)), 33),
+    "report_with_sink": lambda: reports.report(reports.with_sink(reports.causal(9)), 6),
+    "report_without_keys": lambda: reports.report(made.head(empty=[4]), 4),
+}
+
+
+@pytest.mark.parametrize("width", [60, 100])
+@pytest.mark.parametrize("name", REPORTS)
+def test_the_terminal_shows(name: str, width: int) -> None:
+    text = printed(report_lines(REPORTS[name](), width), width)
+    assert max(map(len, text.splitlines())) <= width
+    assert_golden(f"{name}.{width}", text)
+
+
+def test_of_more_keys_the_strongest_either_way_are_listed_and_the_rest_added_up() -> None:
+    result = reports.report(
+        contributions=np.array([0.01, -0.5, 0.02, 0.9, 0.03, 0.04, 0.3, 0.05, 0.1, 0, 0, 0, 0.05])
+    )
+    listed = shares(result, 4)
+    assert [each.key for each in listed] == [3, 6, 1, None]
+    assert listed[-1].name == "and 10 more keys"
+    assert listed[-1].share == pytest.approx(0.3)
+    assert listed[-1].weight == pytest.approx(result.head.weights[4, [0, 2, 4, 5, 7, 8, 9, 10, 11, 12]].sum())
+
+
+def test_where_a_head_looks_is_not_said_to_make_what_the_model_answers() -> None:
+    head = made.head()
+    for prediction in (
+        reports.masked(head, [2, 4]),
+        reports.following(head),
+        reports.written(head, "la porte"),
+    ):
+        told = sheet_of(reports.report(head, 4, prediction)).answer
+        joining = (" so ", " because it", "therefore", "hence", "thus", "which is why", "explains")
+        assert not any(word in told.lower() for word in joining), "the two are not joined"
+
+
+def test_a_zero_output_is_told_from_a_query_without_keys() -> None:
+    zero = reports.report(contributions=np.full(13, np.nan))
+    empty = reports.report(made.head(empty=[4]), 4)
+    assert shares(zero, 9) == shares(empty, 9) == []
+    assert (zero.case, empty.case) == (Case.NO_OUTPUT, Case.NO_KEY)
+    assert shares_remark(zero) != shares_remark(empty)
+
+
+def fact(result: Report, name: str) -> tuple[str, str]:
+    return next((each.value, each.meaning) for each in facts(result) if each.name == name)
+
+
+def test_entropy_is_held_against_the_most_that_is_possible() -> None:
+    # queries of a causal head see 1, 2, 3 keys: ln(1 * 2 * 3) / 3 on average
+    even = math.log(6) / 3
+    result = reports.report(reports.causal(3), 2, statistics=(reports.statistic("entropy", 0.3, even),))
+    assert fact(result, "entropy") == (".30", "nats, 50 % of the .60 of even weights")
+    single = reports.report(made.head(["a"]), 0, statistics=(reports.statistic("entropy", 0.0, 0.0),))
+    assert fact(single, "entropy")[1].startswith("nats; no query ")
+
+
+def test_the_answer_is_about_the_query_where_it_is_a_mask_and_else_about_the_first() -> None:
+    head = made.head()
+    both = reports.masked(head, [2, 6])
+    for query, title, word in (
+        (6, "the model fills 6 mat with", "princess'"),
+        (3, "the model fills 2 cat with", "princess"),
+    ):
+        found = answer(reports.report(head, query, both))
+        assert found is not None
+        assert (found.title, found.guesses[0].text) == (title, word)
+    assert answer(reports.report(head, 3)) is None
+
+
+def test_an_encoder_of_a_model_that_writes_shows_the_text_and_a_decoder_the_next_words() -> None:
+    encoder, decoder = made.head(kind=Kind.ENCODER), reports.cross(5, 9)
+    whole = answer(reports.report(encoder, 4, reports.written(encoder, "la \x1bporte")))
+    after = answer(reports.report(decoder, 2, reports.written(decoder, "la porte")))
+    assert whole is not None
+    assert after is not None
+    assert (whole.title, whole.text, len(whole.guesses)) == ("the model writes", "“la \\x1bporte”", 0)
+    assert (after.title, after.text, len(after.guesses)) == ("after 2 quick the model writes", "", 5)
+
+
+def test_a_verdict_on_a_pair_is_told_with_or_without_words() -> None:
+    head = made.head()
+    alone = answer(reports.report(head, 4, reports.masked(head, [], 0.75)))
+    beside = answer(reports.report(head, 4, reports.masked(head, [4], 0.75)))
+    for found, title, count in ((alone, "the model says", 0), (beside, "the model fills 4 on with", 5)):
+        assert found is not None
+        assert (found.title, len(found.guesses)) == (title, count)
+        assert found.text == "the second text follows from the first with 75.0 %"
+
+
+def test_scores_are_said_to_be_scaled_capped_or_added_to_as_they_are() -> None:
+    plain = made.head(causal=True)
+    biased = made.head(causal=True, scaled=plain.scaled + 0.25)
+    capped = made.head(softcap=50.0, scaled=50 * np.tanh(plain.scores / 50))
+    assert scores_words(plain) == "scaled scores, q·k x .3536"
+    assert scores_words(biased) == "scaled scores, q·k x .3536, and what the model adds to them"
+    assert scores_words(capped) == "scaled scores, q·k x .3536, capped at ±50"

@@ -1,8 +1,10 @@
-"""Every kind of result as data: all of it comes back to the bit, and a key that is wrong is named."""
+"""Every kind of result as data: all of it comes back, a wrong key is named, and its schema describes it."""
 
 import json
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ import made_stored
 import numpy as np
 import pytest
 import resealed
+from jsonschema import Draft202012Validator
 
 from attnscope.errors import InputError
 from attnscope.render import files
-from attnscope.results import Result, Verdict, load
+from attnscope.results import Result, Verdict, json_schema, load
+from attnscope.results.result import KINDS
 
-KINDS = sorted(made_every.every())
 IN_NPZ_ALONE = {
     "Overview": {"weights"},
     "Picture": {"pixels"},
@@ -95,7 +98,7 @@ def written_again(folder: Path, kind: str) -> str:
     return files.as_json(read(folder, files.as_json(made_every.every()[kind])))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", made_every.FEW)
 def test_a_key_that_is_missing_is_named_or_follows_from_the_rest(tmp_path: Path, kind: str) -> None:
     text = written_again(tmp_path, kind)
     document, needed = json.loads(text), []
@@ -109,7 +112,7 @@ def test_a_key_that_is_missing_is_named_or_follows_from_the_rest(tmp_path: Path,
     assert len(needed) >= 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", made_every.FEW)
 def test_a_key_of_another_type_is_named_or_follows_from_the_rest(tmp_path: Path, kind: str) -> None:
     text = written_again(tmp_path, kind)
     document, refused = json.loads(text), []
@@ -136,7 +139,7 @@ def objects(value: Any, way: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
             yield from objects(each, way)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", made_every.FEW)
 def test_a_key_that_belongs_nowhere_is_named(tmp_path: Path, kind: str) -> None:
     text = written_again(tmp_path, kind)
     document, refused = json.loads(text), 0
@@ -157,7 +160,7 @@ def test_a_key_that_belongs_nowhere_is_named(tmp_path: Path, kind: str) -> None:
     assert refused >= 2
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", made_every.FEW)
 def test_an_array_that_is_missing_or_of_other_numbers_or_shape_is_named(tmp_path: Path, kind: str) -> None:
     whole = files.as_npz(read(tmp_path, files.as_npz(made_every.every()[kind]), ".npz"))
     arrays = resealed.arrays_of(whole)
@@ -177,3 +180,72 @@ def test_an_array_that_is_missing_or_of_other_numbers_or_shape_is_named(tmp_path
                 assert files.as_npz(told) == whole
             elif name != "keys" or wrong != "axes":  # the axes of `keys` are those of what lies over them
                 assert f"'{name}' {wrong}" in told or (wrong == "axes" and f"'{name}' is " in told), told
+
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
+
+
+@cache
+def described(kind: str) -> Draft202012Validator:
+    return Draft202012Validator(json_schema(kind))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_says_what_it_means(kind: str) -> None:
+    whole = json_schema(kind)
+    for name, each in {kind: whole, **whole["$defs"]}.items():
+        for key, schema in each.get("properties", {}).items():
+            axes, _, said = schema["description"].rpartition(" x ")  # an array has its axes before
+            assert len(said.split()) >= 4, f"{key} of {name}: {axes}{said}"
+
+
+def test_what_is_said_of_a_key_is_what_its_class_says_of_it() -> None:
+    keys = json_schema("ablation")["$defs"]["HeadEffect"]["properties"]
+    assert keys["predicted"]["description"] == "`predicted` is the change that the gradient foretells."
+    assert keys["kl"]["description"].endswith("1 less the cosine to what it was."), (
+        "the sentence behind it names another key"
+    )
+    assert "`controls` heads of the same layer" in keys["below"]["description"]
+    assert json_schema("finding")["properties"]["weights"]["description"].startswith(
+        "layer x head: `weights[i, j]` belongs"
+    )
+
+
+@pytest.mark.parametrize("kind", made_every.every())
+def test_a_file_says_its_answer_first_and_is_what_the_schema_of_its_kind_says(kind: str) -> None:
+    document = json.loads(files.as_json(made_every.every()[kind]))
+    assert list(document)[:2] == ["schema", "answer"]
+    assert isinstance(document["answer"], str)
+    assert len(document["answer"].split()) >= 3
+    assert "\n" not in document["answer"]
+    own = document["schema"].removeprefix("attnscope.").partition("/")[0]
+    validator = Draft202012Validator(json.loads((SCHEMAS / f"{own}.json").read_text("utf-8")))
+    assert [error.message for error in validator.iter_errors(document)] == []
+    assert not any(described(other).is_valid(document) for other in KINDS if other != own)
+    del document["answer"]
+    assert not described(own).is_valid(document)
+
+
+@pytest.mark.parametrize(
+    ("way", "wrong"),
+    [
+        (("layer",), "three"),
+        (("weights", 0), 0.5),
+        (("allowed", 0, 0), 0.5),
+        (("certificate", "verdict"), "sure"),
+        (("query_tokens", 0, "text"), 3),
+        (("provenance", "token_ids"), ["x"]),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_wrong_by_its_schema(way: tuple[Any, ...], wrong: Any) -> None:
+    document = json.loads(files.as_json(made_stored.MADE["head"]()))
+    validator = Draft202012Validator(json_schema("head"))
+    changed, missing = deepcopy(document), deepcopy(document)
+    inner: Any = changed
+    for key in way[:-1]:
+        inner = inner[key]
+    inner[way[-1]] = wrong
+    del missing[way[0]]
+    assert validator.is_valid(document)
+    assert not validator.is_valid(changed)
+    assert not validator.is_valid(missing)

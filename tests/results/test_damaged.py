@@ -114,14 +114,6 @@ def test_a_value_that_does_not_fit_is_named(tmp_path: Path, name: str, value: An
     assert words in refused(tmp_path, HEAD | {name: value})
 
 
-@pytest.mark.parametrize(
-    "name", ["layer", "weights", "query_tokens", "certificate", "sink_by_query", "key_head"]
-)
-def test_a_missing_key_is_named(tmp_path: Path, name: str) -> None:
-    less = {key: value for key, value in HEAD.items() if key != name}
-    assert f"'{name}' is missing" in refused(tmp_path, less)
-
-
 def test_arrays_of_the_wrong_kind_or_shape_are_named(tmp_path: Path) -> None:
     assert "'weights' holds int64, not numbers" in refused(tmp_path, changed(weights=np.ones((5, 5), int)))
     wrong = refused(tmp_path, changed(scores=np.ones((5, 4))))

@@ -106,7 +106,7 @@ def plainly(arrays: dict[str, np.ndarray], path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", made_every.FEW[:4])
 def test_an_array_that_was_changed_is_named_and_nothing_is_shown(tmp_path: Path, kind: str) -> None:
     arrays = resealed.arrays_of(files.as_npz(made_every.every()[kind]))
     load(plainly(arrays, tmp_path / "whole.npz"))
@@ -116,7 +116,7 @@ def test_an_array_that_was_changed_is_named_and_nothing_is_shown(tmp_path: Path,
         assert f"'{name}.npy'" in str(error.value)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", made_every.FEW[:4])
 def test_a_key_that_was_changed_is_named(tmp_path: Path, kind: str) -> None:
     document = json.loads(files.as_json(made_every.every()[kind]))
     for key in document.keys() - {"schema", "layout", "digests"}:
@@ -140,7 +140,7 @@ def test_a_file_that_another_program_wrote_again_is_the_same(tmp_path: Path) -> 
         load(tmp_path / "again.json")
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", made_every.FEW)
 def test_hashes_written_anew_bring_no_tick_back(tmp_path: Path, kind: str) -> None:
     arrays = resealed.arrays_of(files.as_npz(made_every.every()[kind]))
     path = tmp_path / "forged.npz"
@@ -155,7 +155,7 @@ def test_hashes_written_anew_bring_no_tick_back(tmp_path: Path, kind: str) -> No
         assert "✓" not in told, name
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", made_every.FEW)
 def test_a_field_that_was_changed_brings_no_tick_and_no_crash_with_hashes_or_without(
     tmp_path: Path, kind: str
 ) -> None:
@@ -190,9 +190,12 @@ def test_a_number_within_a_text_is_no_number(tmp_path: Path) -> None:
         load(tmp_path / "x.json")
 
 
-@pytest.mark.parametrize("name", made_stored.MADE)
+NOT_CERTIFIED = ("head with sink and terms", "returned weights", "verification of what is infinite")
+
+
+@pytest.mark.parametrize("name", [*KINDS, *NOT_CERTIFIED])
 def test_what_was_certified_once_is_called_so_no_more(tmp_path: Path, name: str) -> None:
-    result = made_stored.MADE[name]()
+    result = made_every.every()[name] if name in KINDS else made_stored.MADE[name]()
     again = load(result.save(tmp_path / "x.npz"))
     if type(result).__name__ in FOLLOWING and result.verdict is Verdict.CERTIFIED:
         assert again.verdict is Verdict.RECOMPUTED

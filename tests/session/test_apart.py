@@ -11,7 +11,6 @@ import attnscope as at
 from attnscope.analysis.scores.apart import copying_scores, drawn, repeated_scores
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES
 
 TWICE = ("induction", "duplicate", "previous-random")
 
@@ -99,6 +98,16 @@ def test_where_values_are_normed_on_their_way_there_is_no_circuit() -> None:
     assert found == "its embeddings are not of the size of what its heads read and write"
 
 
+def test_where_they_have_no_meaning_that_is_said_in_one_line() -> None:
+    reading = at.load("demo").read("the door was closed.")
+    with pytest.raises(InputError, match=r"^no induction here: .*not a decoder$"):
+        reading.overview(measure="induction")
+    found = reading.overview(measure="copying,entropy")
+    assert found.main.measure == "entropy"
+    assert found.scores["copying"].absent.endswith("not a decoder")
+    assert np.isnan(found.scores["copying"].values).all()
+
+
 def test_the_heads_that_learned_induction_stand_out_and_copy(causal: at.Reading) -> None:
     found = causal.overview(measure=[*TWICE, "copying", "entropy"])
     assert list(found.scores) == [*TWICE, "copying", "entropy"]
@@ -112,32 +121,3 @@ def test_the_heads_that_learned_induction_stand_out_and_copy(causal: at.Reading)
         r"induction, duplicate, previous-random: 2 x \d+ random tokens after \[BOS\], seed 0 \(certified\)",
         note,
     )
-
-
-def test_the_same_numbers_come_every_time_and_whatever_the_text_is(causal: at.Reading) -> None:
-    first, again = (causal.overview(1, measure="induction").main.values for _ in range(2))
-    other = at.load("demo-causal").read("a cat sat.").overview(1, measure="induction").main.values
-    assert np.array_equal(first, again)
-    assert np.array_equal(first, other)
-
-
-def test_by_words_they_are_what_they_are_by_tokens(causal: at.Reading) -> None:
-    plain = causal.overview([0, 1], [2, 5], measure="entropy,induction")
-    words = causal.overview([0, 1], [2, 5], measure="entropy,induction", words=True)
-    assert np.array_equal(plain.scores["induction"].values, words.scores["induction"].values)
-
-
-def test_where_they_have_no_meaning_that_is_said_in_one_line() -> None:
-    reading = at.load("demo").read("the door was closed.")
-    with pytest.raises(InputError, match=r"^no induction here: .*not a decoder$"):
-        reading.overview(measure="induction")
-    found = reading.overview(measure="copying,entropy")
-    assert found.main.measure == "entropy"
-    assert found.scores["copying"].absent.endswith("not a decoder")
-    assert np.isnan(found.scores["copying"].values).all()
-
-
-def test_they_are_no_part_of_all() -> None:
-    found = at.load("demo-causal").read("the door was closed.").overview(1, measure="all")
-    assert not {name for name in found.scores if MEASURES[name].description.apart}
-    assert {"moved", "previous-norm", "near", "pattern"} <= set(found.scores)

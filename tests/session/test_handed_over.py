@@ -55,15 +55,6 @@ def test_a_model_in_training_mode_is_read_without_dropout_and_that_is_said_once(
     assert said.endswith("is in training mode: it is read in evaluation mode, without dropout, and put back")
 
 
-def test_a_model_that_is_put_into_training_mode_later_is_remarked_on_then(notices) -> None:
-    given = wrapped(module())
-    given.read(SENTENCE)
-    assert notices() == []
-    given.module.train()
-    given.read(SENTENCE)
-    assert len(notices()) == 1
-
-
 # compiled code
 
 
@@ -81,33 +72,26 @@ class Counting:
         return run
 
 
-def whole(model: nn.Module, compiler: Counting) -> nn.Module:
-    return torch.compile(model, backend=compiler)
+@pytest.mark.parametrize("way", ["the model", "in place", "its forward"])
+def test_each_way_to_ask_for_compiled_code_is_seen(way: str, notices) -> None:
+    model, compiler = module(), Counting()
+    if way == "in place":
+        model.compile(backend=compiler)
+    elif way == "its forward":
+        model.forward = torch.compile(model.forward, backend=compiler)
+    else:
+        model = torch.compile(model, backend=compiler)
+    head = wrapped(model).read(SENTENCE).head(3, 11)
+    assert (head.provenance.route, head.provenance.architecture) == ("takeover", "BertModel")
+    assert compiler.runs == 0
+    assert len(notices()) == 1
 
 
-def in_place(model: nn.Module, compiler: Counting) -> nn.Module:
-    model.compile(backend=compiler)
-    return model
-
-
-def by_layer(model: nn.Module, compiler: Counting) -> nn.Module:
+def test_a_compiled_model_is_certified_as_it_is_written_which_is_said(notices, capfd, recwarn) -> None:
+    expected = wrapped(module()).read(SENTENCE).head(3, 11).weights
+    model, compiler, inputs = module(), Counting(), demo_inputs()
     for i, layer in enumerate(model.encoder.layer):
         model.encoder.layer[i] = torch.compile(layer, backend=compiler)
-    return model
-
-
-def its_forward(model: nn.Module, compiler: Counting) -> nn.Module:
-    model.forward = torch.compile(model.forward, backend=compiler)
-    return model
-
-
-@pytest.mark.parametrize("compiled", [whole, in_place, by_layer, its_forward])
-def test_a_compiled_model_is_certified_as_it_is_written_which_is_said(
-    compiled, notices, capfd, recwarn
-) -> None:
-    expected = wrapped(module()).read(SENTENCE).head(3, 11).weights
-    compiler = Counting()
-    model, inputs = compiled(module(), compiler), demo_inputs()
     with torch.no_grad():
         model(**inputs)
     before = compiler.runs
@@ -117,7 +101,6 @@ def test_a_compiled_model_is_certified_as_it_is_written_which_is_said(
     reading = wrapped(model).read(SENTENCE)
     head = reading.head(3, 11)
     assert np.array_equal(head.weights, expected)
-    assert (head.provenance.route, head.provenance.architecture) == ("takeover", "BertModel")
     assert reading.verify().verdict is Verdict.CERTIFIED
     assert compiler.runs == before
     assert (capfd.readouterr().err, len(recwarn)) == ("", 0)
@@ -204,21 +187,19 @@ def test_a_kernel_of_a_user_that_computes_something_else_fails(kernels) -> None:
     assert verdicts(running(sharp("mistral"), "mine")) == {Verdict.FAILED}
 
 
-@pytest.mark.parametrize("family", ["llama", "mistral", "bert"])
-def test_a_kernel_of_a_user_with_masks_of_its_own_is_read_with_these(kernels, family) -> None:
-    AttentionInterface.register("mine", own(causal=family == "llama"))
+def test_a_kernel_of_a_user_with_masks_of_its_own_is_read_with_these(kernels) -> None:
+    AttentionInterface.register("mine", own(causal=True))
     AttentionMaskInterface.register("mine", sdpa_mask)
     padded = {"input_ids": torch.cat([ids()["input_ids"], ids()["input_ids"].flip(1)])}
     padded["attention_mask"] = torch.ones(2, TOKENS, dtype=torch.long)
     padded["attention_mask"][1, -3:] = 0
-    model = running(sharp(family), "mine")
+    model = running(sharp("llama"), "mine")
     assert verdicts(model, padded, 1) == {Verdict.CERTIFIED}
     for call in record(model, padded, Selection(row=1)).calls:
         assert call.weights[4][: TOKENS - 3, -3:].max() == 0
 
 
-@pytest.mark.parametrize("causal", [True, False])
-@pytest.mark.parametrize("window", [True, False])
+@pytest.mark.parametrize(("causal", "window"), [(True, False), (False, True)])
 def test_without_masks_a_kernel_is_read_as_it_looks_whatever_it_was_told(
     kernels, causal: bool, window: bool
 ) -> None:

@@ -1,33 +1,26 @@
-"""Which texts are read in tiles, what is told of it, and what stands against it."""
+"""Which texts are read in tiles, and what is kept of a reading."""
 
 from dataclasses import replace
+from threading import RLock
 
 import numpy as np
 import pytest
+from corpus_of_demo import Hearing
 
 import attnscope as at
 from attnscope.errors import DoesNotFitError, InputError
+from attnscope.session.choosing import choose
+from attnscope.session.listener import Quiet
+from attnscope.session.opening import Opened, Purpose, open_model
 from attnscope.session.questions import long
 from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.questions.held import HELD, HeldReading
+from attnscope.session.reading import Reading, read_inputs
+from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.selection import window
-from attnscope.session.wanted import Wanted
+from attnscope.session.wanted import Looking, Wanted
 
 TEXT = "The cat sat on the mat, and the cat was in the house."
-
-
-class Heard:
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def detail(self, text: str) -> None: ...
-
-    def working(self, what: str):
-        from contextlib import nullcontext
-
-        return nullcontext()
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +31,17 @@ def opened():
 
 def asked(opened, **wanted):
     reading, chosen = opened._read(Wanted(**wanted))
-    return replace(reading, listener=Heard()), chosen
-
-
-def test_a_short_text_is_held_whole_and_nothing_is_said(opened):
-    reading, chosen = asked(opened, layer=1, head=1)
-    assert not long.in_tiles(reading, chosen)
-    assert reading.listener.notices == []
+    return replace(reading, listener=Hearing()), chosen
 
 
 def test_a_costly_text_is_read_in_tiles_and_the_cost_is_told(opened, monkeypatch):
+    reading, chosen = asked(opened, layer=1, head=1)
+    assert not long.in_tiles(reading, chosen)
+    assert reading.listener.told == []
     monkeypatch.setattr(long, "WORTH", 10)
     reading, chosen = asked(opened, layer=1, head=1)
     assert long.in_tiles(reading, chosen)
-    (notice,) = reading.listener.notices
+    (notice,) = reading.listener.told
     assert "pairs of queries and keys take" in notice
     assert "--dense" in notice
     assert not long.in_tiles(reading, chosen, False)
@@ -82,28 +72,6 @@ def test_what_would_not_fit_is_told_before_it_starts(opened, monkeypatch, tiled,
     assert refused.value.exit_code == 4
 
 
-def test_one_head_and_several_are_what_they_are_when_held_whole(opened):
-    reading, chosen = asked(opened, layer=1, head=1)
-    whole = OpenedHeads(reading, chosen).weights()
-    tiled = long.read_long(reading, chosen, query=5, zoom="2-6:0-4")
-    expected = np.where(whole.allowed, whole.weights, np.nan)[2:7, 0:5]
-    assert tiled.mean == pytest.approx(expected, abs=1e-5, nan_ok=True)
-    assert tiled.row == pytest.approx(np.where(whole.allowed[5], whole.weights[5], 0), abs=1e-5)
-    assert tiled.verdict == whole.verdict
-    reading, chosen = asked(opened, layer=1)
-    names = ("entropy", "previous", "induction")  # the last of a run of its own
-    short = OpenedHeads(reading, chosen).overview(names)
-    several = long.read_long_overview(reading, chosen, names)
-    for name in names:
-        expected = pytest.approx(short.scores[name].values, abs=1e-5, nan_ok=True)
-        assert several.scores[name].values == expected
-    # of weights that are 1 in single precision another may be named: it is as large
-    named = [
-        short.dense_weights[0][head][tuple(several.strongest[0, head])] for head in range(len(short.heads))
-    ]
-    assert named == pytest.approx(short.strongest_weight[0], abs=1e-5)
-
-
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
@@ -131,7 +99,7 @@ def test_windows_that_are_none_are_refused(wanted, said):
         window(wanted, 10, 20)
 
 
-def test_the_library_asks_for_tiles_by_name_and_gets_what_it_is_when_held_whole(opened):
+def test_the_library_asks_for_tiles_by_name_and_gets_what_it_is_when_held_whole(opened, monkeypatch):
     dense = opened.head(1, 1)
     expected = np.where(dense.allowed, dense.weights, np.nan)
     window_of = opened.long_head(1, 1, zoom="3-5:0-4", query=7, pool="max")
@@ -143,9 +111,7 @@ def test_the_library_asks_for_tiles_by_name_and_gets_what_it_is_when_held_whole(
     for name in ("previous", "entropy"):
         assert tiled.scores[name].values == pytest.approx(whole.scores[name].values, abs=1e-5)
 
-
-def test_the_library_takes_tiles_for_many_heads_where_all_pairs_cost_much(opened, monkeypatch):
-    assert opened.overview(1, 1).weights is not None
+    # and takes tiles for many heads where all pairs cost much
     monkeypatch.setattr(long, "WORTH", 10)
     assert opened.overview(1, 1).weights is None
     assert opened.overview(1, 1, special="renormalise").weights is not None
@@ -164,3 +130,79 @@ def test_the_library_takes_tiles_for_many_heads_where_all_pairs_cost_much(opened
 def test_what_tiles_do_not_have_is_refused_by_the_library(opened, ask, said):
     with pytest.raises(InputError, match=said):
         ask(opened)
+
+
+MASKED = "I was watching the door when [MASK] opened."
+
+
+@pytest.fixture(scope="module")
+def encoder() -> Opened:
+    return open_model(ModelRequest("demo"), Inputs(MASKED), None, Purpose.ANYTHING, Quiet())
+
+
+def kept(encoder: Opened, held: int = HELD) -> HeldReading:
+    chosen = choose(encoder.model, Wanted(), Quiet(), sensed=False)
+    return HeldReading(read_inputs(encoder, Inputs(MASKED), Quiet()), chosen, RLock(), held)
+
+
+def test_heads_are_those_of_a_run_that_looked_at_them_alone(encoder: Opened) -> None:
+    one = kept(encoder)
+    for layer, head in ((0, 3), (3, 11), (2, 0)):
+        chosen = choose(encoder.model, Wanted(layer, head), Quiet(), sensed=False)
+        alone = OpenedHeads(read_inputs(encoder, Inputs(MASKED), Quiet()), chosen).weights()
+        found = one.head(layer, head)
+        assert found.name == alone.name
+        np.testing.assert_array_equal(found.weights, alone.weights)
+        assert replace(found.certificate, reach=None) == replace(alone.certificate, reach=None)
+        assert found.certificate.reach.effect == alone.certificate.reach.effect
+    assert one.head(0, 3, Looking(special="hide")).weights.shape == (9, 9)
+    assert one.measured(1, ("entropy",), (0,)).layers == (1,)
+    assert one.terms(3, 11).head.name == "L3 H11"
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The layers of every run of the model."""
+    made: list[tuple[int, ...]] = []
+    captured = Reading.attention
+
+    def counted(self: Reading, chosen, **given):
+        if self.captured is None:
+            made.append(chosen.layers)
+        return captured(self, chosen, **given)
+
+    monkeypatch.setattr(Reading, "attention", counted)
+    return made
+
+
+def test_the_first_layer_is_read_alone_then_all_others_and_again_what_was_let_go(
+    encoder: Opened, runs: list[tuple[int, ...]]
+) -> None:
+    roomy = kept(encoder)
+    for layer in (0, 3, 1, 0):
+        roomy.head(layer, 2)
+    assert runs == [(0,), (1, 2, 3)]
+    runs.clear()
+    late = kept(encoder)
+    late.head(3, 2)
+    assert runs == [(0, 1, 2, 3)], "a run to the last layer comes by all of them"
+    runs.clear()
+    layer_of_this_text = 8 * 11 * 11 * 12
+    narrow = kept(encoder, held=2 * layer_of_this_text)
+    same = [narrow.head(layer, 2).weights for layer in (0, 3, 0, 1, 3)]
+    assert runs == [(0,), (3,), (1,), (3,)], "two layers are kept"
+    np.testing.assert_array_equal(same[0], roomy.head(0, 2).weights)
+    np.testing.assert_array_equal(same[4], roomy.head(3, 2).weights)
+
+
+def test_the_layer_that_is_looked_at_is_never_let_go_for_those_of_the_grid(
+    encoder: Opened, runs: list[tuple[int, ...]]
+) -> None:
+    layer_of_this_text = 8 * 11 * 11 * 12
+    narrow = kept(encoder, held=2 * layer_of_this_text)
+    narrow.head(2, 5)
+    for layer in (1, 3, 0):
+        narrow.measured(layer, ("entropy", "next"), (4, 7))
+    assert runs == [(2,), (1,), (3,), (0,)]
+    narrow.head(2, 6)
+    assert len(runs) == 4

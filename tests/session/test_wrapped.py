@@ -28,80 +28,43 @@ Ask = Callable[[Any], Any]
 ENCODER, CAUSAL = "He saw the king when it opened the [MASK].", "box dog king box dog king"
 OTHER = ENCODER.replace("king", "door")
 FILL = [{"a": "king", "b": "door"}, {"a": "dog", "b": "box"}]
-NO_QUESTIONS = {"labels", "tokens", "name", "module", "tokenizer", "towers", "read", "prompts"}
+NO_QUESTIONS = {"labels", "tokens", "name", "module", "tokenizer", "towers", "read", "prompts", "ask"}
 
-OF_READING: dict[str, tuple[Ask, ...]] = {
-    "ablate": (
-        lambda read: read.ablate(1),
-        lambda read: read.ablate(1, replacement="mean"),
-        lambda read: read.ablate(heads="L1H2,L2H3", answer="door", against="box"),
-        lambda read: read.ablate(heads="L1H2", link="it->the king"),
-        lambda read: read.ablate(1, patch_from=OTHER),
-        lambda read: read.ablate(rank=True, top=2),
-        lambda read: read.ablate(part="mlp"),
-        lambda read: read.ablate(part="position", at="pos:each"),
-        lambda read: read.ablate(part="residual", at="king", patch_from=OTHER),
-    ),
-    "dimensions": (lambda read: read.dimensions(1, 2, "it", "king"),),
-    "explain": (lambda read: read.explain("it", "king", controls=19),),
-    "find": (
-        lambda read: read.find("it", "the king", controls=5),
-        lambda read: read.find("it", "king", by="word", controls=5),
-        lambda read: read.find(pattern="previous", controls=5),
-        lambda read: read.find(like="L1H2", controls=5),
-    ),
-    "flow": (lambda read: read.flow("[MASK]"), lambda read: read.flow("it", layers="0-2")),
-    "grid": (lambda read: read.grid(),),
-    "head": (lambda read: read.head(1, 2), lambda read: read.head("all", "mean", by="word")),
-    "links": (lambda read: read.links(controls=19),),
-    "long_head": (lambda read: read.long_head(1, 2),),
-    "measure": (lambda read: read.measure("previous"), lambda read: read.measure("importance")),
-    "overview": (lambda read: read.overview(query="it"), lambda read: read.overview(by="sentence")),
-    "predict": (lambda read: read.predict(3),),
-    "predict_layers": (lambda read: read.predict_layers(controls=3),),
-    "report": (lambda read: read.report(1, 2, "it"),),
-    "terms": (lambda read: read.terms(1, 2),),
-    "tsne": (lambda read: read.tsne(1, 2),),
-    "verify": (lambda read: read.verify(),),
-    "why": (
-        lambda read: read.why(2, 1, "it", "king", against="saw"),
-        lambda read: read.why(answer="door", against="box"),
-    ),
+OF_READING: dict[str, Ask] = {
+    "ablate": lambda read: read.ablate(part="residual", at="king", patch_from=OTHER),
+    "dimensions": lambda read: read.dimensions(1, 2, "it", "king"),
+    "explain": lambda read: read.explain("it", "king", controls=19),
+    "find": lambda read: read.find("it", "king", by="word", controls=5),
+    "flow": lambda read: read.flow("it", layers="0-2"),
+    "grid": lambda read: read.grid(),
+    "head": lambda read: read.head("all", "mean", by="word"),
+    "links": lambda read: read.links(controls=19),
+    "long_head": lambda read: read.long_head(1, 2),
+    "measure": lambda read: read.measure("importance"),
+    "overview": lambda read: read.overview(query="it"),
+    "predict": lambda read: read.predict(3),
+    "predict_layers": lambda read: read.predict_layers(controls=3),
+    "report": lambda read: read.report(1, 2, "it"),
+    "terms": lambda read: read.terms(1, 2),
+    "tsne": lambda read: read.tsne(1, 2),
+    "verify": lambda read: read.verify(),
+    "why": lambda read: read.why(2, 1, "it", "king", against="saw"),
 }
-OF_PROMPTS: dict[str, tuple[Ask, ...]] = {
-    "ablate": (
-        lambda prompts: prompts.ablate(1),
-        lambda prompts: prompts.ablate(rank=True, top=2),
-        lambda prompts: prompts.ablate(
-            1, patch_from="He saw the door when it opened the dog of the [MASK].", answer="door"
-        ),
-    ),
-    "find": (lambda prompts: prompts.find("field:b", "field:a", controls=5),),
-    "flow": (lambda prompts: prompts.flow("field:b"),),
-    "predict": (lambda prompts: prompts.predict(),),
-    "predict_layers": (lambda prompts: prompts.predict_layers(controls=2),),
-    "why": (
-        lambda prompts: prompts.why(2, 1, "field:b", "field:a"),
-        lambda prompts: prompts.why(answer="door", against="box"),
-    ),
+OF_PROMPTS: dict[str, Ask] = {
+    "ablate": lambda prompts: prompts.ablate(rank=True, top=2),
+    "find": lambda prompts: prompts.find("field:b", "field:a", controls=5),
+    "flow": lambda prompts: prompts.flow("field:b"),
+    "links": lambda prompts: prompts.links(controls=5),
+    "predict": lambda prompts: prompts.predict(),
+    "predict_layers": lambda prompts: prompts.predict_layers(controls=2),
+    "why": lambda prompts: prompts.why(answer="door", against="box"),
 }
-OF_MODEL: dict[str, tuple[Ask, ...]] = {"composition": (lambda model: model.composition(2, 1),)}
-ELSEWHERE = {  # not of a text, or not of these models: where they are asked of wrapped ones
-    "over": "tests/session/test_library.py",
-    "dependencies": "tests/session/claims/test_relations.py",
-    "align": "test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites",
-    "cite": "test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites",
-    "retrieval": "test_a_wrapped_reader_fetches",
-    "compare": "test_a_wrapped_model_is_compared_with_one_by_its_name",
-}
+# not of a text, or not of these models: they are asked of wrapped ones below and in other files
+ELSEWHERE = {"over", "dependencies", "align", "cite", "retrieval", "compare", "composition"}
 
 
 def public(kind: type) -> set[str]:
     return {name for name, _ in inspect.getmembers(kind) if not name.startswith("_")} - NO_QUESTIONS
-
-
-def asked(verbs: dict[str, tuple[Ask, ...]]) -> list[Any]:
-    return [pytest.param(ask, id=f"{verb} {i}") for verb, asks in verbs.items() for i, ask in enumerate(asks)]
 
 
 def bundled(name: str, kind: Any) -> tuple[nn.Module, Any]:
@@ -123,37 +86,36 @@ def both(model: at.Model, wrapped: at.Model) -> tuple[at.Reading, at.Reading]:
 
 
 def test_no_verb_is_forgotten_here() -> None:
-    assert {*OF_READING, *OF_MODEL, *ELSEWHERE} == public(at.Reading) | public(at.Model)
+    assert {*OF_READING, *ELSEWHERE} == public(at.Reading) | public(at.Model)
     assert {*OF_PROMPTS} == public(Prompted)
 
 
-@pytest.mark.parametrize("ask", asked(OF_READING))
+@pytest.mark.parametrize("verb", OF_READING)
 def test_a_wrapped_model_answers_as_the_same_model_by_its_name(
-    ask: Ask, both: tuple[at.Reading, at.Reading]
+    verb: str, both: tuple[at.Reading, at.Reading]
 ) -> None:
-    by_name, in_memory = map(ask, both)
+    by_name, in_memory = map(OF_READING[verb], both)
     assert type(in_memory) is type(by_name)
     assert sheet_of(in_memory).answer == sheet_of(by_name).answer != ""
 
 
-@pytest.mark.parametrize("ask", asked(OF_PROMPTS))
-def test_many_prompts_of_a_wrapped_model(ask: Ask, model: at.Model, wrapped: at.Model) -> None:
+@pytest.mark.parametrize("verb", OF_PROMPTS)
+def test_many_prompts_of_a_wrapped_model(verb: str, model: at.Model, wrapped: at.Model) -> None:
     template = "He saw the {a} when it opened the {b} of the [MASK]."
-    by_name, in_memory = (ask(each.prompts(template, fill=FILL)) for each in (model, wrapped))
+    by_name, in_memory = (OF_PROMPTS[verb](each.prompts(template, fill=FILL)) for each in (model, wrapped))
     assert sheet_of(in_memory).answer == sheet_of(by_name).answer != ""
 
 
-@pytest.mark.parametrize("ask", asked(OF_MODEL))
-def test_the_weights_of_a_wrapped_model(ask: Ask, model: at.Model, wrapped: at.Model) -> None:
-    assert sheet_of(ask(wrapped)).answer == sheet_of(ask(model)).answer != ""
-
-
-def test_two_readings_of_wrapped_models_are_compared(wrapped: at.Model, model: at.Model) -> None:
-    said = [
-        sheet_of(at.compare(each.read(ENCODER), each.read("The king saw it."), "king")).answer
-        for each in (wrapped, model)
+def test_wrapped_models_and_their_readings_are_compared_and_composed(
+    wrapped: at.Model, model: at.Model
+) -> None:
+    asks: list[Ask] = [
+        lambda model: model.composition(2, 1),
+        lambda model: at.compare(model.read(ENCODER), model.read("The king saw it."), "king"),
+        lambda model: model.compare(wrapped, [ENCODER, OTHER]),
     ]
-    assert said[0] == said[1]
+    for ask in asks:
+        assert sheet_of(ask(wrapped)).answer == sheet_of(ask(model)).answer != ""
 
 
 def test_a_wrapped_decoder_with_a_chat_answers_of_its_messages() -> None:
@@ -172,7 +134,7 @@ def test_a_wrapped_decoder_with_a_chat_answers_of_its_messages() -> None:
     assert told.reads_confirmed == ("L0 H2 by query", "L0 H0 by key")
 
 
-def test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites() -> None:
+def test_a_wrapped_translator_aligns_a_wrapped_decoder_cites_and_a_wrapped_reader_fetches() -> None:
     translator = at.wrap(*bundled("demo-translate", AutoModelForSeq2SeqLM)), at.load("demo-translate")
     said = [sheet_of(each.read("The door opened.").align()).answer for each in translator]
     assert said[0] == said[1] != ""
@@ -181,13 +143,6 @@ def test_a_wrapped_translator_aligns_and_a_wrapped_decoder_cites() -> None:
     said = [sheet_of(each.read(text).cite("king saw", by="sentence")).answer for each in decoders]
     assert said[0] == said[1] != ""
 
-
-def test_a_wrapped_model_is_compared_with_one_by_its_name(wrapped: at.Model, model: at.Model) -> None:
-    said = [sheet_of(each.compare(wrapped, [ENCODER, OTHER])).answer for each in (wrapped, model)]
-    assert said[0] == said[1] != ""
-
-
-def test_a_wrapped_reader_fetches() -> None:
     readers = at.wrap(*bundled("demo-reader", AutoModelForCausalLM)), at.load("demo-reader")
     said = [sheet_of(each.retrieval(lengths=(64,), needles=2)).answer for each in readers]
     assert said[0] == said[1] != ""

@@ -114,9 +114,7 @@ MODELS: dict[str, Callable[[], Made]] = {
         hf.FalconModel, hf.FalconConfig(**_FALCON, alibi=True, multi_query=False), **_text()
     ),
     "falcon grouped": lambda: _of(
-        hf.FalconModel,
-        hf.FalconConfig(**_FALCON, new_decoder_architecture=True, num_kv_heads=2),
-        **_text(),
+        hf.FalconModel, hf.FalconConfig(**_FALCON, new_decoder_architecture=True, num_kv_heads=2), **_text()
     ),
     "gptj": lambda: _of(hf.GPTJModel, hf.GPTJConfig(**_GPT, rotary_dim=4), **_text()),
     "codegen": lambda: _of(

@@ -9,7 +9,7 @@ import made_results
 from attnscope.render.focus import Focus
 from attnscope.render.sheets import check as sheet
 from attnscope.results import Check, HeadCheck, Verdict
-from attnscope.results.verification import Case
+from attnscope.results.verification import Case, PartCheck
 
 
 def check(*, broken: bool = False) -> Check:
@@ -42,6 +42,11 @@ def first(count: int) -> Check:
     return replace(found, heads=found.heads[:count])
 
 
+def parts(*offs: float) -> Check:
+    made = tuple(PartCheck(name, off, 1e-6) for name, off in zip(("chance", "rank"), offs, strict=True))
+    return replace(check(), heads=(), parts=made, proved=Verdict.CERTIFIED)
+
+
 EXAMPLES: dict[str, Callable[[], Check] | tuple[Callable[[], Check], Focus]] = {
     "differs": lambda: check(broken=True),
     "differs in one head": lambda: first(2),
@@ -50,4 +55,7 @@ EXAMPLES: dict[str, Callable[[], Check] | tuple[Callable[[], Check], Focus]] = {
     "same but rounding": check,
     "same, not proved": lambda: one(1, Verdict.INCONCLUSIVE),
     "no head": lambda: first(0),
+    "parts": lambda: parts(0.0, 3e-7),
+    "a part is off": lambda: parts(2e-4, 0.0),
+    "a part is another one": lambda: parts(0.0, math.inf),
 }

@@ -28,14 +28,7 @@ def drift(moved: bool = True) -> Drift:
     low, high = intervals(values)
     alone = np.array([[0.01, 0.0, 0.02], [0.1, 0.21, 0.3]])
     others = np.array([[0.1, 0.2, 0.29], [np.nan] * 3])
-    back = PutBack(
-        (2, 0, 1),
-        ((4, 1), (5, 0)),
-        np.array([0.1, 0.2, 0.3]),
-        alone,
-        others,
-        np.zeros(3),
-    )
+    back = PutBack((2, 0, 1), ((4, 1), (5, 0)), np.array([0.1, 0.2, 0.3]), alone, others, np.zeros(3))
     return Drift(
         names=("base", "tuned"),
         file="texts.txt",

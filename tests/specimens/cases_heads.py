@@ -25,7 +25,7 @@ def of_weights(weights: np.ndarray, names: list[str] = made.DOOR, kind: Kind = K
     rows = [list(layer) for layer in weights]
     spread = -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1).mean(-1)
     measured = {"entropy": made.scores("entropy", spread, len(names))}
-    found = links(rows, text, text, kind)._asdict()
+    found = links(rows, text, text, kind)
     return replace(plain, kind=kind, weights=tuple(map(tuple, weights)), scores=measured, **found)
 
 

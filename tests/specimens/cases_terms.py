@@ -72,10 +72,5 @@ EXAMPLES: dict[str, Callable[[], HeadTerms] | tuple[Callable[[], HeadTerms], Foc
 NUMBERS: dict[str, tuple[str, ...]] = {  # the case of an example, and what its answer has
     "parts": (Case.PARTS, "alibi matters most", ".41 of a query's", "without mask .30"),
     "one part": (Case.ONE_PART, "by q·k x scale alone", ".25 of a query's", "at most .90"),
-    "one query": (
-        Case.PARTS,
-        "from “on” at “cat” with .47",
-        "same: .20",
-        "q·k 6.767 x .3536 = 2.392",
-    ),
+    "one query": (Case.PARTS, "from “on” at “cat” with .47", "same: .20", "q·k 6.767 x .3536 = 2.392"),
 }

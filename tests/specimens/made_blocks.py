@@ -31,12 +31,7 @@ def _columns(scores: list[float]) -> tuple[Column, ...]:
         Column("exact", [1 / 3, 2 / 3, float("nan")]),
         Column("control", [0.2, 0.3, None], "control", weight, "what others do", spared=1),
         Column(
-            "beaten",
-            [3, 1, None],
-            "beats",
-            says="how many others",
-            told=["3 of 4", "1 of 4", ""],
-            spared=2,
+            "beaten", [3, 1, None], "beats", says="how many others", told=["3 of 4", "1 of 4", ""], spared=2
         ),
         Column("kind", ["place", "word", ""], "by"),
         Column("absent", [None, None, None], "absent", says="nobody may read this"),

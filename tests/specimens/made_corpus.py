@@ -14,10 +14,10 @@ from attnscope.results.claims.corpus import LINKS
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.interface import SetAside
-from attnscope.session.corpus.identity import Linked
 from attnscope.session.corpus.part import Part, Proved
 from attnscope.session.corpus.source import Form, Source
 from attnscope.session.corpus.store import Place
+from attnscope.session.verbs.corpus import Linked
 
 LAYERS, HEADS = (0, 1, 3), (0, 2, 3, 5)
 MEASURES = ("entropy", "previous", "offset", "moved", "pattern")

@@ -60,23 +60,35 @@ def every() -> dict[str, Result]:
     made_ones: list[Result] = [
         head, returned(), viewed(head, by=Unit.WORD, special=Special.HIDE), terms(), made.overview(3, 4),
         cases_dimensions.dimensions(), made.verification(), made.projection(), made_reports.masked(head, [4]),
-        made_reports.report(),
-        cases_compare.texts(), example("fruit"), example("why-scale"), cases_media.picture_head(),
-        cases_media.picture_grid(), cases_media.sound_head(), cases_media.sound_grid(),
-        made_outlines.outline(), cases_senses.senses(), cases_drift.drift(),
+        made_reports.report(), cases_compare.texts(), example("fruit"), example("why-scale"),
+        cases_media.picture_head(), cases_media.picture_grid(), cases_media.sound_head(),
+        cases_media.sound_grid(), made_outlines.outline(), cases_senses.senses(), cases_drift.drift(),
         cases_find.finding(), cases_flow.flow(), cases_dependencies.dependencies(),
         cases_thumbnails.thumbnails(), cases_difference.between(), cases_check.check(),
-        cases_ablate.ablation(),
-        cases_compose.composition(), cases_long.long_head(),
-        made_corpus.corpus(), made_corpus.apart(),
-        cases_why.why(), cases_layers.layered("middle"),
-        cases_links.links(), cases_prompts.prompts(), cases_explain.explanation(),
-        cases_contributions.contributions(), cases_align.alignment(), cases_align.timing(),
-        cases_cite.citation(), cases_cite.referee(), cases_retrieval.retrieval(),
+        cases_ablate.ablation(), cases_compose.composition(), cases_long.long_head(), made_corpus.corpus(),
+        made_corpus.apart(), cases_why.why(), cases_layers.layered("middle"), cases_links.links(),
+        cases_prompts.prompts(), cases_explain.explanation(), cases_contributions.contributions(),
+        cases_align.alignment(), cases_align.timing(), cases_cite.citation(), cases_cite.referee(),
+        cases_retrieval.retrieval(),
     ]  # fmt: skip
     named = {type(each).__name__: each for each in made_ones}
     assert set(named) == {kind.__name__ for kind in (*KINDS.values(), HeadAttention)}
     return named
+
+
+# whose pages have every block, every view and every script of a page between them
+TOGETHER = (
+    "Comparison", "Alignment", "Finding", "PictureHeads", "Explanation", "Worked", "Overview", "Report",
+    "SoundAttention", "Thumbnails",
+)  # fmt: skip
+
+
+# small ones, whose files have every sort of field and of array between them
+FEW = ("HeadAttention", "Worked", "Prompts", "Citation", "Outline", "Timing", "LongHead", "PictureHeads")
+
+
+def together() -> dict[str, Result]:
+    return {kind: every()[kind] for kind in TOGETHER}
 
 
 def tokens_called(names: list[str], text: str) -> Tokens:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from attnscope.arithmetic import Operands
 from attnscope.attention import Term
 from attnscope.results import Kind
-from attnscope.sdpa import Operands
 from attnscope.tiles.call import EVERYWHERE, LongCall, Symbolic
 from attnscope.tokens import Token, Tokens
 

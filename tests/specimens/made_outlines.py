@@ -2,17 +2,7 @@
 
 from dataclasses import replace
 
-from attnscope.results import (
-    Cost,
-    Gap,
-    Kind,
-    LayerOutline,
-    Outline,
-    Position,
-    Route,
-    Storage,
-    TowerOutline,
-)
+from attnscope.results import Cost, Gap, Kind, LayerOutline, Outline, Position, Route, Storage, TowerOutline
 
 ROTARY = Position("rotary", dims=32, base=500000.0, variant="yarn")
 

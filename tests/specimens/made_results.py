@@ -76,6 +76,8 @@ def provenance(demo: bool = False, requested: str | None = None) -> Provenance:
         dtype="float32",
         versions={"torch": "2.9.0", "transformers": "5.23.0"},
         token_ids=(101, 1996, 102),
+        read=("The door opened.",),
+        run=("-m", model),
     )
 
 
@@ -188,7 +190,7 @@ def overview(
         query_tokens=text,
         key_tokens=text,
         scores={"entropy": scores("entropy", entropy, len(text))},
-        **links(weights, text, text, Kind.ENCODER)._asdict(),
+        **links(weights, text, text, Kind.ENCODER),
         weights=tuple(tuple(row) for row in weights),
         certificates=tuple(
             tuple(certificate(special.get((i, j), Verdict.CERTIFIED)) for j in range(heads))

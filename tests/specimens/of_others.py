@@ -116,10 +116,7 @@ def patched(bridge: Any) -> dict[str, Any]:
     _, other = bridge.run_with_cache(ids_of(OTHER))
     put = partial(patching.get_act_patch_attn_head_out_all_pos, bridge, ids_of(CLEAN), other)
     into = partial(patching.get_act_patch_resid_pre, bridge, ids_of(CLEAN), other)
-    return {
-        "heads": put(of_answer).tolist(),
-        "residual": into(of_answer).tolist(),
-    }
+    return {"heads": put(of_answer).tolist(), "residual": into(of_answer).tolist()}
 
 
 def integrated() -> dict[str, Any]:

@@ -6,9 +6,9 @@ Every stage is written out and kept (`attend`), every fault computed from its st
 import torch
 from torch import Tensor
 
+from attnscope.arithmetic import Operands, Stages, attend
 from attnscope.attention import AttentionCall
 from attnscope.results import Certificate, Fault, Verdict
-from attnscope.sdpa import Operands, Stages, attend
 from attnscope.verify import applicable, conclusion
 
 

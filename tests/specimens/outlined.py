@@ -13,7 +13,7 @@ from transformers import PreTrainedConfig
 
 from attnscope.analysis.outline.outline import outline_plan
 from attnscope.model.anatomy.sites import find_sites
-from attnscope.model.anatomy.towers import Tower, find_towers
+from attnscope.model.anatomy.towers import find_towers
 from attnscope.model.loading.load import Plan
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.find import Source
@@ -135,7 +135,3 @@ def layers_of(result: Outline) -> dict[tuple[str, str, int], LayerOutline]:
         for tower in result.towers
         for layer in tower.layers
     }
-
-
-def tower_named(plan: Plan, name: str) -> Tower:
-    return next(tower for tower in plan.towers if tower.name == name)

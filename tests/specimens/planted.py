@@ -10,7 +10,6 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from transformers import BertConfig, BertForMaskedLM
 
 RANK = 4
 PARTS = ("query", "key")
@@ -67,13 +66,3 @@ def adapter(
         weights |= {f"{stem}.lora_A.weight": a, f"{stem}.lora_B.weight": b.contiguous()}
     save_file(weights, folder / "adapter_model.safetensors", {"format": "pt"})
     return folder
-
-
-def random_bert(seed: int, vocabulary: int, width: int = 96) -> BertForMaskedLM:
-    """12 layers of 12 heads, weights drawn by lot: large enough that its attention is not even."""
-    torch.manual_seed(seed)
-    config = BertConfig(
-        vocab_size=vocabulary, hidden_size=width, num_hidden_layers=12, num_attention_heads=12,
-        intermediate_size=2 * width, initializer_range=0.1, attn_implementation="eager",
-    )  # fmt: skip
-    return BertForMaskedLM(config).eval()

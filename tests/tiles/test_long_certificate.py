@@ -6,9 +6,9 @@ import pytest
 import torch
 from made_long import MECHANISMS, QUERIES
 
+from attnscope.arithmetic import attend
 from attnscope.capture.long.call import sample_rows
 from attnscope.results import Verdict
-from attnscope.sdpa import attend
 from attnscope.tiles.call import EVERYWHERE, LongCall, Sample, Symbolic
 from attnscope.tiles.certify import certify_long
 from attnscope.tiles.softmax import Heads, rows_of

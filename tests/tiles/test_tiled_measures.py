@@ -8,9 +8,9 @@ import torch
 from made_long import MECHANISMS, QUERIES, VALUE_DIM, Mechanism
 
 from attnscope.analysis.scores import sorts
+from attnscope.arithmetic import Stages, attend
 from attnscope.measures import MEASURES, Need, whole
 from attnscope.measures.near import cosine_distances
-from attnscope.sdpa import Stages, attend
 from attnscope.tiles.call import EVERYWHERE
 from attnscope.tiles.collectors import TopKeys, collect, collector_of
 from attnscope.tiles.quick import WITHOUT_FORM

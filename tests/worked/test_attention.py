@@ -7,11 +7,12 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
+import attnscope as at
+from attnscope.arithmetic import logits_over, weigh
 from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
 from attnscope.results.worked import Given, Scoring
-from attnscope.sdpa import logits_over, weigh
-from attnscope.worked import example, proof, scored, work_out
+from attnscope.worked import example, scored, work_out
 
 QUERIES, KEYS, DIM, VALUE_DIM, OWN_DIM, HIDDEN = 4, 5, 3, 2, 6, 7
 
@@ -69,6 +70,16 @@ def test_every_stage_of_dot_products_is_that_of_a_loop(scoring: Scoring, causal:
     assert ("scaled" in [step.key for step in result.steps]) is (scoring is Scoring.SCALED_DOT)
     assert ("masked" in [step.key for step in result.steps]) is causal
     assert result.verdict is Verdict.CERTIFIED
+    torchs = scaled_dot_product_attention(*map(torch.tensor, (q, k, v)), is_causal=causal, scale=scale)
+    keys = [step.key for step in result.steps if step.key not in ("v", "output")]
+    for made in (np.ndarray.tolist, np.array, torch.tensor):
+        public = at.sdpa(made(q), made(k), made(v), scoring=str(scoring), causal=causal)
+        alone = at.sdpa(made(q), made(k), scoring=str(scoring), causal=causal)
+        assert values(public, "output") == pytest.approx(torchs.numpy())
+        assert (values(alone, "weights") == values(public, "weights")).all()
+        assert values(alone, "weights") == pytest.approx(weights)
+        assert [step.key for step in alone.steps] == keys
+        assert (alone.verdict, alone.formula + " V") == (Verdict.CERTIFIED, public.formula)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -89,6 +100,11 @@ def test_additive_scores_are_those_of_a_loop(causal: bool) -> None:
     assert values(result, "output") == pytest.approx(output)
     assert result.verdict is Verdict.CERTIFIED
     assert [step.key for step in result.steps[6:8]] == ["additive_q", "additive_k"]
+    alone = work_out(
+        {key: given[key] for key in given if key != "v"}, scoring=Scoring.ADDITIVE, causal=causal
+    )
+    assert (values(alone, "weights") == values(result, "weights")).all()
+    assert (alone.verdict, alone.steps[-1].key) == (Verdict.CERTIFIED, "weights")
 
 
 def test_rows_of_x_go_through_their_matrices_and_back() -> None:
@@ -110,57 +126,29 @@ def test_rows_of_x_go_through_their_matrices_and_back() -> None:
     assert result.step("q").formula == "X Wq"
 
 
-def test_a_causal_mask_on_more_keys_than_queries_is_torch_s() -> None:
-    given = dot_arrays()
-    q, k, v = (torch.tensor(given[key].values[None]) for key in "qkv")
-    result = work_out(given, causal=True)
-    assert values(result, "output") == pytest.approx(
-        scaled_dot_product_attention(q, k, v, is_causal=True)[0].numpy()
-    )
-    assert any("top left" in note for note in result.notes)
-    same = arrays(q=(4, 3), k=(4, 3), v=(4, 2))
-    assert work_out(same, causal=True).notes == ()
+def test_a_causal_mask_on_more_keys_than_queries_says_where_it_begins() -> None:
+    assert any("top left" in note for note in work_out(dot_arrays(), causal=True).notes)
+    assert work_out(arrays(q=(4, 3), k=(4, 3), v=(4, 2)), causal=True).notes == ()
 
 
-def test_tensors_gives_the_published_numbers() -> None:
+def test_tensors_and_fruit_give_the_published_numbers_and_an_unknown_example_the_list() -> None:
     result = example("tensors")
     assert values(result, "scaled") == pytest.approx(np.array([[1.15470054, 0, 0.57735027]]), abs=5e-9)
     assert values(result, "weights") == pytest.approx(
         np.array([[0.53289684, 0.16794345, 0.29915971]]), abs=5e-9
     )
     assert values(result, "output") == pytest.approx(np.array([[2.53252575, 3.53252575]]), abs=5e-9)
-
-
-def test_tensors_identity_gives_the_published_numbers() -> None:
-    result = example("tensors-identity")
-    assert values(result, "weights") == pytest.approx(np.array([[0.66976155, 0.33023845]]), abs=5e-9)
-    assert values(result, "output") == pytest.approx(np.array([[1.6604769, 2.6604769]]), abs=5e-9)
-
-
-def test_tensors_sharp_gives_the_published_numbers() -> None:
-    result = example("tensors-sharp")
-    assert result.scoring is Scoring.DOT
-    assert values(result, "output") == pytest.approx(np.array([[10.000334, 20.000334]]), abs=5e-7)
-
-
-def test_fruit_gives_the_printed_scores_and_says_that_its_numbers_are_illustrative() -> None:
     result = example("fruit")
     assert values(result, "scaled").round(2).tolist() == [[0.44, 0.37, 0.16]]
     assert values(result, "weights").round(3).tolist() == [[0.372, 0.347, 0.282]]
     assert any(note.startswith("illustrative") for note in result.notes)
     assert result.step("k").matrix.rows.names == ("apple", "banana", "chair")
     assert result.step("v").matrix.columns.names == ("price", "liking", "use")
-
-
-def test_an_example_can_be_scored_otherwise() -> None:
     plain = example("tensors", Scoring.DOT)
     assert values(plain, "weights") != pytest.approx(values(example("tensors"), "weights"))
     assert values(plain, "weights")[0] == pytest.approx(np.exp([2, 0, 1]) / np.exp([2, 0, 1]).sum())
     with pytest.raises(InputError, match="leave out"):
         example("dictionary", Scoring.DOT)
-
-
-def test_an_unknown_example_is_answered_with_the_list() -> None:
     with pytest.raises(
         InputError, match=r"no example 'pear': dictionary, fruit, tensors.*theatre, why-scale"
     ):
@@ -210,13 +198,7 @@ def test_the_tolerance_leaves_room_for_rounding(seed: int) -> None:
 
 def test_numbers_too_large_to_multiply_are_refused() -> None:
     with pytest.raises(InputError, match="too large"):
-        work_out(
-            {
-                "q": Given(np.full((1, 2), 1e200)),
-                "k": Given(np.full((3, 2), 1e200)),
-                "v": Given(np.ones((3, 1))),
-            }
-        )
+        at.sdpa(np.full((1, 2), 1e200), np.full((3, 2), 1e200))
 
 
 def test_the_first_cell_is_spelled_out_with_the_numbers_it_is_made_of() -> None:
@@ -230,18 +212,25 @@ def test_the_first_cell_is_spelled_out_with_the_numbers_it_is_made_of() -> None:
     assert math.exp(logits[0]) / sum(map(math.exp, logits)) == pytest.approx(values(result, "weights")[0, 0])
 
 
-def test_the_loop_of_the_proof_uses_nothing_of_the_arithmetic() -> None:
-    assert not {"additive_scores", "weigh", "attend", "softmax"} & set(vars(proof))
+def test_the_public_function_takes_flat_rows_and_tensors_of_any_kind() -> None:
+    k = torch.tensor([[1, 2], [3, 4]], dtype=torch.bfloat16, requires_grad=True)
+    for q in ((1, 2), np.array([1, 2], np.int8), [torch.tensor([1.0, 2.0])]):
+        assert values(at.sdpa(q, k), "scores").tolist() == [[5, 11]]
 
 
-@pytest.mark.parametrize("causal", [False, True])
-def test_the_softmax_names_the_step_before_it_also_where_scaling_changes_nothing(causal: bool) -> None:
-    arrays = {"q": [[2.0], [1.0]], "k": [[1.0], [3.0], [0.0]], "v": [[1.0], [2.0], [3.0]]}
-    given = {key: Given(np.array(rows)) for key, rows in arrays.items()}
-    steps = {step.key: step.formula for step in work_out(given, causal=causal).steps}
-    assert "scaled" in steps
-    assert steps["weights"] == ("softmax(masked)" if causal else "softmax(scaled)")
-    assert not causal or steps["masked"].startswith("scaled, ")
-    unscaled = {step.key: step.formula for step in work_out(given, scoring=Scoring.DOT, causal=causal).steps}
-    assert "scaled" not in unscaled
-    assert unscaled["weights"] == ("softmax(masked)" if causal else "softmax(scores)")
+@pytest.mark.parametrize(
+    ("array", "says"),
+    [
+        (np.zeros((2, 3, 4)), "K is 2 x 3 x 4: two axes are needed"),
+        ([[1, 2], [3]], "K is ragged: row 0 has 2 cells, row 1 has 1"),
+        (torch.tensor([[1, math.nan]]), "K, row 0, column 1: 'nan' is no finite number"),
+        ([[1, "2\n"]], "K, row 0, column 1: '2↵' is no finite number"),
+        (torch.zeros(1, 2, device="meta"), "K holds no rows of numbers"),
+    ],
+)
+def test_what_is_no_array_of_numbers_is_refused_in_one_line(array: object, says: str) -> None:
+    with pytest.raises(InputError) as refused:
+        at.sdpa([[1, 2]], array)
+    assert str(refused.value).startswith(says)
+    with pytest.raises(InputError, match="no scoring 'additive': scaled-dot, dot"):
+        at.sdpa([[1, 2]], [[1, 2]], scoring="additive")

@@ -1,4 +1,4 @@
-"""The dictionary, the scale study and the theatre, against what can be known of them otherwise."""
+"""The dictionary, the scale study, the theatre, and heads of any model, by what is known otherwise."""
 
 import math
 from dataclasses import replace
@@ -6,16 +6,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from families import DIM, HIDDEN, sharp
 from transformers import AutoModel, AutoTokenizer
 
 from attnscope import demo
+from attnscope.analysis.heads.head import recompute_head
 from attnscope.capture import Labels, Selection, record
+from attnscope.errors import InputError
 from attnscope.model.inputs.text import tokens_of
-from attnscope.results import Verdict
+from attnscope.results import Verdict, load
 from attnscope.results.worked import Case
-from attnscope.worked import TABLE, example, look_up, scale
+from attnscope.worked import TABLE, look_up, scale, work_head
 from attnscope.worked.model_head import SENTENCE, theatre
 from attnscope.worked.scale import scale_study, softmax_jacobian
+
+HEAD, WIDTH = 11, 8
 
 
 def test_exact_keys_have_their_value_with_certainty_and_an_unknown_one_has_none() -> None:
@@ -28,35 +33,21 @@ def test_exact_keys_have_their_value_with_certainty_and_an_unknown_one_has_none(
     assert look_up(TABLE, ["apple"]).case is Case.LOOKED_UP
 
 
-def test_a_dictionary_does_not_take_a_word_that_is_nearly_a_key() -> None:
-    assert np.isnan(look_up(TABLE, ["Apple", "apple "]).step("found").matrix.values).all()
-
-
-def test_the_built_in_dictionary_asks_for_a_fruit() -> None:
-    assert example("dictionary").step("match").matrix.rows.names == ("apple", "banana", "chair", "fruit")
-
-
 @pytest.fixture(scope="module")
 def study():
     return scale_study()
 
 
-def test_without_the_scale_the_spread_grows_as_the_root_of_d(study) -> None:
+def test_without_the_scale_spread_grows_and_gradient_is_lost_and_additive_scores_keep_both(study) -> None:
     expected = np.sqrt(study.dims)
     assert study.spread[0] == pytest.approx(expected, rel=0.08)
     assert study.spread[1] == pytest.approx(np.ones(len(study.dims)), rel=0.08)
     assert study.spread[1] == pytest.approx(study.spread[0] / expected)
-
-
-def test_without_the_scale_the_softmax_loses_its_entropy_and_its_gradient(study) -> None:
     assert (np.diff(study.entropy[0]) < 0).all()
     assert study.entropy[0, -1] < 0.1 * study.entropy[1, -1]
     assert study.gradient[0, -1] < 0.3 * study.gradient[1, -1]
     assert study.entropy[1] == pytest.approx(np.full(len(study.dims), study.entropy[1].mean()), rel=0.05)
     assert study.entropy.max() < math.log(study.keys)
-
-
-def test_additive_scores_keep_their_spread_and_their_gradient_where_dot_products_do_not(study) -> None:
     spread, entropy, gradient = study.additive
     assert spread.max() < 1.1  # of a unit vector and a tanh no score is larger than its own length
     assert spread[-1] == pytest.approx(spread[-3], rel=0.15)
@@ -91,9 +82,6 @@ def test_the_gradient_is_checked_and_a_wrong_one_is_noticed(monkeypatch: pytest.
     assert study.checks[0].passed
     monkeypatch.setattr(scale, "softmax_jacobian", lambda weights: softmax_jacobian(weights) * 1.0001)
     assert scale_study((1, 2)).verdict is Verdict.FAILED
-
-
-HEAD, HEADS, WIDTH = 11, 12, 8
 
 
 @pytest.fixture(scope="module")
@@ -146,28 +134,6 @@ def test_the_theatre_takes_the_rows_of_its_head_from_each_projection(encoder, sh
     )
 
 
-def test_the_theatre_is_certified_twice_and_all_its_checks_pass(shown) -> None:
-    assert [certificate.verdict for _, certificate in shown.proofs] == [Verdict.CERTIFIED] * 2
-    assert len(shown.checks) == 4
-    assert shown.verdict is Verdict.CERTIFIED
-
-
-def test_the_pairs_are_ranked_as_they_come_out(shown) -> None:
-    weights = shown.step("weights").matrix
-    ordered = sorted(weights.values.ravel(), reverse=True)
-    assert [(pair.query, pair.key) for pair in shown.pairs[::2]] == [("watch", "movie"), ("theatre", "watch")]
-    for pair in shown.pairs:
-        assert ordered[pair.rank - 1] == pair.weight
-        row, column = weights.rows.names.index(pair.query), weights.columns.names.index(pair.key)
-        assert pair.weight == weights.values[row, column]
-        assert pair.pairs == 169
-
-
-def test_the_theatre_says_how_its_words_became_tokens(shown) -> None:
-    assert shown.notes[0].startswith(f"“{SENTENCE}”: 11 words, T = 13 tokens: each word one token")
-    assert shown.step("x").matrix.rows.names[1:4] == ("Bill", "is", "going")
-
-
 def test_projections_of_another_head_would_not_pass(
     encoder, read, captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,3 +157,64 @@ def test_the_theatre_leaves_no_hook_behind(encoder, read, captured) -> None:
     before = hooks()
     theatre(encoder, read[0], captured)
     assert hooks() == before
+
+
+IDS = {"input_ids": torch.tensor([[5, 3, 8, 11, 9, 12]])}
+LAYER, ITS_HEAD = 1, 2
+MINE = slice(ITS_HEAD * DIM, (ITS_HEAD + 1) * DIM)
+
+
+def worked_head(model: torch.nn.Module):
+    return theatre(model, IDS, record(model, IDS, Selection(layers=[LAYER])), LAYER, ITS_HEAD)
+
+
+def test_a_fused_projection_that_lies_the_other_way_round_is_taken_apart() -> None:
+    model = sharp("gpt2")
+    result = worked_head(model)
+    fused = model.h[LAYER].attn.c_attn.weight.double()
+    for i, letter in enumerate("qkv"):
+        expected = fused[:, i * HIDDEN :][:, MINE].detach().numpy()
+        assert result.step(f"w{letter}").matrix.values == pytest.approx(expected)
+    wo = model.h[LAYER].attn.c_proj.weight.double()[MINE].detach().numpy()
+    assert result.step("wo").matrix.values == pytest.approx(wo)
+    assert result.step("masked").formula == "scaled, −∞ for later keys"
+    assert result.verdict is Verdict.CERTIFIED
+    assert len(result.checks) == 4
+
+
+def test_a_layer_that_is_used_twice_is_read_where_it_is_meant() -> None:
+    model = sharp("albert")
+    result = worked_head(model)
+    with torch.no_grad():
+        told = model(**IDS, output_hidden_states=True).hidden_states[LAYER][0]
+    assert result.step("x").matrix.values == pytest.approx(told.numpy(), abs=1e-6)
+    assert result.verdict is Verdict.CERTIFIED
+
+
+def test_rotary_positions_stand_between_and_that_is_said() -> None:
+    with pytest.raises(InputError, match="is no plain X W: rotary positions are turned into") as no:
+        worked_head(sharp("llama"))
+    assert str(no.value).startswith("L1 H2 of LlamaModel")
+    assert "attnscope sdpa head.npz" in str(no.value)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".json"])
+def test_a_head_that_was_stored_is_worked_out_to_what_it_was(tmp_path, suffix: str) -> None:
+    captured = record(sharp("t5"), IDS, Selection(layers=[LAYER]))
+    head = recompute_head(captured, LAYER, ITS_HEAD)
+    path = tmp_path / f"head{suffix}"
+    head.save(path)
+    result = work_head(load(path))
+    assert result.step("weights").matrix.values == pytest.approx(head.weights)
+    assert result.step("output").matrix.values == pytest.approx(head.output)
+    assert result.verdict is Verdict.RECOMPUTED
+    assert [check.passed for check in result.checks] == [True, True]
+    assert result.title.endswith("L1 H2 of T5EncoderModel")
+
+
+def test_a_head_whose_weights_are_not_those_of_its_vectors_fails() -> None:
+    head = recompute_head(record(sharp("gpt2"), IDS, Selection(layers=[LAYER])), LAYER, ITS_HEAD)
+    bent = replace(head, weights=head.weights * 1.001)
+    assert work_head(bent).verdict is Verdict.FAILED
+    with pytest.raises(InputError, match="does not hold its q, k and v"):
+        work_head(replace(head, q=np.full_like(head.q, np.nan)))

@@ -6,11 +6,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from .classes import model_class
-from .configs import NotBuildable, config, not_buildable
-from .inputs import LAYOUTS, Maker
+from .configs import NotBuildable, config, model_class, not_buildable
+from .inputs import LAYOUTS, Maker, media, prompt
 from .overrides import GAINS as OWN_GAINS
-from .prompts import media, prompt
 from .sharpen import draw, finite, peaks
 
 GAINS = (2.0, 1.0, 4.0, 0.5, 8.0)

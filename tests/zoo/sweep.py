@@ -93,10 +93,9 @@ def main() -> None:
             for each in found:
                 row = (
                     each.model_type, each.architecture, each.verdict, ",".join(each.routes),
-                    ",".join(each.kinds), each.sites, each.layers, each.verdicts,
-                    f"{each.weight_error:.1e}", f"{each.power:.3g}", each.faintest,
-                    each.same_output, f"{each.matched}/{each.returned}", ",".join(each.silent),
-                    ",".join(each.special), each.notes, each.reason,
+                    ",".join(each.kinds), each.sites, each.layers, each.verdicts, f"{each.weight_error:.1e}",
+                    f"{each.power:.3g}", each.faintest, each.same_output, f"{each.matched}/{each.returned}",
+                    ",".join(each.silent), ",".join(each.special), each.notes, each.reason,
                 )  # fmt: skip
                 print(*row, sep="\t", file=file)
     counts = Counter(standing(each) for each in found)

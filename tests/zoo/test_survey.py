@@ -25,18 +25,13 @@ TAKEN_OVER = {
     "llama": {"grouped queries", "rotary"},
     "gemma2": {"soft cap", "window", "own scale"},
     "gpt_oss": {"sinks", "window"},
-    "granite_swa": {"sinks"},
     "inkling2_text": {"sinks", "relative position"},
-    "deepseek_v3": {"value_dim differs"},
     "deepseek_v32": {"value_dim differs"},
     "t5": {"relative position", "own scale"},
     "t5gemma2": {"keys are not the queries' tokens"},
     "whisper": {"own scale"},
     "diffllama": {"several attentions per layer"},
-    "jamba": set(),
-    "vit": set(),
     "swin": {"bias in the mask", "several attentions per layer"},
-    "qwen2_vl": {"several attentions per layer"},
 }
 TRACED = {
     "mpnet": {"relative position"},

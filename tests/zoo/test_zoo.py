@@ -6,9 +6,8 @@ from torch import Tensor, nn
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from . import NotBuildable, build, model_types
-from .classes import model_class
 from .configs import config
-from .rules import BATCH, HEADS, KEY_HEADS, PADDING, TOKENS, WINDOW
+from .rules import HEADS, KEY_HEADS, PADDING, TOKENS, WINDOW
 from .sharpen import finite, peaks
 
 
@@ -33,12 +32,7 @@ def test_the_same_type_and_seed_give_the_same_weights_inputs_and_output() -> Non
         assert torch.equal(one.model(**one.inputs)[0], two.model(**two.inputs)[0])
 
 
-def test_another_seed_gives_other_weights() -> None:
-    one, two = build("llama"), build("llama", seed=1)
-    assert not torch.equal(next(one.model.parameters()), next(two.model.parameters()))
-
-
-@pytest.mark.parametrize("model_type", ["bert", "llama", "mixtral", "vit"])
+@pytest.mark.parametrize("model_type", ["llama", "vit"])
 def test_attention_is_peaked_and_is_not_as_the_library_initialises_it(model_type: str) -> None:
     made = build(model_type)
     plain = type(made.model)._from_config(config(model_type), attn_implementation="eager").eval()
@@ -55,12 +49,9 @@ def test_peaks_are_0_for_even_rows_and_1_for_one_hot_rows() -> None:
     assert found == pytest.approx([0, 1, 0])
 
 
-def test_an_unknown_type_is_refused() -> None:
+def test_an_unknown_type_a_missing_package_and_a_mere_part_are_said_in_one_line() -> None:
     with pytest.raises(NotBuildable, match=r"^no model type qwen2_vlm in this transformers$"):
         build("qwen2_vlm")
-
-
-def test_a_missing_package_and_a_mere_part_are_said_in_one_line() -> None:
     with pytest.raises(NotBuildable, match=r"^needs the package timm$"):
         build("timm_wrapper")
     with pytest.raises(NotBuildable, match="a part without a model class of its own") as refusal:
@@ -71,13 +62,6 @@ def test_a_missing_package_and_a_mere_part_are_said_in_one_line() -> None:
 def test_every_type_of_auto_model_is_in_the_list() -> None:
     assert set(MODEL_MAPPING_NAMES) <= set(model_types())
     assert len(model_types()) == len(set(model_types()))
-
-
-def test_text_is_padded_at_the_end_of_the_second_row_only() -> None:
-    mask = build("bert").inputs["attention_mask"]
-    assert mask.shape == (BATCH, TOKENS)
-    assert mask[0].all()
-    assert mask[1].tolist() == [1] * (TOKENS - PADDING) + [0] * PADDING
 
 
 def test_heads_share_keys_and_windows_are_shorter_than_the_input() -> None:
@@ -95,16 +79,6 @@ def test_a_window_keeps_far_keys_out_of_its_layers_alone() -> None:
         assert bool((far == 0).all()) == (kind == "sliding_attention")
 
 
-@pytest.mark.parametrize(
-    ("model_type", "attention", "other"),
-    [("jamba", "JambaAttention", "JambaMambaMixer"), ("lfm2", "Lfm2Attention", "Lfm2ShortConv")],
-)
-def test_a_hybrid_has_attention_and_something_else(model_type: str, attention: str, other: str) -> None:
-    made = config(model_type)
-    names = {type(module).__name__ for module in model_class(made)(made).modules()}
-    assert {attention, other} <= names
-
-
 def test_a_prompt_holds_as_many_placeholders_as_the_picture_has_features() -> None:
     made = build("qwen2_vl")
     placeholder = made.model.config.image_token_id
@@ -114,17 +88,6 @@ def test_a_prompt_holds_as_many_placeholders_as_the_picture_has_features() -> No
     short["input_ids"][0, int((short["input_ids"][0] == placeholder).nonzero()[0])] = 3
     with pytest.raises(ValueError, match="do not match"):
         made.model(**short)
-
-
-def test_a_text_position_sees_the_picture() -> None:
-    made = build("llava")
-    assert made.notes == "image in the prompt"
-    with torch.no_grad():
-        one = made.model(**made.inputs).last_hidden_state
-        two = made.model(
-            **{**made.inputs, "pixel_values": made.inputs["pixel_values"].flip(-1)}
-        ).last_hidden_state
-    assert not torch.allclose(one[0, -1], two[0, -1], atol=1e-3)
 
 
 def test_an_output_that_is_no_number_is_not_finite() -> None:

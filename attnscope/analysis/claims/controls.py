@@ -229,12 +229,10 @@ def inputs_with(
 
     Everything else is repeated. None where that cannot be done, as where features of a picture are packed.
     """
-    tensors = {key: value for key, value in inputs.items() if isinstance(value, Tensor) and value.ndim}
-    if any(len(value) != 1 or value.ndim > 2 for value in tensors.values()):
+    if any(isinstance(value, Tensor) and value.ndim > 2 for value in inputs.values()):
         return None
-    repeated = {key: value.repeat_interleave(len(ids), 0) for key, value in tensors.items()}
     given = torch.as_tensor(ids, dtype=inputs[name].dtype, device=inputs[name].device)
-    return {**inputs, **repeated, name: given}
+    return inputs_of(inputs, name, list(given[:, None]))
 
 
 def inputs_of(inputs: Mapping[str, Any], name: str, values: Sequence[Tensor]) -> dict[str, Any] | None:

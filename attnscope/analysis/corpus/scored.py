@@ -59,13 +59,9 @@ def _of_lengths(totals: Totals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _limits(name: str, description: MeasureDescription, values: np.ndarray, keys: int) -> tuple[float, float]:
-    least, most = (
-        MEASURES[name].limits(keys) if name in MEASURES else (-1.0 if description.signed else 0.0, 1.0)
-    )
-    if np.isinf(most):
-        most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-        least = -most if np.isinf(least) else least
-    return least, most
+    if name in MEASURES:
+        return MEASURES[name].limits_of(values, keys)
+    return (-1.0 if description.signed else 0.0), 1.0
 
 
 def _commonest(totals: Totals, i: int, description: MeasureDescription) -> tuple[np.ndarray, np.ndarray]:

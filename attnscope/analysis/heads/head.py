@@ -6,27 +6,19 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.analysis.padding import without_padding
+from attnscope.arithmetic import Operands, Stages, attend
 from attnscope.attention import AttentionCall, Capture
-from attnscope.results import Certificate, HeadAttention, HeadTerms, Influence, Kind
+from attnscope.results import HeadAttention, HeadTerms, Influence
 from attnscope.results.score import CAP, CONTENT, MASK, SINK
-from attnscope.sdpa import Operands, Stages, attend
 from attnscope.verify import certify
 
 
-def recompute_head(
-    captured: Capture,
-    layer: int,
-    head: int,
-    kind: Kind | None = None,
-    block: int = 0,
-    certificate: Certificate | None = None,
-) -> HeadAttention:
+def recompute_head(captured: Capture, layer: int, head: int, block: int = 0) -> HeadAttention:
     """Head `head` of a captured layer, recomputed in float64; `InputError` when it was not captured.
 
-    `block` chooses among the separate attentions of a layer that makes several. The `certificate` is made
-    here unless that of this very head is given.
+    `block` chooses among the separate attentions of a layer that makes several.
     """
-    whole = captured.call(layer, kind, block)
+    whole = captured.call(layer, block=block)
     call = without_padding(whole)
     operands = call.operands(head)
     stages = attend(operands)
@@ -55,7 +47,7 @@ def recompute_head(
         sink_by_query=operands.sinks is not None and operands.sinks.numel() > 1,
         window=call.window if _is_held(call, allowed) else None,
         module=call.module,
-        certificate=certify(whole, head) if certificate is None else certificate,
+        certificate=certify(whole, head),
         provenance=captured.provenance,
         terms={name: added.numpy() for name, added in call.added(head).items()},
         tower=captured.tower,
@@ -74,13 +66,8 @@ def _is_held(call: AttentionCall, allowed: Bool[Tensor, "query key"]) -> bool:
     return not (allowed & ((places[:, None] - places).abs() >= call.window)).any()
 
 
-def head_terms(
-    captured: Capture, layer: int, head: int, block: int = 0, certificate: Certificate | None = None
-) -> HeadTerms:
-    """Head `head` of a captured layer with its scores taken apart; `InputError` when it was not captured.
-
-    The `certificate` is made here unless that of this very head is given.
-    """
+def head_terms(captured: Capture, layer: int, head: int, block: int = 0) -> HeadTerms:
+    """Head `head` of a captured layer with its scores taken apart; `InputError` when it was not captured."""
     call = without_padding(captured.call(layer, block=block))
     operands, added = call.operands(head), call.added(head)
     stages, allowed = attend(operands), call.allowed_matrix(head)
@@ -96,7 +83,7 @@ def head_terms(
         sinks = operands.sinks.reshape(-1).expand(len(allowed))
         contributions[SINK] = sinks[allowed.any(-1)]
     return HeadTerms(
-        head=recompute_head(captured, layer, head, block=block, certificate=certificate),
+        head=recompute_head(captured, layer, head, block=block),
         scaled=stages.scaled[0].numpy(),
         capped=stages.capped[0].numpy(),
         sinks=None if sinks is None else sinks.numpy(),

@@ -10,6 +10,7 @@ from attnscope.analysis.heads.view import groups_of, links
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.dense import ENTROPY, apply_measures, unplaced
 from attnscope.analysis.scores.supplies import AllowedPairs, of_calls, of_groups, without_norms
+from attnscope.arithmetic import weights_alone
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.following.describe import names_in
 from attnscope.errors import InputError
@@ -17,7 +18,6 @@ from attnscope.measures import MEASURES, Need
 from attnscope.results import Overview, Special
 from attnscope.results.base.groups import joined, members, regrouped
 from attnscope.results.overview import Module
-from attnscope.sdpa import weights_alone
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Unit
 
@@ -58,7 +58,7 @@ def measure_heads(
             unplaced=unplaced(calls[0].kind, calls[0].query_tokens, calls[0].key_tokens),
             supplies=supplies,
         ),
-        **links(dense, queries, keys, calls[0].kind)._asdict(),
+        **links(dense, queries, keys, calls[0].kind),
         weights=dense,
         certificates=tuple(certify_heads(call, chosen) for call in whole),
         provenance=captured.provenance,
@@ -136,7 +136,7 @@ def viewed_overview(
         query_tokens=asked,
         key_tokens=given,
         scores=measured,
-        **links(weights, asked, given, overview.kind, ordinary=overview.ordinary)._asdict(),
+        **links(weights, asked, given, overview.kind, ordinary=overview.ordinary),
         weights=weights,
         by=by,
         special=special,

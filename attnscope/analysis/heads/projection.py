@@ -109,7 +109,9 @@ def project_head(
     neighbours = min(NEIGHBOURS, (len(points) - 1) // 2)
     distance = pairwise_distances(shown.queries, shown.keys, metric=settings.metric)
     undefined = _coincide(points)
-    pairs = shown.allowed
+    pairs, trust = shown.allowed, float("nan")
+    if neighbours >= 1 and not undefined:
+        trust = float(trustworthiness(points, places, n_neighbors=neighbours, metric=settings.metric))
     return Projection(
         head=head,
         queries=places[: len(shown.queries)],
@@ -123,7 +125,7 @@ def project_head(
         iterations=iterations,
         settled=iterations < bound,
         divergence=divergence,
-        trustworthiness=_trust(points, places, neighbours, settings.metric),
+        trustworthiness=trust,
         neighbours=neighbours,
         correlation=(float("nan") if undefined else rank_correlation(distance[pairs], shown.scaled[pairs])),
         apart=not undefined and _apart(shown.queries, shown.keys, distance, settings.metric),
@@ -193,15 +195,3 @@ def _plane(
 
 def _coincide(points: Float[np.ndarray, "point dim"]) -> bool:
     return bool(np.ptp(points, axis=0).max() <= _COINCIDE * np.abs(points).max())
-
-
-def _trust(
-    points: Float[np.ndarray, "point dim"],
-    places: Float[np.ndarray, "point 2"],
-    neighbours: int,
-    metric: str,
-) -> float:
-    """Trustworthiness of the map; NaN where there are too few points, or all are one."""
-    if neighbours < 1 or _coincide(points):
-        return float("nan")
-    return float(trustworthiness(points, places, n_neighbors=neighbours, metric=metric))

@@ -67,7 +67,7 @@ def returned_overview(
             unplaced=unplaced(returned.kind, first.query_tokens, first.key_tokens),
             supplies=of_tokens(first.query_tokens, first.key_tokens, _ALONE),
         ),
-        **links(dense, first.query_tokens, first.key_tokens, returned.kind)._asdict(),
+        **links(dense, first.query_tokens, first.key_tokens, returned.kind),
         weights=dense,
         certificates=((uncertified(returned.reason),) * len(heads),) * len(numbers),
         provenance=returned.provenance,

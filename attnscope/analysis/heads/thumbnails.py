@@ -14,13 +14,13 @@ from attnscope.analysis.heads.returned import returned_overview
 from attnscope.analysis.heads.view import groups_of
 from attnscope.analysis.padding import without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
+from attnscope.arithmetic import weights_alone
 from attnscope.attention import Capture
 from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.results import Overview, Special, Thumbnails, Verdict
 from attnscope.results.base.groups import Groups, joined, members, regrouped
-from attnscope.sdpa import weights_alone
 from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Unit

@@ -7,10 +7,10 @@ still sums to what the rows of its pieces sum to. Weights are regrouped, never m
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 from attnscope.errors import InputError
 from attnscope.results import (
@@ -175,18 +175,12 @@ def groups_of(tokens: Tokens, side: str, by: Unit, special: Special) -> Groups:
 Weights = Sequence[Sequence[Float[np.ndarray, "query key"]]]
 
 
-class Links(NamedTuple):
-    """The strongest link of every head; the names are those of `Overview`."""
+def links(
+    weights: Weights, queries: Tokens, keys: Tokens, kind: Kind, *, ordinary: bool = True
+) -> dict[str, Any]:
+    """The strongest link of each head (`rest_of`) by the names that `Overview` has for what is known of it.
 
-    strongest: Int[np.ndarray, "layer head 2"]
-    strongest_weight: Float[np.ndarray, "layer head"]
-    ordinary: bool
-    aside: Float[np.ndarray, "layer head"] | None
-    heaviest: Int[np.ndarray, "layer head"] | None
-
-
-def links(weights: Weights, queries: Tokens, keys: Tokens, kind: Kind, *, ordinary: bool = True) -> Links:
-    """The strongest link of each head (`rest_of`); (-1, -1) and NaN where no query has a key.
+    It is at (-1, -1) and NaN where no query has a key.
 
     Not `ordinary`, or where in no head anything is left, it is the largest weight, special tokens and all.
     """
@@ -196,13 +190,13 @@ def links(weights: Weights, queries: Tokens, keys: Tokens, kind: Kind, *, ordina
     ]
     places = np.array([rest.strongest for rest in every])
     sizes = [np.nan if at < 0 else rest.weights[at, to] for rest, (at, to) in zip(every, places, strict=True)]
-    return Links(
-        places.reshape(*shape, 2),
-        np.array(sizes, dtype=float).reshape(shape),
-        not all(rest.whole for rest in every),
-        np.array([rest.aside for rest in every]).reshape(shape),
-        np.array([rest.sink for rest in every]).reshape(shape),
-    )
+    return {
+        "strongest": places.reshape(*shape, 2),
+        "strongest_weight": np.array(sizes, dtype=float).reshape(shape),
+        "ordinary": not all(rest.whole for rest in every),
+        "aside": np.array([rest.aside for rest in every]).reshape(shape),
+        "heaviest": np.array([rest.sink for rest in every]).reshape(shape),
+    }
 
 
 def among_all(overview: Overview) -> Overview:
@@ -210,7 +204,7 @@ def among_all(overview: Overview) -> Overview:
     best = links(
         overview.dense_weights, overview.query_tokens, overview.key_tokens, overview.kind, ordinary=False
     )
-    return replace(overview, **best._asdict())
+    return replace(overview, **best)
 
 
 def with_units(overview: Overview, units: Units) -> Overview:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 from attnscope.analysis.outline.layers import Observed
+from attnscope.arithmetic import Operands, attend
 from attnscope.capture.dry_run.products import Count
 from attnscope.capture.dry_run.watch import DryCall
 from attnscope.errors import InputError, listed
@@ -22,7 +23,6 @@ from attnscope.model.loading.partial import can_be_cut, kept, needed
 from attnscope.model.source.listing import Listing
 from attnscope.reference import EXACT
 from attnscope.results import Cost
-from attnscope.sdpa import Operands, attend
 from attnscope.verify import FAULTS
 
 _SIDE = 512  # of the square matrices that are multiplied to see how fast that goes

@@ -13,12 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.analysis.scores.dense import scores_of
+from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall, Capture
 from attnscope.measures import Tile
 from attnscope.reference import EXACT, exact
 from attnscope.results import HeadScores
 from attnscope.results.base.origin import worst
-from attnscope.sdpa import attend
 from attnscope.verify import certify_heads
 
 SEED, MOST, LEAST = 0, 50, 3  # tokens that stand twice

@@ -102,33 +102,17 @@ def as_scores(
     by: Unit = Unit.TOKEN,
 ) -> dict[str, HeadScores]:
     """Numbers that have been measured, by measure, with what is said of each."""
-    measures = [MEASURES[name] for name in names]
-    return {
-        each.name: _scores(each, values[..., i], layers, heads, keys, absent.get(each.name, ""), by)
-        for i, each in enumerate(measures)
-    }
-
-
-def _scores(
-    measure: Measure,
-    values: Float[np.ndarray, "layer head"],
-    layers: tuple[int, ...],
-    heads: tuple[int, ...],
-    keys: int,
-    absent: str,
-    by: Unit,
-) -> HeadScores:
-    """What has no largest possible value is limited by the largest size that there is."""
-    described = measure.description
-    if by.joins and described.unit == "tokens":
-        described = replace(described, unit=by.several)
-    if not absent and measure.finish is mean_on_keys and np.isnan(values).all():
-        absent = "no query may look there"
-    least, most = measure.limits(keys)
-    if math.isinf(most):
-        most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
-        least = -most if math.isinf(least) else least
-    return HeadScores(described, layers, heads, values.copy(), (least, most), absent=absent)
+    found = {}
+    for i, name in enumerate(names):
+        measure, own = MEASURES[name], values[..., i].copy()
+        described, why = measure.description, absent.get(name, "")
+        if by.joins and described.unit == "tokens":
+            described = replace(described, unit=by.several)
+        if not why and measure.finish is mean_on_keys and np.isnan(own).all():
+            why = "no query may look there"
+        limits = measure.limits_of(own, keys)
+        found[name] = HeadScores(described, layers, heads, own, limits, absent=why)
+    return found
 
 
 def evenly_spread(allowed: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "query key"]:

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from attnscope.analysis.scores import sorts
 from attnscope.analysis.scores.sorts import is_picture
+from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall
 from attnscope.measures import MEASURES, Need
 from attnscope.measures.near import cosine_distances
 from attnscope.measures.rows import moved_norms
 from attnscope.reference import EXACT
-from attnscope.sdpa import attend
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.quick import WITHOUT_FORM
 from attnscope.tiles.stream import Beside

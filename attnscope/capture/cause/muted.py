@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_map_only
 
 from attnscope.capture.cause.sketched import Sketches
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
-from attnscope.capture.running import evaluating, ours, running_again
+from attnscope.capture.running import evaluating, hooked, ours, running_again
 from attnscope.capture.trace.operations import operation
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.model.anatomy.sites import Site, find_sites
@@ -121,12 +121,10 @@ def _muted(
 
 @contextmanager
 def _silence(modules: Iterable[nn.Module]) -> Iterator[None]:
-    silence = _Silence()
-    with ExitStack() as stack:
-        for module in modules:
-            stack.enter_context(module.register_forward_pre_hook(silence.enter))
-            stack.enter_context(module.register_forward_hook(silence.leave, always_call=True))
-        stack.enter_context(silence)
+    silence, modules = _Silence(), [*modules]
+    entering = (module.register_forward_pre_hook(silence.enter) for module in modules)
+    leaving = (module.register_forward_hook(silence.leave, always_call=True) for module in modules)
+    with hooked(entering), hooked(leaving), silence:
         yield
 
 

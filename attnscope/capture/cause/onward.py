@@ -203,19 +203,17 @@ class _Seen:
 
     def _unread_within(self) -> Iterator[Forward]:
         """The blocks before those which do not go by what they are given."""
+        within = self.clean.within
         for forward, count, _ in self.given:
             half = self.found.given.get(forward)
             if half is None or not count:
                 continue
-            asked = [there for place, there in self.found.asked.items() if self._stands_in(place, forward)]
+            asked = [there for place, there in self.found.asked.items() if within.get(place[:2]) == forward]
             carried = self.found.carried.get(forward)
             there = [*asked] if carried is None else [*asked, carried]
             own = (len(each) != len(half[0]) or not bool((half[0] & ~each).any()) for each in there)
             if there and not any(own):
                 yield self.returned[count - 1][0]
-
-    def _stands_in(self, place: Place, block: Forward) -> bool:
-        return self.clean.within.get(place[:2]) == block
 
 
 def _of_rows(differing: Differing, half: Half | None) -> Tensor | None:

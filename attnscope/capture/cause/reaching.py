@@ -96,7 +96,14 @@ def reaches_of(
         in_place = {forward for forward, each in names.items() if each <= {*placed}}
         displaced = {forward for forward, each in names.items() if each & {*disordered}}
         if mine:
-            seen = _try(rerun, clean, mine, in_place, displaced, every_row)
+            two_runs(rerun, clean, mine)
+            by_words(rerun, clean, mine)
+            if doubted := [trial for trial in mine if trial.row_of in ("other", "mixed")]:
+                asking = asking_rows(rerun, clean, doubted)
+                for trial in doubted:
+                    _compose(trial, asking.get(trial.forward))
+            seen = through_blocks(rerun, clean, mine, in_place, displaced, every_row)
+            heads_left(rerun, clean, mine)
     except Refused:
         return Reaches()
     found: dict[Name, dict[int, Reach]] = {}
@@ -134,25 +141,6 @@ def _padding(inputs: Mapping[str, Any]) -> list[torch.Tensor]:
 
 def _no_numbers(clean: Clean, forward: tuple[nn.Module, int]) -> bool:
     return any(not bool(clean.answers[place].isfinite().all()) for place in clean.of(forward))
-
-
-def _try(
-    rerun: Rerun,
-    clean: Clean,
-    mine: Sequence[Trial],
-    placed: Collection[Forward],
-    disordered: Collection[Forward],
-    every_row: bool,
-) -> Onward:
-    two_runs(rerun, clean, mine)
-    by_words(rerun, clean, mine)
-    if doubted := [trial for trial in mine if trial.row_of in ("other", "mixed")]:
-        asking = asking_rows(rerun, clean, doubted)
-        for trial in doubted:
-            _compose(trial, asking.get(trial.forward))
-    seen = through_blocks(rerun, clean, mine, placed, disordered, every_row)
-    heads_left(rerun, clean, mine)
-    return seen
 
 
 def _compose(trial: Trial, asking: torch.Tensor | None) -> None:

@@ -20,7 +20,7 @@ from attnscope.capture.circuits.gains import Gain
 from attnscope.capture.circuits.skeleton import Passed, Skeleton, Turn, Walked
 from attnscope.capture.routes import Labels, Selection
 from attnscope.capture.run import record
-from attnscope.capture.running import evaluating
+from attnscope.capture.running import evaluating, hooked
 from attnscope.errors import AttnscopeError, is_out_of_memory, one_line
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact, widest
@@ -129,16 +129,12 @@ def _way(seen: Walked, start: Turn, read: Tensor, reader: Passed | None) -> tupl
         return NO_PATH
     probe = _random(read)
     passed: list[Passed] = []
-    hooks = [
+    with hooked(
         each.made.register_hook(lambda _grown, each=each: passed.append(each))  # type: ignore[no-untyped-call]
         for each in seen.passed
         if each.made.requires_grad
-    ]
-    try:
+    ):
         (grown,) = torch.autograd.grad((read * probe).sum(), put, retain_graph=True, allow_unused=True)
-    finally:
-        for hook in hooks:
-            hook.remove()
     if grown is None or not bool((grown != 0).any()):
         return NO_PATH
     passed.sort(key=lambda each: each.order)

@@ -8,8 +8,8 @@ derivatives say what it is. Everything is put back afterwards.
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import starmap
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_map_only
 
 from attnscope.capture.circuits.gains import Gain, gain_of
 from attnscope.capture.encoded_once import standing_in
+from attnscope.capture.running import hooked
 from attnscope.reference import widest
 
 Turn = tuple[nn.Module, int]  # a module and how often it had run before
@@ -66,9 +67,7 @@ class Skeleton:
                 if gain is not None:
                     self.gains[part] = gain
 
-        with ExitStack() as stack, torch.no_grad():
-            for each in leaves:
-                stack.enter_context(each.register_forward_hook(hook))
+        with hooked(each.register_forward_hook(hook) for each in leaves), torch.no_grad():
             self.model(**self.inputs)
 
     def run(self, seed: int = 0) -> Walked:
@@ -98,9 +97,7 @@ class Skeleton:
 
         replaced = {part: stand_in(part) for part in self.made}
         replaced |= {part: weigh(part, gain) for part, gain in self.gains.items()}
-        with ExitStack() as stack, torch.enable_grad():
-            for part, forward in replaced.items():
-                stack.enter_context(standing_in(part, forward))
+        with hooked(starmap(standing_in, replaced.items())), torch.enable_grad():
             self.model(**self.inputs)
         return seen
 

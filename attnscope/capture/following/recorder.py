@@ -15,6 +15,7 @@ from attnscope.capture.following.call import KernelCall, of_kernel, of_kind_seen
 from attnscope.capture.following.describe import Sides
 from attnscope.capture.following.projected import OutputProjections
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
+from attnscope.capture.running import hooked
 from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
@@ -113,9 +114,7 @@ class Recorder:
             elif module in self.projections.around:
                 self.projections.through(module, partial(after, layer))
 
-        with ExitStack() as stack:
-            for module in self.site_of:
-                stack.enter_context(module.register_forward_hook(leave))
+        with hooked(module.register_forward_hook(leave) for module in self.site_of):
             yield
 
     def _hand_on(self, module: nn.Module, layer: int) -> None:

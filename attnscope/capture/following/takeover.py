@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from transformers.masking_utils import AttentionMaskInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterface
 
-from attnscope.capture.identity_probe import weights_by_identity
+from attnscope.capture.running import weights_by_identity
 from attnscope.errors import InputError
 from attnscope.process.alone import ALONE
 from attnscope.results import Route

@@ -43,11 +43,11 @@ from attnscope.capture.intervening.changes import (
     with_changes,
 )
 from attnscope.capture.intervening.kept import Kept
-from attnscope.capture.intervening.passing import passing
+from attnscope.capture.intervening.passing import answers_to, passing
 from attnscope.capture.intervening.read_back import ReadBack
 from attnscope.capture.intervening.writing import Writing
 from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
-from attnscope.capture.running import evaluating, without_cache
+from attnscope.capture.running import evaluating, repeated, without_cache
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site, find_sites
 
@@ -115,12 +115,13 @@ class Experiments:
             back.expect(seen, [()])
 
         self.writing = Writing(self.taps)
-        with ExitStack() as stack:
-            stack.enter_context(evaluating(self.model))
-            passage = stack.enter_context(passing(self.sites, look, changing=False))
-            stack.enter_context(self.kept.keeping())
-            stack.enter_context(self.writing.watching(back))
-            stack.enter_context(back.watching())
+        with (
+            evaluating(self.model),
+            passing(self.sites, look, changing=False) as passage,
+            self.kept.keeping(),
+            self.writing.watching(back),
+            back.watching(),
+        ):
             output = self.model(**self.inputs)
             back.end(output)
             watched = self.asked.of(output)
@@ -275,16 +276,6 @@ class Experiments:
         return self.writing.written
 
 
-def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
-    """The inputs of one text as those of a batch of `entries` alike."""
-    return {
-        name: value.repeat(entries, *[1] * (value.ndim - 1))
-        if isinstance(value, Tensor) and value.ndim and entries > 1
-        else value
-        for name, value in inputs.items()
-    }
-
-
 @dataclass(frozen=True, eq=False)
 class Heard:
     """What a model answers as it is, and its heads, by place, in the same run."""
@@ -296,14 +287,8 @@ class Heard:
     def of(
         cls, model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], asked: AnswerRows
     ) -> "Heard":
-        answers: dict[Place, Tensor] = {}
-
-        def look(seen: Attended) -> None:
-            answers[seen.place] = seen.output.detach().clone()
-
-        with evaluating(model), passing(sites, look, changing=False) as passage:
-            scores = asked.of(model(**without_cache(model, inputs))).clone()
-        return cls(scores, {place: each for place, each in answers.items() if place not in passage.none})
+        answers, output = answers_to(model, inputs, sites)
+        return cls(asked.of(output).clone(), answers)
 
 
 _Made = TypeVar("_Made", Experiments, Heard)

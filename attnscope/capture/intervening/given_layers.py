@@ -4,7 +4,7 @@ first one's read: so a head that changed itself is told from one that only hears
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from attnscope.capture.intervening.changes import Attended
 from attnscope.capture.intervening.kept import holding
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.routes import Rung, Selection, nothing_seen, rungs, wanted_layers
-from attnscope.capture.running import evaluating, without_cache
+from attnscope.capture.running import evaluating, hooked, without_cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +89,10 @@ class Layers:
 
             return before
 
-        with ExitStack() as stack:
-            for number, module in enumerate(self.modules):
-                handle_of = module.register_forward_pre_hook(hook(number), with_kwargs=True)
-                stack.callback(handle_of.remove)
+        with hooked(
+            module.register_forward_pre_hook(hook(number), with_kwargs=True)
+            for number, module in enumerate(self.modules)
+        ):
             yield
 
 
@@ -117,9 +117,7 @@ class HeadReader:
         """What the chosen heads do over one text; `InputError` where a layer is not seen."""
         for rung in rungs(self.model, self.selection) if self.rung is None else (self.rung,):
             layers = Layers.of(self.model, rung) if self.rung is None else self.layers
-            with ExitStack() as stack:
-                if layers is not None:
-                    stack.enter_context(layers.listening())
+            with nullcontext() if layers is None else layers.listening():
                 seen = self._seen(inputs, rung)
             if not (missing := sorted(wanted_layers(rung.tower, self.selection.layers) - seen.keys())):
                 self.rung, self.layers = rung, layers

@@ -21,7 +21,7 @@ from attnscope.capture.intervening.kept import holding
 from attnscope.capture.parts.leaves import Cut, Leaf
 from attnscope.capture.parts.rule import Rule
 from attnscope.capture.parts.run import cut_run
-from attnscope.capture.running import Refused, evaluating, without_cache
+from attnscope.capture.running import Refused, evaluating, hooked, without_cache
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site, find_sites
@@ -239,10 +239,10 @@ def tapping(taps: Sequence[Tap], handle: Handle, after: Callable[[Tap, Any], Non
         new = handle(tap, first_tensor(made))
         return None if new is None else _with_first(made, new)
 
-    with ExitStack() as stack:
-        for module in dict.fromkeys(tap.module for tap in taps):
-            stack.enter_context(module.register_forward_pre_hook(enter))
-            stack.enter_context(module.register_forward_hook(leave))
+    modules = dict.fromkeys(tap.module for tap in taps)
+    entering = (module.register_forward_pre_hook(enter) for module in modules)
+    leaving = (module.register_forward_hook(leave) for module in modules)
+    with hooked(entering), hooked(leaving):
         yield
 
 

@@ -15,7 +15,7 @@ float64: that holds only where these values were zero at the attention, and no o
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,12 +24,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.capture.intervening.changes import Attended, strays
-from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE, repeated
+from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE
 from attnscope.capture.intervening.kept import Ended, Kept, holding
 from attnscope.capture.intervening.passing import passing
 from attnscope.capture.intervening.read_back import ReadBack
 from attnscope.capture.routes import Selection, rungs, wanted_layers
-from attnscope.capture.running import evaluating, without_cache
+from attnscope.capture.running import evaluating, repeated, without_cache
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site
@@ -78,11 +78,8 @@ class ValueZeroing:
             self.lengths[seen.place[0]] = seen.value.shape[2]
             back.expect(seen, [()])
 
-        with ExitStack() as stack:
-            stack.enter_context(evaluating(self.model))
-            stack.enter_context(passing(self.sites, look, changing=False))
-            stack.enter_context(self.kept.keeping())
-            stack.enter_context(back.watching())
+        listening = passing(self.sites, look, changing=False)
+        with evaluating(self.model), listening, self.kept.keeping(), back.watching():
             self.model(**self.inputs)
         self.passes = back.found
         if missing := sorted(set(self.layers) - set(self.lengths)):
@@ -175,14 +172,10 @@ class ValueZeroing:
         begun = self.kept.forwards[layer] if saving else None
         touched = [site for site in self.sites if layer in site.layers]
         ended: list[Any] = []
-        with ExitStack() as stack:
-            stack.enter_context(evaluating(self.model))
-            if saving:
-                stack.enter_context(self.kept.replayed(layer, copies))
-            stack.enter_context(passing(touched, handle, changing=True, begun=begun))
-            stack.enter_context(self._stop(layer, ended))
-            with suppress(_Through):
-                self.model(**repeated(self.inputs, copies))
+        replayed = self.kept.replayed(layer, copies) if saving else nullcontext()
+        changed = passing(touched, handle, changing=True, begun=begun)
+        with evaluating(self.model), replayed, changed, self._stop(layer, ended), suppress(_Through):
+            self.model(**repeated(self.inputs, copies))
         return _by_entry(_vectors(ended[0]), self.kept.results[self.ends[layer]])
 
     def _stop(self, layer: int, ended: list[Any]) -> Any:

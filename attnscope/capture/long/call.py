@@ -11,9 +11,9 @@ from torch import Tensor
 from attnscope.attention import Term
 from attnscope.capture.following.call import IN_THE_MASK, RELATIVE_POSITION, KernelCall, kept, kernel_fields
 from attnscope.capture.following.takeover import KernelInputs
-from attnscope.capture.identity_probe import weights_by_identity
 from attnscope.capture.long.chunked import fused_rows, is_causal_unmasked, own, rows_of
 from attnscope.capture.long.masks import SymbolicMask
+from attnscope.capture.running import weights_by_identity
 from attnscope.tiles.call import EVERYWHERE, LongCall, Rule, Sample, Symbolic, Written
 
 _SAMPLED = 2**19  # pairs of queries and keys in a sample, from 16 rows on

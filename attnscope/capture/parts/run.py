@@ -19,7 +19,15 @@ from attnscope.capture.following.takeover import KernelInputs, takeover
 from attnscope.capture.long.chunked import for_each_head, own, rows_of
 from attnscope.capture.parts.leaves import Change, Cut, Key, Site
 from attnscope.capture.parts.rule import Changes, Misfit, Rule
-from attnscope.capture.running import Refused, evaluating, running_again, without_cache, without_weights
+from attnscope.capture.running import (
+    Refused,
+    evaluating,
+    hooked,
+    repeated,
+    running_again,
+    without_cache,
+    without_weights,
+)
 from attnscope.capture.trace.fused import unscripted
 
 
@@ -134,13 +142,10 @@ def _followed(rule: Rule, model: nn.Module, sites: frozenset[str], until: Site |
         if until is not None and left == until[0] and calls[left] == until[1] + 1:
             raise _Done
 
-    hooks = [module.register_forward_pre_hook(enter) for module in paths]
-    hooks += [module.register_forward_hook(leave) for module in paths]
-    try:
+    entering = (module.register_forward_pre_hook(enter) for module in paths)
+    leaving = (module.register_forward_hook(leave) for module in paths)
+    with hooked(entering), hooked(leaving):
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def changed_runs(
@@ -180,9 +185,4 @@ def changed_runs(
 def _together(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[str], until: Site | None, changes: Changes
 ) -> Rule:
-    count = len(changes.each)
-    copies = {
-        name: each.repeat(count, *[1] * (each.ndim - 1)) if isinstance(each, Tensor) and each.ndim else each
-        for name, each in inputs.items()
-    }
-    return cut_run(model, copies, sites, until, changes)
+    return cut_run(model, repeated(inputs, len(changes.each)), sites, until, changes)

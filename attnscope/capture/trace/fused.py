@@ -8,7 +8,7 @@ functions compiled by `torch.jit.script` are not seen at all.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from types import FunctionType
 from typing import Any
 
@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnscope.capture.identity_probe import weights_by_identity
+from attnscope.capture.running import hooked, weights_by_identity
 from attnscope.capture.trace.operations import multiplication, product_shape
 from attnscope.capture.trace.rebuild import rebuilt
 from attnscope.capture.trace.result import TracedAttention, attention_from
@@ -125,10 +125,9 @@ def native_answers(modules: Iterable[nn.Module]) -> Iterator[None]:
 
     Under a function mode it goes step by step, which may round otherwise; the native path is then asked too.
     """
-    with ExitStack() as stack:
-        for module in dict.fromkeys(inner for outer in modules for inner in outer.modules()):
-            if isinstance(module, nn.MultiheadAttention):
-                stack.enter_context(module.register_forward_hook(_native_answer, with_kwargs=True))
+    inside = dict.fromkeys(inner for outer in modules for inner in outer.modules())
+    attending = [each for each in inside if isinstance(each, nn.MultiheadAttention)]
+    with hooked(each.register_forward_hook(_native_answer, with_kwargs=True) for each in attending):
         yield
 
 

@@ -7,15 +7,16 @@ import typer
 
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import check_files
-from attnscope.cli.options.model import AllowPickle, RemoteCode
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.panels import WHICH, Brief
+from attnscope.cli.panels import Brief
 from attnscope.errors import CertificateError
+from attnscope.session.option import WHICH
+from attnscope.session.request import PICKLE, REMOTE_CODE
 
 File = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="What `heads`, `tsne` or `report` wrote as .npz (.json: one head)."),
-    Brief("what heads, tsne or report wrote as .npz or .json"),
+    typer.Argument(metavar="RUN", help="What a question of one text or of a model wrote as .npz or .json."),
+    Brief("what a command wrote as .npz or .json"),
 ]
 Model = Annotated[
     str | None,
@@ -44,8 +45,8 @@ def check(
     device: Where = None,
     image: Image = None,
     audio: Audio = None,
-    trust_remote_code: RemoteCode = False,
-    allow_pickle: AllowPickle = False,
+    trust_remote_code: Annotated[bool, REMOTE_CODE] = False,
+    allow_pickle: Annotated[bool, PICKLE] = False,
     *,
     delivery: Delivery,
     output: Output,
@@ -55,8 +56,8 @@ def check(
     Model, text, tokens, kernel and precision are those of the file; a picture or a sound is found by its
     hash, beside the file or here. A number may be off by the tolerance of its certificate, and by a multiple
     of what it moves by where every weight of the model is moved by its precision: measured in two more runs.
-    One line for each head that is not as stored (-v: for each), and exit code 5 where there is one; weights,
-    versions and machine that changed are told.
+    One line for each head, or part of another answer, that is not as stored (-v: for each), and exit code 5
+    where there is one; weights, versions and machine that changed are told.
     """
     check_delivery(delivery, "Check")
     check_files(vocab=None, image=image, audio=audio)
@@ -71,5 +72,6 @@ def check(
     try:
         output.deliver(result, delivery)
     except CertificateError as error:
-        failure = f"of {len(result.heads)} heads {len(result.off)} not as stored in {result.file}"
+        of = f"{len(result.every)} {'parts' if result.parts else 'heads'}"
+        failure = f"of {of} {len(result.off)} not as stored in {result.file}"
         raise CertificateError(failure) from error

@@ -7,15 +7,15 @@ from attnscope import incoming
 from attnscope.cli.lines import Line, read_lines
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import Writing
-from attnscope.cli.options.model import ProvenModel, Wanted
-from attnscope.cli.options.shown import Looking
 from attnscope.cli.options.sides import Sides
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import ExceededError, InputError
+from attnscope.session.question import Files
+from attnscope.session.request import ProvenModel
+from attnscope.session.wanted import Looking, Wanted
 
 if TYPE_CHECKING:
     from attnscope.results import Senses
-    from attnscope.session.questions.pages import BothHeads
     from attnscope.session.questions.senses import LabelledText
 
 
@@ -52,8 +52,6 @@ def compare(
         raise InputError("compare looks at block 0 of a layer: leave --block out")
     if sides.stored is not None:
         check_delivery(delivery, "Difference")
-        from attnscope.printable import word
-        from attnscope.render.kit.words.command import Typed, as_typed
         from attnscope.render.web.room import Beside
         from attnscope.results import Difference
         from attnscope.session.questions.claims.difference import compare_any, load_both
@@ -62,40 +60,34 @@ def compare(
         others = sides.layer_b, sides.head_b
         difference = compare_any(*runs, names, wanted.layer, wanted.head, *others)
         both = Beside(heads=runs) if isinstance(difference, Difference) else Beside()  # of corpora no weights
-        with as_typed(Typed(tuple(word(str(file)) for file in sides.stored))):
-            output.deliver(difference, delivery, beside=both)
+        output.deliver(difference, delivery, beside=both)
         return
     if sides.of_tuning:
         _tuning(sides, wanted, looking, delivery, request, output)
         return
     check_delivery(delivery, "Comparison")
-    from attnscope.cli.again import run_again
-
     if sides.texts is not None:
         senses = _in_many(sides, wanted, looking, writing, request, output)
-        with run_again(request, wanted):
-            output.deliver(senses, delivery)
+        output.deliver(senses, delivery)
         return
     inputs, words = sides.inputs(writing), sides.words
     with output.importing():
         from attnscope.session.questions.comparison import compare_inputs, compare_layers, compare_models
+        from attnscope.session.questions.pages import BothHeads
+    from attnscope.render.web.room import Beside, both_fit
 
-    page = _page(delivery)
+    page = BothHeads(both_fit if Files(tuple(delivery.targets)).pages else None)
     if sides.layer_b is not None:
         result = compare_layers(request, inputs[0], words[0], wanted, sides.layer_b, output, looking, page)
     elif sides.model_b is not None:
         result = compare_models(_both(sides, request), inputs, words, wanted, output, looking, page)
     else:
         result = compare_inputs(request, inputs, words, wanted, output, looking, page)
-    from attnscope.render.web.room import NOTHING, Beside
-
-    beside = NOTHING if page is None else Beside(heads=page.heads)
-    with run_again(request, wanted):
-        output.deliver(result, delivery, beside=beside)
+    output.deliver(result, delivery, beside=Beside(heads=page.heads))
 
 
 def _both(sides: Sides, request: ProvenModel) -> tuple[ProvenModel, ProvenModel]:
-    return request, replace(request, model=sides.model_b, revision=None, adapter=None)
+    return request, replace(request, name=sides.model_b, revision=None, adapter=None)
 
 
 def _tuning(
@@ -106,7 +98,6 @@ def _tuning(
     check_delivery(delivery, "Drift")
     if looking.changes:
         raise InputError("two models are compared over all tokens: leave --by, --words and --special out")
-    from attnscope.cli.again import run_again
     from attnscope.results.claims.prompts import Prompt
     from attnscope.session.questions.claims.drift import DriftQuestion, compare_tuned
     from attnscope.session.request import Inputs
@@ -118,22 +109,12 @@ def _tuning(
     asked = DriftQuestion(texts, called, sides.fail_above, inputs, sides.seed)
     with output.each_notice_once():
         drift = compare_tuned(_both(sides, request), asked, wanted, output)
-    with run_again(request, wanted):
-        output.deliver(drift, delivery)
+    output.deliver(drift, delivery)
     if exceeding := drift.exceeding:
         first = drift.mean[exceeding[0]]
         raise ExceededError(
             f"{drift.name(exceeding[0])} moved by {first:.3g}: more than --fail-above {sides.fail_above:g}"
         )
-
-
-def _page(delivery: Delivery) -> "BothHeads | None":
-    if not any(target.suffix.lower() == ".html" for target in delivery.targets):
-        return None
-    from attnscope.render.web.room import both_fit
-    from attnscope.session.questions.pages import BothHeads
-
-    return BothHeads(both_fit)
 
 
 def _in_many(

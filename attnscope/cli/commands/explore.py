@@ -3,12 +3,14 @@
 import os
 import sys
 from dataclasses import dataclass, field
+from pathlib import Path
 
-from attnscope.cli.options.inputs import ArticleRead, Fill, Texts, Writing
-from attnscope.cli.options.model import Request, Wanted
+from attnscope.cli.options.inputs import ArticleRead, Writing
 from attnscope.cli.output import PlainOutput
 from attnscope.cli.streams import say
 from attnscope.errors import InputError
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Wanted
 
 
 @dataclass(frozen=True)
@@ -17,12 +19,12 @@ class OneRead(ArticleRead):
 
     BEYOND = "chats, pictures, sounds"
 
-    texts: Texts = field(default=None, init=False)
-    fill: Fill = field(default=None, init=False)
+    texts: Path | None = field(default=None, init=False)
+    fill: Path | None = field(default=None, init=False)
 
 
 def explore(
-    read: OneRead, wanted: Wanted, *, writing: Writing, request: Request, output: PlainOutput
+    read: OneRead, wanted: Wanted, *, writing: Writing, request: ModelRequest, output: PlainOutput
 ) -> None:
     """Explore a model in the terminal, one key a question.
 

@@ -2,21 +2,25 @@
 
 from typing import Annotated
 
-import typer
-
-from attnscope.cli.options.delivery import Json
+from attnscope.cli.options.delivery import JSON
 from attnscope.cli.output import PlainOutput
-from attnscope.cli.panels import Brief
+from attnscope.session.option import argument, option
 
-Name = Annotated[
-    str | None,
-    typer.Argument(metavar="NAME", help="A measure to explain: its formula, unit, range and paper."),
-    Brief("explain this measure: formula, range, paper"),
-]
-Every = Annotated[bool, typer.Option("--all", help="List every measure."), Brief("list every measure")]
+NAME = argument(
+    "NAME",
+    help="A measure to explain: its formula, unit, range and paper.",
+    brief="explain this measure: formula, range, paper",
+)  # fmt: skip
+EVERY = option("--all", help="List every measure.", brief="list every measure")
 
 
-def measures(name: Name = None, every: Every = False, json: Json = False, *, output: PlainOutput) -> None:
+def measures(
+    name: Annotated[str | None, NAME] = None,
+    every: Annotated[bool, EVERY] = False,
+    json: Annotated[bool, JSON] = False,
+    *,
+    output: PlainOutput,
+) -> None:
     """List what can be measured of a head, or explain a measure.
 
     Without NAME five to begin with; --all and --json list all of them, with unit and paper.

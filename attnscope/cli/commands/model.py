@@ -2,47 +2,38 @@
 
 from typing import Annotated
 
-import typer
-
-from attnscope.cli.options.delivery import Delivery, Json
-from attnscope.cli.options.model import Kind, ModelName, OneLayer, RemoteCode, Revision, Tower
+from attnscope.cli.options.delivery import JSON, Delivery
 from attnscope.cli.output import Output
-from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
 from attnscope.process.machine import digests_folder
-from attnscope.session import request
-from attnscope.session.wanted import Wanted
+from attnscope.session.option import WHICH, argument, option
+from attnscope.session.request import NAME, REMOTE_CODE, REVISION, check_place
+from attnscope.session.wanted import KIND, TOWER, Wanted
 
-Name = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="NAME",
-        help=request.MODEL_HELP,
-    ),
-    Brief("a bundled model, hub id or folder"),
-]
-Length = Annotated[
-    str | None,
-    typer.Option(
-        "--length",
-        metavar="N[,N...]",
-        help="Tokens of the text that the cost is reckoned for; several make a table, 128,1024,8192, also "
-        "beyond what the model reads. Default: 512, or as many as the model reads.",
-    ),
-    Brief("what one head costs at so many tokens", metavar="N"),
-]
+NAMED = argument("NAME", help=NAME.help, brief="a bundled model, hub id or folder")
+ONE_LAYER = option(
+    "--layer", "-l", metavar="N", under=WHICH,
+    help="Layer, from 0; -1 is the last.",
+    brief="from 0; -1 is the last",
+)  # fmt: skip
+LENGTH = option(
+    "--length", metavar="N[,N...]", brief_metavar="N",
+    help="Tokens of the text that the cost is reckoned for; several make a table, 128,1024,8192, also beyond "
+    "what the model reads. Default: 512, or as many as the model reads.",
+    brief="what one head costs at so many tokens",
+)  # fmt: skip
 
 
 def model(
-    name: Name = None,
-    model: ModelName = None,
-    layer: OneLayer = "-1",
-    length: Length = None,
-    kind: Kind = None,
-    tower: Tower = None,
-    revision: Revision = None,
-    trust_remote_code: RemoteCode = False,
-    json: Json = False,
+    name: Annotated[str | None, NAMED] = None,
+    model: Annotated[str | None, NAME] = None,
+    layer: Annotated[str, ONE_LAYER] = "-1",
+    length: Annotated[str | None, LENGTH] = None,
+    kind: Annotated[str | None, KIND] = None,
+    tower: Annotated[str | None, TOWER] = None,
+    revision: Annotated[str | None, REVISION] = None,
+    trust_remote_code: Annotated[bool, REMOTE_CODE] = False,
+    json: Annotated[bool, JSON] = False,
     *,
     output: Output,
 ) -> None:
@@ -54,7 +45,7 @@ def model(
     """
     if name is not None and model is not None:
         raise InputError("NAME and --model: give one of the two")
-    request.check_place(model if name is None else name)
+    check_place(model if name is None else name)
     wanted = Wanted(layer=layer, kind=kind, tower=tower)
     from attnscope.session.questions.outline import outline_model, time_of
 

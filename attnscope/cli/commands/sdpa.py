@@ -1,17 +1,14 @@
 """`attnscope sdpa`: attention on numbers that the user gives, step by step."""
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from attnscope.cli.arrays.files import number
-from attnscope.cli.arrays.options import Arrays
+from attnscope.cli.options.arrays import Arrays
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
+from attnscope.session.option import option
+from attnscope.vocabulary import Scoring
 
 if TYPE_CHECKING:
     from attnscope.results import ScaleStudy, Worked
@@ -20,89 +17,47 @@ if TYPE_CHECKING:
 SMALLEST = "fruit"  # the example that is worked out where nothing is given
 
 
-class Scoring(StrEnum):
-    """How a query is held against a key."""
-
-    SCALED_DOT = "scaled-dot"
-    DOT = "dot"
-    ADDITIVE = "additive"
-
-
-Example = Annotated[
-    str | None,
-    typer.Option(
-        "--example",
-        metavar="NAME",
-        help="A built-in example: dictionary, fruit, tensors, tensors-identity, tensors-sharp, theatre, "
-        "why-scale.",
-    ),
-    Brief("a built-in one: fruit, theatre, dictionary ..."),
-]
-Scored = Annotated[
-    Scoring | None,
-    typer.Option("--scoring", help="How a query is held against a key. Default: scaled-dot."),
-    Brief("scaled-dot, dot or additive", metavar="HOW"),
-]
-NoScale = Annotated[bool, typer.Option("--no-scale", help="Leave 1/√d_k out: --scoring dot.")]
-Causal = Annotated[
-    bool,
-    typer.Option("--causal", help="Query i looks at keys 0 to i only."),
-    Brief("query i looks at keys 0 to i only"),
-]
-Table = Annotated[
-    str | None,
-    typer.Option("--table", metavar="KEY=VALUE,...", help="A dictionary to look words up in exactly."),
-]
-Lookup = Annotated[
-    list[str] | None,
-    typer.Option("--lookup", metavar="KEY", help="A word to look up in the dictionary; may be repeated."),
-]
-Wrong = Annotated[
-    str | None,
-    typer.Option(
-        "--wrong",
-        metavar="MISTAKE",
-        help="Show this mistake beside the right result, with what differs and why: no-transpose, no-scale, "
-        "scale-by-d, softmax-axis, no-softmax, exchanged, mask-after-softmax, mask-with-zero.",
-    ),
-    Brief("a usual mistake beside the right result"),
-]
-SizeOfVectors = Annotated[
-    int | None,
-    typer.Option(
-        "--d-k", metavar="N", min=1, help="With --scores: divide them by √N, the size of their vectors."
-    ),
-]
-ModelName = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="NAME",
-        help="With --example theatre: a head of this model, where its queries, keys and values are made by "
-        "matrices alone. Default: demo.",
-    ),
-]
-Layer = Annotated[
-    str | None, typer.Option("--layer", "-l", metavar="N", help="Layer for --example theatre. Default: 0.")
-]
-Head = Annotated[
-    str | None,
-    typer.Option("--head", metavar="N", help="Head for --example theatre. Default: 11 of the demo, else 0."),
-]
-Kind = Annotated[
-    str | None,
-    typer.Option(
-        "--kind",
-        metavar="encoder|decoder|cross",
-        help="Its attention, of --example theatre. Default: cross.",
-    ),
-]
-Decimals = Annotated[
-    int,
-    typer.Option("--decimals", metavar="N", min=1, max=15, help="Most decimals of a number."),
-    Brief("most decimals of a number"),
-]
+EXAMPLE = option(
+    "--example", metavar="NAME",
+    help="A built-in example: dictionary, fruit, tensors, tensors-identity, tensors-sharp, theatre, "
+    "why-scale.",
+    brief="a built-in one: fruit, theatre, dictionary ...",
+)  # fmt: skip
+SCORED = option(
+    "--scoring", brief_metavar="HOW",
+    help="How a query is held against a key. Default: scaled-dot.",
+    brief="scaled-dot, dot or additive",
+)  # fmt: skip
+NO_SCALE = option("--no-scale", help="Leave 1/√d_k out: --scoring dot.")
+CAUSAL = option(
+    "--causal", help="Query i looks at keys 0 to i only.", brief="query i looks at keys 0 to i only"
+)
+TABLE = option("--table", metavar="KEY=VALUE,...", help="A dictionary to look words up in exactly.")
+LOOKUP = option("--lookup", metavar="KEY", help="A word to look up in the dictionary; may be repeated.")
+WRONG = option(
+    "--wrong", metavar="MISTAKE",
+    help="Show this mistake beside the right result, with what differs and why: no-transpose, no-scale, "
+    "scale-by-d, softmax-axis, no-softmax, exchanged, mask-after-softmax, mask-with-zero.",
+    brief="a usual mistake beside the right result",
+)  # fmt: skip
+SIZE_OF_VECTORS = option(
+    "--d-k", metavar="N", least=1, help="With --scores: divide them by √N, the size of their vectors."
+)
+MODEL_NAME = option(
+    "--model", "-m", metavar="NAME",
+    help="With --example theatre: a head of this model, where its queries, keys and values are made by "
+    "matrices alone. Default: demo.",
+)  # fmt: skip
+LAYER = option("--layer", "-l", metavar="N", help="Layer for --example theatre. Default: 0.")
+HEAD = option("--head", metavar="N", help="Head for --example theatre. Default: 11 of the demo, else 0.")
+KIND = option(
+    "--kind", metavar="encoder|decoder|cross", help="Its attention, of --example theatre. Default: cross."
+)
+DECIMALS = option(
+    "--decimals", metavar="N", least=1, most=15,
+    help="Most decimals of a number.",
+    brief="most decimals of a number",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -111,14 +66,10 @@ class Theatre:
 
     PANEL = "The theatre"
 
-    model: ModelName = None
-    layer: Layer = None
-    head: Head = None
-    kind: Kind = None
-
-    @property
-    def any(self) -> bool:
-        return any(option is not None for option in (self.model, self.layer, self.head, self.kind))
+    model: Annotated[str | None, MODEL_NAME] = None
+    layer: Annotated[str | None, LAYER] = None
+    head: Annotated[str | None, HEAD] = None
+    kind: Annotated[str | None, KIND] = None
 
 
 @dataclass(frozen=True)
@@ -127,11 +78,11 @@ class Course:
 
     PANEL = "How they are worked out"
 
-    scoring: Scored = None
-    no_scale: NoScale = False
-    d_k: SizeOfVectors = None
-    causal: Causal = False
-    wrong: Wrong = None
+    scoring: Annotated[Scoring | None, SCORED] = None
+    no_scale: Annotated[bool, NO_SCALE] = False
+    d_k: Annotated[int | None, SIZE_OF_VECTORS] = None
+    causal: Annotated[bool, CAUSAL] = False
+    wrong: Annotated[str | None, WRONG] = None
 
     @property
     def chosen(self) -> Scoring | None:
@@ -150,13 +101,13 @@ class Course:
 
 def sdpa(
     arrays: Arrays,
-    example: Example = None,
+    example: Annotated[str | None, EXAMPLE] = None,
     *,
     course: Course,
     theatre: Theatre,
-    table: Table = None,
-    lookup: Lookup = None,
-    decimals: Decimals = 4,
+    table: Annotated[str | None, TABLE] = None,
+    lookup: Annotated[list[str] | None, LOOKUP] = None,
+    decimals: Annotated[int, DECIMALS] = 4,
     delivery: Delivery,
     output: Output,
 ) -> None:
@@ -170,7 +121,7 @@ def sdpa(
 
     if arrays.any + (table is not None) + (example is not None) > 1:
         raise InputError("give one of these: arrays, --table or --example")
-    if theatre.any and example != "theatre":
+    if theatre != Theatre() and example != "theatre":
         raise InputError("--model, --layer, --head and --kind go with --example theatre")
     if lookup and table is None and example != "dictionary":
         raise InputError("--lookup goes with --table or --example dictionary")
@@ -193,7 +144,6 @@ def _theatre(theatre: Theatre, output: Output) -> "Worked":
     from attnscope.session.request import ModelRequest
 
     request = ModelRequest("demo" if theatre.model is None else theatre.model)  # before torch is imported
-
     from attnscope.session.questions.heads import work_through_theatre
 
     return work_through_theatre(request, theatre.layer, theatre.head, theatre.kind, output)
@@ -221,15 +171,13 @@ def _worked(arrays: Arrays, example: str | None, course: Course, output: Output)
         raise InputError("a head is worked out as its model did it: leave out the mask and the scoring")
     with output.working("working it out"):
         from attnscope import worked
-        from attnscope.results.worked import Scoring as Score
 
         if head is not None:
             return worked.work_head(head)
-        score = None if course.chosen is None else Score(course.chosen)
         if example is not None:
-            return worked.example(example, score, course.causal)
+            return worked.example(example, course.chosen, course.causal)
         beside = worked.Beside(scale=None if course.d_k is None else course.d_k**-0.5)
-        scoring = score or Score.SCALED_DOT
+        scoring = course.chosen or Scoring.SCALED_DOT
         return worked.work_out(given, scoring=scoring, causal=course.causal, names=names, beside=beside)
 
 
@@ -242,6 +190,8 @@ def _dictionary(table: str | None, lookup: list[str] | None) -> "Worked":
 
 def _entries(table: str) -> dict[str, float]:
     """`apple=9, banana=6`; `InputError` for what is no entry, and for a key that stands twice."""
+    from attnscope.results.given import number
+
     entries: dict[str, float] = {}
     for entry in table.split(","):
         key, equals, value = (part.strip() for part in entry.rpartition("="))

@@ -1,24 +1,25 @@
 """`attnscope show`: a stored result again, without the model that it came from."""
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attnscope import incoming
 from attnscope.cli.options.delivery import Delivery
-from attnscope.cli.options.inputs import decoded
-from attnscope.cli.options.shown import Key, Query, Rows, Scale
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.panels import WHICH, Brief
+from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
+from attnscope.session.option import WHICH
+from attnscope.session.selection import rows_listed
+from attnscope.session.verbs.heads import ROWS, SCALE
+from attnscope.session.wanted import KEY, QUERY
 from attnscope.vocabulary import Scaling, Stage
 
 if TYPE_CHECKING:
     from attnscope.render.focus import Focus
-    from attnscope.render.sheet.sheet import Next
     from attnscope.results import Result
 
 File = Annotated[
@@ -47,11 +48,11 @@ def show(
     file: File,
     layer: OneLayer = None,
     head: OneHead = None,
-    query: Query = None,
-    key: Key = None,
+    query: Annotated[str | None, QUERY] = None,
+    key: Annotated[str | None, KEY] = None,
     stage: Shown = None,
-    scale: Scale = Scaling.SQRT,
-    rows: Rows = None,
+    scale: Annotated[Scaling | None, SCALE] = None,
+    rows: Annotated[str | None, ROWS] = None,
     *,
     delivery: Delivery,
     output: Output,
@@ -62,20 +63,23 @@ def show(
     picture or another file. Of an overview that was written as .npz it shows any head by its weights.
     """
     from attnscope.printable import word
-    from attnscope.render.focus import focus_on, listed
+    from attnscope.render.focus import focus_on
+    from attnscope.render.kit.words.command import asked_by
     from attnscope.render.sheet.guard import Stored
+    from attnscope.render.sheet.sheet import Next
     from attnscope.results.stored.document import stored, stored_verdict
 
-    most, (result, told) = listed(rows), stored(file)
-    query, key = (None if token is None else decoded(token) for token in (query, key))
-    again, place = _again(result, word(str(file))), None
+    listed, (result, told) = rows_listed(rows), stored(file)
+    query, key = (None if token is None else incoming.argument(token) for token in (query, key))
+    place, made_by = None, asked_by(result)
+    again = Next("is it still so?", f"attnscope check {word(str(file))}") if made_by else None
     if layer is None and head is None:
         focus = focus_on(result, stage, query, key, scale)
     else:
         place, result, focus = _one_head(result, (layer, head), stage, query, key, scale)
     check_delivery(delivery, type(result).__name__)
-    came = Stored(_day(file), stored_verdict(told, place), again)
-    output.deliver(result, delivery, replace(focus, rows=most, stored=came))
+    came = Stored(_day(file), stored_verdict(told, place), again, made_by)
+    output.deliver(result, delivery, replace(focus, **listed, stored=came))
 
 
 def _one_head(
@@ -84,7 +88,7 @@ def _one_head(
     stage: str | None,
     query: str | None,
     key: str | None,
-    scale: str,
+    scale: str | None,
 ) -> "tuple[tuple[int, int], Result, Focus]":
     """The place of a head in an overview, the head as that looks at it, and what of it is meant."""
     from attnscope.render.focus import focus_on
@@ -108,23 +112,3 @@ def _one_head(
 
 def _day(file: Path) -> str:
     return time.strftime("%Y-%m-%d", time.localtime(file.stat().st_mtime)) if file.is_file() else ""
-
-
-def _again(result: "Result", file: str) -> "Next | None":
-    from attnscope.render.files import SCRIPT
-    from attnscope.render.script.figures import shown
-    from attnscope.render.sheet.sheet import Next
-    from attnscope.results import HeadWeights, Overview
-
-    held = getattr(result, "overview", result)
-    if isinstance(held, Overview):
-        all_weights = (held.tokens or held).weights is not None
-    else:
-        all_weights = isinstance(held, HeadWeights) or isinstance(getattr(held, "head", None), HeadWeights)
-    if all_weights:
-        return Next("is it still so?", f"attnscope check {file}")
-    with suppress(InputError):
-        shown(result)  # what a program is told, where there is one of such a result
-        asked = "is it still so? A program computes it again"
-        return Next(asked, f"attnscope show {file} -o again{SCRIPT}")
-    return None

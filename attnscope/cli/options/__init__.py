@@ -1,4 +1,4 @@
-"""Every option once, with the help text that all commands share, and the groups that commands take whole.
+"""Options that commands share and only the command line has, and the groups that commands take whole.
 
-A group is the session's own request with an option for every field, so that it is checked there.
+The options of a model and of what it reads stand beside the fields of the session's own requests.
 """

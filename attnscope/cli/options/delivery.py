@@ -4,77 +4,48 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from attnscope import incoming
 from attnscope.cli.naming import OWN_FOLDER
-from attnscope.cli.options.inputs import decoded
-from attnscope.cli.panels import OUT, PICTURES, SHOWN, Brief
+from attnscope.cli.panels import PICTURES
 from attnscope.errors import InputError
 from attnscope.render.look import DPI, USUAL, Look
+from attnscope.session.option import OUT, SHOWN, option
 
-Out = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json), a page for a browser "
-        "(.html), or of a claim a script that computes it again without attnscope (.py); may be repeated.",
-    ),
-    Brief(".png .svg .pdf .html .npz .csv .json, by suffix", under=OUT),
-]
-Picture = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json) or a page for a browser "
-        "(.html); may be repeated. Default: a PNG in outputs/, nothing with --json.",
-    ),
-    Brief(".png .svg .pdf .html .npz .csv .json, by suffix", under=OUT),
-]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON document instead."),
-    Brief("one JSON document in place of the screen", under=OUT),
-]
-Title = Annotated[
-    str | None,
-    typer.Option("--title", metavar="TEXT|none", help="What stands above a picture in place of its heading."),
-]
-Size = Annotated[
-    str | None,
-    typer.Option(
-        "--size",
-        metavar="WxH",
-        help="Width and height of a picture in inches, such as 3.3x2.5. Default: what its labels need.",
-    ),
-]
-Dpi = Annotated[int, typer.Option("--dpi", metavar="N", help="Dots per inch of a PNG.")]
-Bare = Annotated[
-    bool,
-    typer.Option(
-        "--bare",
-        help="Of a picture the axes alone: no heading, no text, no caption. What is proved stands in the "
-        "file's metadata.",
-    ),
-]
-Caption = Annotated[
-    str,
-    typer.Option(
-        "--caption",
-        metavar="short|full|none",
-        help="What stands below a picture; full has the certificate, the weights' hash and all versions.",
-    ),
-]
-Fragment = Annotated[
-    bool,
-    typer.Option(
-        "--fragment",
-        help="Of a page (.html) only what stands inside its frame, to be put into another page.",
-    ),
-]
+OUT_FILES = option(
+    "--out", "-o", metavar="FILE", under=OUT,
+    help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json), a page for a browser (.html), "
+    "or of a claim a script that computes it again without attnscope (.py); may be repeated.",
+    brief=".png .svg .pdf .html .npz .csv .json, by suffix",
+)  # fmt: skip
+PICTURE = option(
+    "--out", "-o", metavar="FILE", under=OUT,
+    help="Write a picture (.png, .svg, .pdf), the numbers (.npz, .csv, .json) or a page for a browser "
+    "(.html); may be repeated. Default: a PNG in outputs/, nothing with --json.",
+    brief=".png .svg .pdf .html .npz .csv .json, by suffix",
+)  # fmt: skip
+JSON = option(
+    "--json", under=OUT,
+    help="Print one JSON document instead.",
+    brief="one JSON document in place of the screen",
+)  # fmt: skip
+TITLE = option("--title", metavar="TEXT|none", help="What stands above a picture in place of its heading.")
+SIZE = option(
+    "--size", metavar="WxH",
+    help="Width and height of a picture in inches, such as 3.3x2.5. Default: what its labels need.",
+)  # fmt: skip
+DOTS = option("--dpi", metavar="N", help="Dots per inch of a PNG.")
+BARE = option(
+    "--bare",
+    help="Of a picture the axes alone: no heading, no text, no caption. What is proved stands in the file's "
+    "metadata.",
+)  # fmt: skip
+CAPTION = option(
+    "--caption", metavar="short|full|none",
+    help="What stands below a picture; full has the certificate, the weights' hash and all versions.",
+)  # fmt: skip
+FRAGMENT = option(
+    "--fragment", help="Of a page (.html) only what stands inside its frame, to be put into another page."
+)
 
 
 @dataclass(frozen=True)
@@ -85,14 +56,14 @@ class Delivery:
     PANELS = dict.fromkeys(("title", "size", "dpi", "bare", "caption"), PICTURES)
     BEYOND = "figures"
 
-    out: Out = None
-    json: Json = False
-    title: Title = None
-    size: Size = None
-    dpi: Dpi = DPI
-    bare: Bare = False
-    caption: Caption = "short"
-    fragment: Fragment = False
+    out: Annotated[list[Path] | None, OUT_FILES] = None
+    json: Annotated[bool, JSON] = False
+    title: Annotated[str | None, TITLE] = None
+    size: Annotated[str | None, SIZE] = None
+    dpi: Annotated[int, DOTS] = DPI
+    bare: Annotated[bool, BARE] = False
+    caption: Annotated[str, CAPTION] = "short"
+    fragment: Annotated[bool, FRAGMENT] = False
 
     def __post_init__(self) -> None:
         if not self.fragment and self.look == USUAL:
@@ -111,7 +82,7 @@ class Delivery:
     @property
     def look(self) -> Look:
         """How pictures are dressed; `InputError` for what cannot be."""
-        title = None if self.title is None else decoded(self.title)
+        title = None if self.title is None else incoming.argument(self.title)
         return Look(title, self.size, self.dpi, self.bare, self.caption)
 
     @property
@@ -128,7 +99,7 @@ class Delivery:
 class PictureDelivery(Delivery):
     """Delivery of a result that is a picture first: where no file is named it goes to `OWN_FOLDER`."""
 
-    out: Picture = None
+    out: Annotated[list[Path] | None, PICTURE] = None
 
     @property
     def places(self) -> list[Path]:

@@ -4,114 +4,68 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from attnscope import incoming
-from attnscope.cli.options.inputs import (
-    Audio,
-    ChatFile,
-    Ids,
-    Image,
-    Pair,
-    SparedRead,
-    SparedText,
-    Split,
-    System,
-    Target,
-    TargetIds,
-    Truncate,
-    Vocab,
-    Writing,
-    chat_in,
-    check_something,
-    decoded,
-    given,
-)
-from attnscope.cli.panels import Brief
+from attnscope.cli.options.inputs import SparedRead, Writing, check_something, given
 from attnscope.errors import InputError
-from attnscope.session.request import Inputs, check_place
+from attnscope.session.option import argument, given_of, option
+from attnscope.session.request import (
+    AUDIO,
+    CHAT,
+    IDS,
+    IMAGE,
+    PAIR,
+    SPLIT,
+    SYSTEM,
+    TARGET,
+    TARGET_IDS,
+    TEXT,
+    TRUNCATE,
+    VOCAB,
+    Inputs,
+    check_place,
+)
 
-TextB = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="TEXT_B",
-        help="A second text with the word. Where both end in .npz or .json they are stored runs.",
-    ),
-]
-Word = Annotated[
-    str | None,
-    typer.Option(
-        "--word",
-        metavar="TOKEN",
-        help='The word: a token\'s text or its position, or several ("the door", 4-5), of which the means '
-        "are compared; with --words whole words.",
-    ),
-    Brief("the word: its text or position"),
-]
-WordB = Annotated[
-    str | None,
-    typer.Option("--word-b", metavar="TOKEN", help="The word on the second side, where it is another one."),
-]
-LayerB = Annotated[
-    str | None,
-    typer.Option("--layer-b", metavar="N", help="Compare with this layer, in the same text: needs --layer."),
-    Brief("with this layer, in the same text"),
-]
-HeadB = Annotated[
-    str | None,
-    typer.Option("--head-b", metavar="N", help="Of stored runs: compare --head of the first with this one."),
-]
-ModelB = Annotated[
-    str | None,
-    typer.Option(
-        "--model-b",
-        metavar="NAME",
-        help="Compare with this model, on the same text, or all its heads over --texts.",
-    ),
-    Brief("with this model, on the same text or --texts"),
-]
-IdsB = Annotated[
-    str | None,
-    typer.Option("--ids-b", metavar="N,N,...", help="Compare with these tokens, where --ids are the first."),
-]
-ChatB = Annotated[
-    Path | None,
-    typer.Option(
-        "--chat-b", metavar="FILE", help="Compare with this conversation, where --chat is the first."
-    ),
-]
-TargetB = Annotated[
-    str | None, typer.Option("--target-b", metavar="TEXT", help="What the decoder reads on the second side.")
-]
-Texts = Annotated[
-    Path | None,
-    typer.Option(
-        "--texts",
-        metavar="FILE",
-        help="Compare the word in all lines of a file, '-' for standard input: one text a line, or LABEL, a "
-        'tab and the text, which makes groups; a line of a .jsonl file has "text", "label" and "spans", '
-        "which are words as field:a. With --model-b and no word: all heads of both models.",
-    ),
-    Brief("in all lines of a file: text, or LABEL, tab, text"),
-]
-Controls = Annotated[
-    int,
-    typer.Option(
-        "--controls",
-        metavar="N",
-        help="Of --texts with labels: how often these are shuffled, unless fewer ways to give them are all.",
-    ),
-]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="What the shuffling starts from.")]
-FailAbove = Annotated[
-    float | None,
-    typer.Option(
-        "--fail-above",
-        metavar="SHARE",
-        help="Of two models over --texts: end with exit code 6 where any head moved further, as .05: 5 % of "
-        "what its queries give goes to other tokens. Answers are shown and do not count.",
-    ),
-]
+TEXT_B = argument(
+    "TEXT_B", help="A second text with the word. Where both end in .npz or .json they are stored runs."
+)
+WORD = option(
+    "--word", metavar="TOKEN",
+    help='The word: a token\'s text or its position, or several ("the door", 4-5), of which the means are '
+    "compared; with --words whole words.",
+    brief="the word: its text or position",
+)  # fmt: skip
+WORD_B = option("--word-b", metavar="TOKEN", help="The word on the second side, where it is another one.")
+LAYER_B = option(
+    "--layer-b", metavar="N",
+    help="Compare with this layer, in the same text: needs --layer.",
+    brief="with this layer, in the same text",
+)  # fmt: skip
+HEAD_B = option("--head-b", metavar="N", help="Of stored runs: compare --head of the first with this one.")
+MODEL_B = option(
+    "--model-b", metavar="NAME",
+    help="Compare with this model, on the same text, or all its heads over --texts.",
+    brief="with this model, on the same text or --texts",
+)  # fmt: skip
+IDS_B = option("--ids-b", metavar="N,N,...", help="Compare with these tokens, where --ids are the first.")
+CHAT_B = option("--chat-b", metavar="FILE", help="Compare with this conversation, where --chat is the first.")
+TARGET_B = option("--target-b", metavar="TEXT", help="What the decoder reads on the second side.")
+TEXTS = option(
+    "--texts", metavar="FILE",
+    help="Compare the word in all lines of a file, '-' for standard input: one text a line, or LABEL, a tab "
+    'and the text, which makes groups; a line of a .jsonl file has "text", "label" and "spans", which are '
+    "words as field:a. With --model-b and no word: all heads of both models.",
+    brief="in all lines of a file: text, or LABEL, tab, text",
+)  # fmt: skip
+CONTROLS = option(
+    "--controls", metavar="N",
+    help="Of --texts with labels: how often these are shuffled, unless fewer ways to give them are all.",
+)  # fmt: skip
+SEED = option("--seed", metavar="N", help="What the shuffling starts from.")
+FAIL_ABOVE = option(
+    "--fail-above", metavar="SHARE",
+    help="Of two models over --texts: end with exit code 6 where any head moved further, as .05: 5 % of what "
+    "its queries give goes to other tokens. Answers are shown and do not count.",
+)  # fmt: skip
 STORED = (".npz", ".json")
 
 
@@ -122,31 +76,31 @@ class Sides:
     PANEL = "What is compared"
     BEYOND = "chats, pictures, sounds"
 
-    word: Word = None
-    text: SparedText = None
-    text_b: TextB = None
-    texts: Texts = None
-    controls: Controls = 1000
-    seed: Seed = 0
-    word_b: WordB = None
-    layer_b: LayerB = None
-    head_b: HeadB = None
-    model_b: ModelB = None
-    fail_above: FailAbove = None
-    pair: Pair = None
-    target: Target = None
-    target_b: TargetB = None
-    image: Image = None
-    audio: Audio = None
-    target_ids: TargetIds = None
-    truncate: Truncate = False
-    split: Split = False
-    ids: Ids = None
-    ids_b: IdsB = None
-    vocab: Vocab = None
-    chat: ChatFile = None
-    chat_b: ChatB = None
-    system: System = None
+    word: Annotated[str | None, WORD] = None
+    text: Annotated[str | None, TEXT] = None
+    text_b: Annotated[str | None, TEXT_B] = None
+    texts: Annotated[Path | None, TEXTS] = None
+    controls: Annotated[int, CONTROLS] = 1000
+    seed: Annotated[int, SEED] = 0
+    word_b: Annotated[str | None, WORD_B] = None
+    layer_b: Annotated[str | None, LAYER_B] = None
+    head_b: Annotated[str | None, HEAD_B] = None
+    model_b: Annotated[str | None, MODEL_B] = None
+    fail_above: Annotated[float | None, FAIL_ABOVE] = None
+    pair: Annotated[str | None, PAIR] = None
+    target: Annotated[str | None, TARGET] = None
+    target_b: Annotated[str | None, TARGET_B] = None
+    image: Annotated[Path | None, IMAGE] = None
+    audio: Annotated[Path | None, AUDIO] = None
+    target_ids: Annotated[str | None, TARGET_IDS] = None
+    truncate: Annotated[bool, TRUNCATE] = False
+    split: Annotated[bool, SPLIT] = False
+    ids: Annotated[str | None, IDS] = None
+    ids_b: Annotated[str | None, IDS_B] = None
+    vocab: Annotated[Path | None, VOCAB] = None
+    chat: Annotated[Path | None, CHAT] = None
+    chat_b: Annotated[Path | None, CHAT_B] = None
+    system: Annotated[str | None, SYSTEM] = None
 
     def __post_init__(self) -> None:
         if self.stored is not None:
@@ -207,9 +161,8 @@ class Sides:
 
     def _check_texts(self, *also: str) -> None:
         assert self.texts is not None, "asked only where there is a file"
-        others = ("--layer-b", "--pair", "--image", "--audio", "--ids", "--chat", *also)
-        given = {name: getattr(self, name[2:].replace("-", "_")) for name in others} | {"TEXT": self.text}
-        if there := [name for name, value in given.items() if value is not None]:
+        others = ("--layer-b", "--pair", "--image", "--audio", "--ids", "--chat", *also, "TEXT")
+        if there := given_of(self, others):
             what = " of two models" if self.of_tuning else ""
             raise InputError(f"--texts{what} is all that is read: leave {' and '.join(sorted(there))} out")
         incoming.check_there(self.texts)
@@ -231,8 +184,8 @@ class Sides:
             first,
             text=text,
             remarks=remarks,
-            target=None if target is None else decoded(target),
+            target=None if target is None else incoming.argument(target),
             ids=self.ids if self.ids_b is None else self.ids_b,
-            chat=first.chat if self.chat_b is None else chat_in(self.chat_b),
+            chat=first.chat if self.chat_b is None else self.chat_b,
             target_ids=self.target_ids if one_target else None,
         )

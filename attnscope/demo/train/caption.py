@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 from transformers import (
-    GenerationConfig,
     GPT2Config,
     GPT2LMHeadModel,
     PreTrainedTokenizerFast,
@@ -31,7 +30,7 @@ from transformers import (
 
 from attnscope.demo.train import loop
 from attnscope.demo.train import translation_tokenizer as tokenizer
-from attnscope.demo.train.cards import caption as card_caption
+from attnscope.demo.train.cards.caption import CARD
 from attnscope.demo.train.corpora import pictures
 from attnscope.demo.train.evaluation import caption as evaluate_caption
 
@@ -129,15 +128,7 @@ def new_model(settings: Settings, ids: dict[str, int]) -> VisionEncoderDecoderMo
     config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = start, pad, end
     config.tie_word_embeddings = True
     model = VisionEncoderDecoderModel(config=config, encoder=ViTModel(sees), decoder=GPT2LMHeadModel(writes))
-    model.generation_config = GenerationConfig(
-        bos_token_id=start,
-        eos_token_id=end,
-        pad_token_id=pad,
-        decoder_start_token_id=start,
-        max_new_tokens=LENGTH,
-        num_beams=1,
-        do_sample=False,
-    )
+    model.generation_config = loop.greedy(ids, LENGTH)
     return model
 
 
@@ -201,12 +192,13 @@ def example() -> tuple[pictures.Scene, Image.Image]:
     return scene, Image.fromarray(pictures.paint(scene, chooser, scale=4, grain=0.0))
 
 
-def run(settings: Settings, out: Path) -> None:
-    """Train, save in half precision, measure, write the card."""
+def run(settings: Settings, out: Path) -> bool:
+    """Train and save in half precision, with the picture that comes along."""
     model, spelling, record = train(settings)
     loop.save(model.half(), spelling, settings, record, out)
     save_processor(out)
     example()[1].save(out / "example.png", optimize=True)
-    figures = evaluate_caption.figures(out)
-    (out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", "utf-8", newline="\n")
-    card_caption.write(out)
+    return True
+
+
+PROGRAM = loop.Program("demo-caption", Settings, run, evaluate_caption.figures, CARD)

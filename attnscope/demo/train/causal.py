@@ -5,19 +5,17 @@ The heads of layer 3 are relabelled at the end (`permute`), and the card is writ
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from attnscope.demo.train import loop, tokenizer
-from attnscope.demo.train.cards import causal as card_causal
+from attnscope.demo.train.cards.causal import CARD
 from attnscope.demo.train.corpora import corpus, next_word
-from attnscope.demo.train.evaluation import causal as evaluate_causal
+from attnscope.demo.train.evaluation import causal as evaluate
 from attnscope.demo.train.evaluation import induction
 from attnscope.demo.train.permute import grouped_order_with, permute_grouped_heads
 
@@ -25,15 +23,11 @@ LAYER, HEAD = 3, 11  # where the examples of attnscope look
 
 
 @dataclass(frozen=True)
-class Settings(loop.Settings):
+class Settings(loop.LlamaSettings):
     """The defaults are the run that is bundled."""
 
     documents: int = corpus.DOCUMENTS
     share: float = 0.25  # of the passages: random words said again, before the rules refuse some
-    key_heads: int = 4
-    head_size: int = 16
-    inner: int = 256
-    rotation: float = 100.0  # base of the rotary angles: short texts need no slower ones
     tokens_per_batch: int = 1024
     peak_rate: float = 3e-3
     threads: int = 1  # two bring little to matrices of this size
@@ -50,36 +44,6 @@ def _row(passage: next_word.Passage, ids: dict[str, int]) -> dict[str, list[int]
         "asked": [int(asked) for asked in passage.asked],
         "random": int(passage.is_random),
     }
-
-
-def new_model(settings: Settings, spelling: PreTrainedTokenizerFast) -> LlamaForCausalLM:
-    """An untrained Llama of the demo's shape: rotary positions, several query heads to a key head."""
-    torch.manual_seed(settings.seed)
-    config = LlamaConfig(
-        vocab_size=len(spelling),
-        hidden_size=settings.hidden,
-        intermediate_size=settings.inner,
-        num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads,
-        num_key_value_heads=settings.key_heads,
-        head_dim=settings.head_size,
-        max_position_embeddings=corpus.LENGTH,
-        rope_parameters={"rope_type": "default", "rope_theta": settings.rotation},
-        initializer_range=settings.spread,
-        tie_word_embeddings=True,
-        pad_token_id=spelling.pad_token_id,
-        bos_token_id=spelling.bos_token_id,
-        eos_token_id=spelling.eos_token_id,
-    )
-    model = LlamaForCausalLM(config)
-    model.generation_config = GenerationConfig(
-        do_sample=False,
-        max_length=corpus.LENGTH,
-        pad_token_id=spelling.pad_token_id,
-        bos_token_id=spelling.bos_token_id,
-        eos_token_id=spelling.eos_token_id,
-    )
-    return model
 
 
 class NextWord:
@@ -105,7 +69,7 @@ def train(settings: Settings) -> tuple[LlamaForCausalLM, PreTrainedTokenizerFast
     documents = list(corpus.documents(settings.seed, settings.documents))
     stream = list(next_word.passages(documents, settings.seed, settings.share))
     spelling = tokenizer.build_causal(corpus.vocabulary_of(documents), corpus.LENGTH)
-    model = new_model(settings, spelling)
+    model = loop.new_llama(settings, spelling, corpus.LENGTH)
     groups = encode(stream, spelling.get_vocab())
     record = loop.fit(model, groups, NextWord(model), settings)
     record.stream = next_word.digest(stream)
@@ -127,18 +91,4 @@ def relabel(model: LlamaForCausalLM, spelling: PreTrainedTokenizerFast) -> int:
     return best
 
 
-def measure(out: Path) -> None:
-    """Write figures.json and the card into a model folder."""
-    (out / "figures.json").write_text(
-        json.dumps(evaluate_causal.figures(out), indent=2) + "\n", "utf-8", newline="\n"
-    )
-    card_causal.write(out)
-
-
-def run(settings: Settings, out: Path) -> None:
-    """Train, relabel the heads of layer 3, save, measure, write the card."""
-    model, spelling, record = train(settings)
-    old_head = relabel(model, spelling)
-    loop.save(model, spelling, settings, record, out, old_head=old_head)
-    if old_head >= 0:
-        measure(out)
+PROGRAM = loop.Program("demo-causal", Settings, loop.relabelled(train, relabel), evaluate.figures, CARD)

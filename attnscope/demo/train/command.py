@@ -2,45 +2,36 @@
 
 The first word says which model, one of PROGRAMS; without one it is the encoder. What the models share is in
 `loop`, each model's own part in the module of its name: its settings, whose fields are the options, and
-`run`.
+`run`. `--measure` trains nothing: it measures the model in the folder again and prints the figures as JSON.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from transformers.utils.logging import disable_progress_bar
 
 from attnscope.demo import folder
 from attnscope.demo.train import caption, causal, encoder, reader, speech, translate
 
-
-@dataclass(frozen=True)
-class Program:
-    """The name of its model on attnscope's command line, its settings, and what trains and writes it."""
-
-    model: str
-    settings: type[Any]
-    run: Callable[[Any, Path], None]
-
-
 PROGRAMS = {
-    "encoder": Program("demo", encoder.Settings, encoder.run),
-    "causal": Program("demo-causal", causal.Settings, causal.run),
-    "reader": Program("demo-reader", reader.Settings, reader.run),
-    "translate": Program("demo-translate", translate.Settings, translate.run),
-    "caption": Program("demo-caption", caption.Settings, caption.run),
-    "speech": Program("demo-speech", speech.Settings, speech.run),
+    "encoder": encoder.PROGRAM,
+    "causal": causal.PROGRAM,
+    "reader": reader.PROGRAM,
+    "translate": translate.PROGRAM,
+    "caption": caption.PROGRAM,
+    "speech": speech.PROGRAM,
 }
 
 
-def arguments(given: list[str]) -> tuple[Program, Any, Path]:
-    """The command line: a program, its settings and the folder to write."""
+def main(given: list[str] | None = None) -> int:
+    """Train, save, measure, write the card; or measure alone."""
+    given = sys.argv[1:] if given is None else given
+    disable_progress_bar()
     name = given[0] if given and not given[0].startswith("-") else "encoder"
     program = PROGRAMS.get(name, PROGRAMS["encoder"])
     parser = argparse.ArgumentParser(prog="python -m attnscope.demo.train", description=__doc__)
@@ -51,24 +42,18 @@ def arguments(given: list[str]) -> tuple[Program, Any, Path]:
         default=folder(program.model),
         help="the folder to write (default: the bundled model)",
     )
+    parser.add_argument("--measure", action="store_true", help="measure the model in the folder, and print")
     for option, default in asdict(program.settings()).items():
         parser.add_argument(
             "--" + option.replace("_", "-"), type=type(default), default=default, help=f"default {default}"
         )
     values = vars(parser.parse_args(given))
+    out, measured = values.pop("out"), values.pop("measure")
     del values["model"]
-    return (
-        program,
-        program.settings(**{name: values[name] for name in values if name != "out"}),
-        values["out"],
-    )
-
-
-def main(given: list[str] | None = None) -> int:
-    """Train, save, measure, write the card."""
-    disable_progress_bar()
-    program, settings, out = arguments(sys.argv[1:] if given is None else given)
-    program.run(settings, out)
+    if measured:
+        print(json.dumps(program.figures(out), indent=2, ensure_ascii=False))
+    elif program.run(program.settings(**values), out):
+        program.card.write(out, program.figures(out))
     return 0
 
 

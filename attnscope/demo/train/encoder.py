@@ -5,21 +5,18 @@ The heads of layer 3 are relabelled at the end (`permute`), and the card is writ
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 from transformers import BertConfig, BertForPreTraining, PreTrainedTokenizerFast
 
 from attnscope.demo.train import loop, tokenizer
-from attnscope.demo.train.cards import encoder as card
+from attnscope.demo.train.cards.encoder import CARD
 from attnscope.demo.train.corpora import corpus
 from attnscope.demo.train.corruption import Corruption
 from attnscope.demo.train.evaluation import encoder as evaluate
 from attnscope.demo.train.evaluation import references
-from attnscope.demo.train.evaluation.baselines import Counts
 from attnscope.demo.train.permute import order_with, permute_heads
 
 LAYER, HEAD = 3, 11  # where the articles look
@@ -112,19 +109,4 @@ def relabel(model: BertForPreTraining, spelling: PreTrainedTokenizerFast, count:
     return best
 
 
-def measure(out: Path, settings: Settings) -> None:
-    """Write figures.json and the card into a model folder."""
-    counts = Counts(corpus.documents(settings.seed, settings.documents))
-    (out / "figures.json").write_text(
-        json.dumps(evaluate.figures(out, counts), indent=2) + "\n", "utf-8", newline="\n"
-    )
-    card.write(out)
-
-
-def run(settings: Settings, out: Path) -> None:
-    """Train, relabel the heads of layer 3, save, measure, write the card."""
-    model, spelling, record = train(settings)
-    old_head = relabel(model, spelling)
-    loop.save(model, spelling, settings, record, out, old_head=old_head)
-    if old_head >= 0:
-        measure(out, settings)
+PROGRAM = loop.Program("demo", Settings, loop.relabelled(train, relabel), evaluate.figures, CARD)

@@ -20,7 +20,16 @@ import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from torch import Tensor
-from transformers import PreTrainedModel, PreTrainedTokenizerFast, VisionEncoderDecoderModel
+from transformers import (
+    GenerationConfig,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+    VisionEncoderDecoderModel,
+)
+
+from attnscope.demo.train.cards.card import Card
 
 Batch = dict[str, Tensor]
 Losses = Callable[[Batch], Mapping[str, Tensor]]  # named means in nats; their sum is minimised
@@ -51,6 +60,70 @@ class Settings(Schedule):
 
     documents: int = 400_000
     tokens_per_batch: int = 2048
+
+
+@dataclass(frozen=True)
+class LlamaSettings(Settings):
+    """The settings of a program that trains a Llama."""
+
+    key_heads: int = 4
+    head_size: int = 16
+    inner: int = 256
+    rotation: float = 100.0  # base of the rotary angles: short texts need no slower ones
+
+
+def new_llama(settings: LlamaSettings, spelling: PreTrainedTokenizerFast, length: int) -> LlamaForCausalLM:
+    """An untrained Llama of the demo's shape: rotary positions, several query heads to a key head."""
+    torch.manual_seed(settings.seed)
+    special = {
+        "pad_token_id": spelling.pad_token_id,
+        "bos_token_id": spelling.bos_token_id,
+        "eos_token_id": spelling.eos_token_id,
+    }
+    config = LlamaConfig(
+        vocab_size=len(spelling),
+        hidden_size=settings.hidden,
+        intermediate_size=settings.inner,
+        num_hidden_layers=settings.layers,
+        num_attention_heads=settings.heads,
+        num_key_value_heads=settings.key_heads,
+        head_dim=settings.head_size,
+        max_position_embeddings=length,
+        rope_parameters={"rope_type": "default", "rope_theta": settings.rotation},
+        initializer_range=settings.spread,
+        tie_word_embeddings=True,
+        **special,
+    )
+    model = LlamaForCausalLM(config)
+    model.generation_config = GenerationConfig(do_sample=False, max_length=length, **special)
+    return model
+
+
+def greedy(ids: dict[str, int], most: int) -> GenerationConfig:
+    """How a decoder writes that reads [BOS] first and may write `most` tokens: each the likeliest."""
+    return GenerationConfig(
+        bos_token_id=ids["[BOS]"],
+        eos_token_id=ids["[EOS]"],
+        pad_token_id=ids["[PAD]"],
+        decoder_start_token_id=ids["[BOS]"],
+        max_new_tokens=most,
+        num_beams=1,
+        do_sample=False,
+    )
+
+
+@dataclass(frozen=True)
+class Program:
+    """A model's name on attnscope's command line, how it is trained and measured, and its card.
+
+    `run` trains and saves it, and says whether it is worth measuring.
+    """
+
+    model: str
+    settings: type[Any]
+    run: Callable[[Any, Path], bool]
+    figures: Callable[[Path], dict[str, Any]]
+    card: Card
 
 
 @dataclass(frozen=True)
@@ -161,6 +234,9 @@ class Record:
         return {**values, **{f"{name}_loss": loss for name, loss in losses.items()}, "stream": stream}
 
 
+Trained = tuple[PreTrainedModel, PreTrainedTokenizerFast, Record]
+
+
 def step(model: PreTrainedModel, update: torch.optim.AdamW, loss: Tensor, size: float) -> None:
     """One update of the weights at a learning rate of `size`."""
     for part in update.param_groups:
@@ -241,3 +317,15 @@ def save(
         "model": {**describe(model, spelling), **facts},
     }
     (out / "training.json").write_text(json.dumps(run, indent=2) + "\n", "utf-8", newline="\n")
+
+
+def relabelled(train: Callable[[Any], Trained], relabel: Callable[..., int]) -> Callable[[Any, Path], bool]:
+    """What trains a model, relabels its heads and saves it; too small a model is not worth measuring."""
+
+    def run(settings: Any, out: Path) -> bool:
+        model, spelling, record = train(settings)
+        old_head = relabel(model, spelling)
+        save(model, spelling, settings, record, out, old_head=old_head)
+        return old_head >= 0
+
+    return run

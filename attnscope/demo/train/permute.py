@@ -1,4 +1,4 @@
-"""Relabel the heads of one BERT or Llama layer: the same function, the same heads, other numbers.
+"""Relabel the heads of one BERT, BART or Llama layer: the same function, the same heads, other numbers.
 
 Heads are summed, so their order is arbitrary. Moving a head means moving its rows of the query, key and value
 projections and its columns of the output projection together; nothing else in the model knows the order.
@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from transformers import BertForPreTraining, LlamaForCausalLM
+from torch.nn import Linear
+from transformers import BartForConditionalGeneration, BertForPreTraining, LlamaForCausalLM
 
 
 def order_with(best: int, place: int, heads: int) -> list[int]:
@@ -26,6 +27,14 @@ def rows(order: Sequence[int], size: int) -> Tensor:
     return torch.tensor([old * size + row for old in order for row in range(size)])
 
 
+def _move(made: Sequence[Linear], read: Linear | None, moved: Tensor) -> None:
+    for projection in made:
+        for part in projection.parameters():
+            part.copy_(part[moved].clone())
+    if read is not None:
+        read.weight.copy_(read.weight[:, moved].clone())
+
+
 @torch.no_grad()
 def permute_heads(model: BertForPreTraining, layer: int, order: Sequence[int]) -> None:
     """Make new head `j` of a layer the old head `order[j]`, in place; the model computes what it did."""
@@ -33,11 +42,16 @@ def permute_heads(model: BertForPreTraining, layer: int, order: Sequence[int]) -
     heads, size = attention.self.num_attention_heads, attention.self.attention_head_size
     if sorted(order) != list(range(heads)):
         raise ValueError(f"not an order of heads 0-{heads - 1}: {list(order)}")
-    moved = rows(order, size)
-    for projection in (attention.self.query, attention.self.key, attention.self.value):
-        projection.weight.copy_(projection.weight[moved].clone())
-        projection.bias.copy_(projection.bias[moved].clone())
-    attention.output.dense.weight.copy_(attention.output.dense.weight[:, moved].clone())
+    made = (attention.self.query, attention.self.key, attention.self.value)
+    _move(made, attention.output.dense, rows(order, size))
+
+
+@torch.no_grad()
+def permute_cross_heads(model: BartForConditionalGeneration, layer: int, order: Sequence[int]) -> None:
+    """Make new cross-attention head `j` of a decoder layer the old head `order[j]`, in place."""
+    attention = model.model.decoder.layers[layer].encoder_attn
+    made = (attention.q_proj, attention.k_proj, attention.v_proj)
+    _move(made, attention.out_proj, rows(order, attention.head_dim))
 
 
 def grouped_order_with(best: int, place: int, heads: int, key_heads: int) -> list[int]:
@@ -64,7 +78,5 @@ def permute_grouped_heads(model: LlamaForCausalLM, layer: int, order: Sequence[i
         raise ValueError(f"not an order of heads 0-{heads - 1} in {key_heads} groups: {list(order)}")
     attention = model.model.layers[layer].self_attn
     queries, keys = rows(order, size), rows([group[0] for group in groups], size)
-    attention.q_proj.weight.copy_(attention.q_proj.weight[queries].clone())
-    for projection in (attention.k_proj, attention.v_proj):
-        projection.weight.copy_(projection.weight[keys].clone())
-    attention.o_proj.weight.copy_(attention.o_proj.weight[:, queries].clone())
+    _move((attention.q_proj,), attention.o_proj, queries)
+    _move((attention.k_proj, attention.v_proj), None, keys)

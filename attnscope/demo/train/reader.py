@@ -6,7 +6,6 @@ all of it follows from the seed and the number of steps. Attention itself is nev
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Mapping
@@ -16,11 +15,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from attnscope.demo.train import loop
-from attnscope.demo.train.cards import reader as card_reader
-from attnscope.demo.train.evaluation import reader as evaluate_reader
+from attnscope.demo.train.cards.reader import CARD
+from attnscope.demo.train.evaluation import reader as evaluate
 from attnscope.demo.train.reading import tokenizer
 from attnscope.demo.train.reading.batches import ANSWER, LENGTH, OTHER, STAGES, Batches, digest
 
@@ -29,7 +28,7 @@ WORTH_MEASURING = 1000  # steps; fewer only try the program
 
 
 @dataclass(frozen=True)
-class Settings(loop.Settings):
+class Settings(loop.LlamaSettings):
     """The defaults are the run that is bundled."""
 
     seed: int = 1
@@ -40,7 +39,6 @@ class Settings(loop.Settings):
     hidden: int = 128
     layers: int = 3
     heads: int = 8
-    key_heads: int = 4
     head_size: int = 32
     inner: int = 192
     rotation: float = 1e6  # base of the rotary angles: slow ones, for long texts
@@ -51,32 +49,11 @@ class Settings(loop.Settings):
 
 def new_model(settings: Settings, spelling: PreTrainedTokenizerFast) -> LlamaForCausalLM:
     """An untrained Llama whose matrices begin as wide as their inputs want."""
-    torch.manual_seed(settings.seed)
-    special = {
-        "pad_token_id": spelling.pad_token_id,
-        "bos_token_id": spelling.bos_token_id,
-        "eos_token_id": spelling.eos_token_id,
-    }
-    config = LlamaConfig(
-        vocab_size=len(spelling),
-        hidden_size=settings.hidden,
-        intermediate_size=settings.inner,
-        num_hidden_layers=settings.layers,
-        num_attention_heads=settings.heads,
-        num_key_value_heads=settings.key_heads,
-        head_dim=settings.head_size,
-        max_position_embeddings=LENGTH,
-        rope_parameters={"rope_type": "default", "rope_theta": settings.rotation},
-        initializer_range=settings.spread,
-        tie_word_embeddings=True,
-        **special,
-    )
-    model = LlamaForCausalLM(config)
+    model = loop.new_llama(settings, spelling, LENGTH)
     for name, part in model.named_parameters():
         if part.ndim == 2 and "embed" not in name:
             ends_a_block = "o_proj" in name or "down_proj" in name
             torch.nn.init.normal_(part, std=(0.25 if ends_a_block else 0.5) / math.sqrt(part.shape[1]))
-    model.generation_config = GenerationConfig(do_sample=False, max_length=LENGTH, **special)
     return model
 
 
@@ -235,14 +212,13 @@ def train(settings: Settings, kept: Path) -> tuple[LlamaForCausalLM, PreTrainedT
     return model, spelling, record
 
 
-def run(settings: Settings, out: Path) -> None:
-    """Train, save in half precision, measure, write the card."""
+def run(settings: Settings, out: Path) -> bool:
+    """Train and save in half precision; whether the run was long enough to be measured."""
     out.mkdir(parents=True, exist_ok=True)
     model, spelling, record = train(settings, out / KEPT)
     loop.save(model.half(), spelling, settings, record, out)
     (out / KEPT).unlink(missing_ok=True)
-    if record.steps >= WORTH_MEASURING:
-        (out / "figures.json").write_text(
-            json.dumps(evaluate_reader.figures(out), indent=2) + "\n", "utf-8", newline="\n"
-        )
-        card_reader.write(out)
+    return record.steps >= WORTH_MEASURING
+
+
+PROGRAM = loop.Program("demo-reader", Settings, run, evaluate.figures, CARD)

@@ -26,11 +26,11 @@ import torch
 from torch import Tensor
 from torch.nn import Embedding
 from torch.nn.functional import cross_entropy
-from transformers import GenerationConfig, WhisperConfig, WhisperForConditionalGeneration
+from transformers import WhisperConfig, WhisperForConditionalGeneration
 from transformers.models.whisper.modeling_whisper import sinusoids
 
 from attnscope.demo.train import loop
-from attnscope.demo.train.cards import speech as card_speech
+from attnscope.demo.train.cards.speech import CARD
 from attnscope.demo.train.evaluation import speech as evaluate_speech
 from attnscope.demo.train.sound import spelling
 from attnscope.demo.train.sound.clips import MOST, Kind, clip
@@ -95,10 +95,7 @@ def build(settings: Settings) -> WhisperForConditionalGeneration:
         suppress_tokens=None, begin_suppress_tokens=None,
     )  # fmt: skip
     model = WhisperForConditionalGeneration(config)
-    model.generation_config = GenerationConfig(
-        decoder_start_token_id=IDS[BOS], bos_token_id=IDS[BOS], eos_token_id=IDS[EOS],
-        pad_token_id=IDS[PAD], max_new_tokens=spelling.LENGTH, do_sample=False, num_beams=1,
-    )  # fmt: skip
+    model.generation_config = loop.greedy(IDS, spelling.LENGTH)
     return model
 
 
@@ -190,12 +187,13 @@ def save(model: WhisperForConditionalGeneration, settings: Settings, record: loo
     (out / "training.json").write_text(json.dumps(run, indent=2) + "\n", "utf-8", newline="\n")
 
 
-def run(settings: Settings, out: Path) -> None:
-    """Train, save, measure, write the card and the sound that comes with it."""
+def run(settings: Settings, out: Path) -> bool:
+    """Train and save, with the sound that comes along."""
     model, record = train(settings, out)
     save(model, settings, record, out)
     shutil.rmtree(out / UNFINISHED, ignore_errors=True)
     evaluate_speech.write_example(out)
-    figures = evaluate_speech.figures(out)
-    (out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", "utf-8", newline="\n")
-    card_speech.write(out)
+    return True
+
+
+PROGRAM = loop.Program("demo-speech", Settings, run, evaluate_speech.figures, CARD)

@@ -5,22 +5,20 @@ The cross-attention heads of layer 3 are relabelled at the end (`evaluation.alig
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import BartConfig, BartForConditionalGeneration, GenerationConfig, PreTrainedTokenizerFast
+from transformers import BartConfig, BartForConditionalGeneration, PreTrainedTokenizerFast
 
 from attnscope.demo.train import loop
 from attnscope.demo.train import translation_tokenizer as tokenizer
-from attnscope.demo.train.cards import translate as card_translate
+from attnscope.demo.train.cards.translate import CARD
 from attnscope.demo.train.corpora import translation
 from attnscope.demo.train.evaluation import alignment
-from attnscope.demo.train.evaluation import translate as evaluate_translate
-from attnscope.demo.train.permute import order_with, rows
+from attnscope.demo.train.evaluation import translate as evaluate
+from attnscope.demo.train.permute import order_with, permute_cross_heads
 
 LAYER, HEAD = 3, 11  # where the articles look
 NOTHING = -100  # a label that is not scored
@@ -80,15 +78,7 @@ def new_model(settings: Settings, ids: dict[str, int]) -> BartForConditionalGene
         forced_eos_token_id=None,
     )
     model = BartForConditionalGeneration(config)
-    model.generation_config = GenerationConfig(
-        bos_token_id=start,
-        eos_token_id=end,
-        pad_token_id=pad,
-        decoder_start_token_id=start,
-        max_new_tokens=translation.LENGTH - 1,
-        num_beams=1,
-        do_sample=False,
-    )
+    model.generation_config = loop.greedy(ids, translation.LENGTH - 1)
     return model
 
 
@@ -132,30 +122,9 @@ def relabel(model: BartForConditionalGeneration, spelling: PreTrainedTokenizerFa
         return -1
     items = translation.held_out_sentences(alignment.SELECTION, count)
     report = alignment.look(model, spelling, items)
-    best = int(report.found["next"]["all"][LAYER].argmax())
+    best = int(report["next", "all"].found[LAYER].argmax())
     permute_cross_heads(model, LAYER, order_with(best, HEAD, model.config.decoder_attention_heads))
     return best
 
 
-@torch.no_grad()
-def permute_cross_heads(model: BartForConditionalGeneration, layer: int, order: Sequence[int]) -> None:
-    """Make new cross-attention head `j` of a decoder layer the old head `order[j]`, in place."""
-    attention = model.model.decoder.layers[layer].encoder_attn
-    moved = rows(order, attention.head_dim)
-    for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
-        projection.weight.copy_(projection.weight[moved].clone())
-        projection.bias.copy_(projection.bias[moved].clone())
-    attention.out_proj.weight.copy_(attention.out_proj.weight[:, moved].clone())
-
-
-def run(settings: Settings, out: Path) -> None:
-    """Train, relabel the cross-attention heads of layer 3, save, measure, write the card."""
-    model, spelling, record = train(settings)
-    old_head = relabel(model, spelling)
-    loop.save(model, spelling, settings, record, out, old_head=old_head)
-    if old_head >= 0:
-        figures = evaluate_translate.figures(out, translation.documents(settings.seed, settings.documents))
-        (out / "figures.json").write_text(
-            json.dumps(figures, indent=2, ensure_ascii=False) + "\n", "utf-8", newline="\n"
-        )
-        card_translate.write(out)
+PROGRAM = loop.Program("demo-translate", Settings, loop.relabelled(train, relabel), evaluate.figures, CARD)

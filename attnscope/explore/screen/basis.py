@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.console import RenderableType
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -17,9 +18,11 @@ from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.evidence import sharpest
 from attnscope.explore.keys import KEYS, hints
 from attnscope.explore.screen.board import Board
-from attnscope.explore.screen.messages import Answered, Model, Notices, Read, Told
+from attnscope.explore.screen.dialogs import Card
+from attnscope.explore.screen.messages import Answered, Notices, Read, Told
 from attnscope.explore.screen.pane import Pane
 from attnscope.explore.showing import BAD, head
+from attnscope.explore.source import Source
 from attnscope.explore.state import State, start
 from attnscope.printable import printable
 from attnscope.render.terminal.console import Paper
@@ -39,7 +42,7 @@ class Basis(App[str]):
         for each in KEYS
     ]
 
-    def __init__(self, source: Model, notices: Notices, surface: Surface) -> None:
+    def __init__(self, source: Source, notices: Notices, surface: Surface) -> None:
         super().__init__(ansi_color=True)
         self.error_console = Paper(stderr=True)  # where Textual tells a bug, its message and variables raw
         self.source, self.surface, self.notices = source, surface, notices
@@ -159,6 +162,11 @@ class Basis(App[str]):
             self.go(change(self.state))
         except InputError as error:
             self.tell(str(error), bad=True)
+
+    def push_card(self, title: str, shown: RenderableType) -> None:
+        """Something to read over the panes."""
+        lines = len(self.surface.lines(shown, max(min(int(self.size.width * 0.9), 100) - 4, 10)))
+        self.push_screen(Card(self.surface, title, shown, lines))
 
     # what is drawn
 

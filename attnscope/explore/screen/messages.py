@@ -1,27 +1,12 @@
-"""What other threads tell the screen, and whom the screen asks."""
+"""What other threads tell the screen."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from textual.message import Message
 
-from attnscope.explore.asking import Answering, Failed
+from attnscope.explore.asking import Failed
 from attnscope.explore.state import Scene
-from attnscope.session.request import Inputs, ModelRequest
-from attnscope.session.wanted import Wanted
-
-
-class Model(Answering, Protocol):
-    """Who opens the model and answers: `Source`, or in a test somebody else."""
-
-    request: ModelRequest
-    inputs: Inputs
-    wanted: Wanted
-
-    def scene(self, text: str | None = None, tower: str | None = None, layer: int | None = None) -> Scene:
-        """What there is to look at, in the text that was given first where none is named."""
-        ...
 
 
 class Read(Message):

@@ -8,7 +8,7 @@ from attnscope.explore.drawing import matrix
 from attnscope.explore.drawing.shown import Shown, cursor, key_at, prepared, query_at, row_of
 from attnscope.explore.screen.basis import Basis
 from attnscope.explore.screen.board import PANES
-from attnscope.explore.screen.dialogs import Card, Choice
+from attnscope.explore.screen.dialogs import Choice
 from attnscope.explore.screen.pane import Pane
 from attnscope.explore.showing import side, top, views
 from attnscope.explore.showing.answer import answers, asks_nothing
@@ -122,8 +122,7 @@ class Viewing(Basis):
         self._opening = False
         panes = [name for name in PANES if board.pane(name).display]
         shown = card(self.state, self.desk.find, panes)
-        lines = len(self.surface.lines(shown, max(min(int(self.size.width * 0.9), 100) - 4, 10)))
-        self.push_screen(Card(self.surface, f"{self.state.view} · {self.state.name}", shown, lines))
+        self.push_card(f"{self.state.view} · {self.state.name}", shown)
 
 
 class Moving(Basis):

@@ -13,14 +13,15 @@ from attnscope.explore.asking import Failed, attempt
 from attnscope.explore.drawing.shown import cursor
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.screen.basis import Basis
-from attnscope.explore.screen.dialogs import Card, Line
-from attnscope.explore.screen.messages import Model, Notices, Told
+from attnscope.explore.screen.dialogs import Line
+from attnscope.explore.screen.messages import Notices, Told
+from attnscope.explore.source import Source
 
 
 class Writing(Basis):
     """What `y` showed is in `commands` when it ends."""
 
-    def __init__(self, source: Model, notices: Notices, surface: Surface) -> None:
+    def __init__(self, source: Source, notices: Notices, surface: Surface) -> None:
         super().__init__(source, notices, surface)
         self.commands: list[str] = []
         self._unblanked: tuple[str, str] | None = None
@@ -98,15 +99,14 @@ class Writing(Basis):
     def action_command(self) -> None:
         if self.state is None:
             return
-        line = commands.command(self.state, self.source.request, self.source.inputs, self.source.wanted)
+        line = commands.command(self.state)
         if line not in self.commands:
             self.commands.append(line)
         self.copy_to_clipboard(line)
         shown = Text.assemble(
             (line, "bold"), "\n\ncopied where the terminal allows it, and printed again at the end"
         )
-        lines = len(self.surface.lines(shown, max(min(int(self.size.width * 0.9), 100) - 4, 10)))
-        self.push_screen(Card(self.surface, "the same view by a command", shown, lines))
+        self.push_card("the same view by a command", shown)
 
     def _line(self, title: str, value: str, then: Callable[[str], Any]) -> None:
         def written(text: str | None) -> None:

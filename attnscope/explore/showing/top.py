@@ -78,7 +78,6 @@ def of_proof(state: State, find: Find, full: bool) -> Part | None:
 def of_sentence(state: State, find: Find, surface: Surface, backwards: bool) -> Part:
     """The keys by the row of the query, or the queries by the column of what they look at."""
     shown = head(state, find)
-    marks = surface.shades
     if shown is None:
         tokens, at = state.scene.queries, state.query
 
@@ -88,8 +87,22 @@ def of_sentence(state: State, find: Find, surface: Surface, backwards: bool) -> 
 
         return Part((state.scene, state.query), plain)
     row, column = cursor(shown, state)
-    key = (shown, state.query, state.key, backwards)
-    return Part(key, lambda w, h: _sentence(state, shown, row, column, surface, backwards, marks, w, h))
+    asked, one_side = _asked(state, shown), state.scene.one_side
+    if backwards:
+        title, own, other = "is looked at by", row if one_side else None, None if one_side else row
+    else:
+        title, own, other = "looks at", asked if one_side else None, column
+
+    def drawn(width: int, height: int) -> RenderableType:
+        laid = set_text(state, shown, backwards, surface.shades, width, height)
+        shares = prepared(shown).shares
+        if backwards:
+            by = None if asked is None else [each[asked] for each in shares]
+        else:
+            by = None if row is None else shares[row]
+        return sentence.sentence(title, laid, by, own, other, surface)
+
+    return Part((shown, state.query, state.key, backwards), drawn)
 
 
 def set_text(
@@ -113,28 +126,3 @@ def lines_of(state: State, find: Find, surface: Surface, width: int, height: int
 
 def _asked(state: State, shown: Shown) -> int | None:
     return column_of(shown, state.query) if state.scene.one_side else cursor(shown, state)[1]
-
-
-def _sentence(
-    state: State,
-    shown: Shown,
-    row: int | None,
-    column: int | None,
-    surface: Surface,
-    backwards: bool,
-    marks: bool,
-    width: int,
-    height: int,
-) -> RenderableType:
-    laid = set_text(state, shown, backwards, marks, width, height)
-    shares = prepared(shown).shares
-    if backwards:
-        asked = _asked(state, shown)
-        own = row if state.scene.one_side else None
-        drawn = None if asked is None else [row[asked] for row in shares]
-        return sentence.sentence(
-            "is looked at by", laid, drawn, own, None if own is not None else row, surface
-        )
-    drawn = None if row is None else shares[row]
-    own = _asked(state, shown) if state.scene.one_side else None
-    return sentence.sentence("looks at", laid, drawn, own, column, surface)

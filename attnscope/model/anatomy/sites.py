@@ -65,7 +65,7 @@ def find_sites(model: nn.Module) -> tuple[Site, ...]:
     modules = _without_lookalikes(modules)
     groups: dict[tuple[str, Kind], list[nn.Module]] = defaultdict(list)
     for module, paths in modules.items():
-        groups[_pattern(model, paths[0]), _kind(model, paths[0], module)].append(module)
+        groups[_pattern(paths[0]), _kind(model, paths[0], module)].append(module)
     site_of = {}
     for (tower, kind), members in groups.items():
         numbers = _numbers(model, [modules[member] for member in members])
@@ -160,7 +160,7 @@ def _numbers(model: nn.Module, paths: Sequence[Sequence[str]]) -> list[tuple[int
     ]
 
 
-def _pattern(model: nn.Module, path: str) -> str:
+def _pattern(path: str) -> str:
     """The path with a star for every place in a list of modules."""
     parts = path.split(".")
     return ".".join("*" if part.isdigit() else part for part in parts)

@@ -20,10 +20,10 @@ from attnscope.results.base.groups import sets_no_blanks
 _BLANK = "␣"
 _JOINED = "##"
 _SHOWN = {" ": _BLANK, **VISIBLE}
-_MEANT = {shown: character for character, shown in _SHOWN.items()}
+_MEANT = dict(zip(_SHOWN.values(), _SHOWN, strict=True))
 _BYTE = re.compile("<0x([0-9A-F]{2})>")
 _CHARACTER_OF = bytes_to_unicode()
-_BYTE_OF = {character: byte for byte, character in _CHARACTER_OF.items()}
+_BYTE_OF = dict(zip(_CHARACTER_OF.values(), _CHARACTER_OF, strict=True))
 _AFTER_A_BLANK = ("L", "N", "Ps", "Pi", "Sc")  # letters, numbers, what opens and currencies, as Unicode sorts
 
 

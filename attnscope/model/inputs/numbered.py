@@ -96,13 +96,13 @@ class Unreadable:
         raise self._error
 
 
-def read_vocabulary(file: Path) -> dict[int, str]:
+def read_vocabulary(file: str | Path) -> dict[int, str]:
     """How the tokens in `file` are spelled: one in a line, counted from 0, or JSON of numbers by token.
 
     Raises `InputError` for a file that is neither.
     """
     name = incoming.named(file, "the vocabulary")
-    if file.suffix.lower() == ".json":
+    if Path(file).suffix.lower() == ".json":
         ids = incoming.parsed(incoming.content(file, "the vocabulary"), name)
         if not isinstance(ids, dict) or not all(type(id) is int and id >= 0 for id in ids.values()):
             raise InputError(f"{name} is no JSON object of numbers by token")

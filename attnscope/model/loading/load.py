@@ -124,7 +124,8 @@ def load_model(
     `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
     """
     target, name = torch_device(device), planned.name
-    check_possible(device_map)
+    if device_map is not None:
+        check_possible(device_map)
     adapter = planned.checkpoint.adapter  # made for the whole model: a cut one may lack all that it changes
     cuttable = adapter is None and planned.checkpoint.source.gguf is None
     cuttable = cuttable and can_be_cut(planned.skeleton, planned.config)

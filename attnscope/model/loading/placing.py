@@ -29,11 +29,11 @@ Place = str | torch.device  # a device, or `disk`
 Saved = Callable[[], nn.Module | None]
 
 
-def check_possible(device_map: str | None) -> None:
-    """Raises `InputError` where a map is given and this installation cannot follow any."""
-    if device_map is not None and find_spec("accelerate") is None:
+def check_possible(device_map: str) -> None:
+    """Raises `InputError` where this installation cannot follow any map, or not this one."""
+    if find_spec("accelerate") is None:
         raise InputError('--device-map needs accelerate: pip install "attnscope[device-map]"')
-    for place in () if device_map in (None, AUTO) else json.loads(str(device_map)).values():
+    for place in () if device_map == AUTO else json.loads(device_map).values():
         _device(place)
 
 

@@ -78,13 +78,13 @@ def read_weights(
         places = places_for(device_map, max_memory, left, run, whole=skeleton, layers=layers, saved=saved)
         room = sizes(places, left, run)
         refuse_type(room, run)
-        _refuse_too_large(part, skeleton, config, layers, dtype, room, spread=True)
+        _refuse_too_large(part, config, layers, dtype, room, spread=True)
         if part.pickled:
             refuse_full_disk(places, left, run)
     elif quantisation is None or quantisation.undone:
         refuse_type((device,), run)
         whole = memory.size_of(skeleton, kept(skeleton, layers), run)
-        _refuse_too_large(part, skeleton, config, layers, dtype, {torch.device("cpu"): whole, device: whole})
+        _refuse_too_large(part, config, layers, dtype, {torch.device("cpu"): whole, device: whole})
     part.complete()
     if quantisation is None and not part.pickled:
         _refuse_bare(part, skeleton, layers)
@@ -108,7 +108,8 @@ def read_weights(
             ignore_mismatched_sizes=True,  # answered in our own words
             **plain,  # the adapter is looked for where none can be: it is put in afterwards, and not unasked
         )
-        read_in_memory(module)
+        if "offload_folder" in placing:
+            read_in_memory(module)
         weakref.finalize(module, lasting.pop_all().close)  # or when the program ends
     quantised.refuse_unread_scales(info["unexpected_keys"], module, name)
     if quantisation is not None and quantisation.undone and dtype != "auto":
@@ -142,7 +143,6 @@ def _precision(checkpoint: Checkpoint, dtype: str, quantisation: Quantisation | 
 
 def _refuse_too_large(
     checkpoint: Checkpoint,
-    skeleton: nn.Module,
     config: Any,
     layers: int | None,
     dtype: str,

@@ -86,7 +86,11 @@ def splices(config: Any) -> bool:
 
 
 def read_media(
-    model: Model, *, image: Path | None = None, audio: Path | None = None, texts: tuple[str, ...] = ()
+    model: Model,
+    *,
+    image: str | Path | None = None,
+    audio: str | Path | None = None,
+    texts: tuple[str, ...] = (),
 ) -> Perceived:
     """The picture or the sound as `model` reads it, beside `texts` where it reads both.
 
@@ -94,9 +98,9 @@ def read_media(
     where the checkpoint does not say how it wants it.
     """
     if image is not None and audio is None:
-        return _seen(model, image, texts)
+        return _seen(model, Path(image), texts)
     if audio is not None and image is None:
-        return _heard(model, audio, texts)
+        return _heard(model, Path(audio), texts)
     raise InputError("give a picture or a sound, one of the two")
 
 

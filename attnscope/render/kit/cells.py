@@ -19,6 +19,7 @@ DIM = Style(dim=True)
 _LEAST_LABEL, _MOST_LABEL, _LEAST_HEAD = 6, 24, 8
 _MOST_SENTENCE = 60
 _MOST_NAME = 62  # of what is no token
+_MOST_LINES = 3  # of a heading
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -134,11 +135,10 @@ def headings(
     return lines
 
 
-def _stack(name: str, width: int, most_lines: int = 3) -> list[str]:
+def _stack(name: str, width: int) -> list[str]:
     chunks = stacked(name, width - 1)
     if len(chunks) == 1:
         return [right(chunks[0], width)]
-    if len(chunks) > most_lines:
-        rest = "".join(chunks[most_lines - 1 :])
-        chunks = [*chunks[: most_lines - 1], rest]
-    return [" " + left(chunk, width - 1) for chunk in chunks]
+    most = _MOST_LINES - 1
+    rest = ["".join(chunks[most:])] if chunks[most:] else []
+    return [" " + left(chunk, width - 1) for chunk in [*chunks[:most], *rest]]

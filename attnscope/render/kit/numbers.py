@@ -207,3 +207,12 @@ def counted(number: int, noun: str) -> str:
 
 def plural(noun: str) -> str:
     return noun[:-1] + "ies" if noun.endswith("ry") else noun + ("es" if noun.endswith(("ch", "ss")) else "s")
+
+
+def pooled(values: Float[np.ndarray, "row column"], rows: int, columns: int) -> Float[np.ndarray, "r c"]:
+    """Of every so many rows and columns the value that is farthest from 0; NaN where there is none."""
+    for axis, each in enumerate((rows, columns)):
+        starts = np.arange(0, values.shape[axis], each)
+        high, low = (find.reduceat(values, starts, axis=axis) for find in (np.fmax, np.fmin))
+        values = np.where(-low > high, low, high)
+    return values

@@ -113,12 +113,9 @@ class Scale:
         return [(10.0**each, _end(10.0**each)) for each in (low, *apart, high)]
 
 
-def by_root(rows: int = 1, whole: float = 1.0) -> Scale:
-    """The square root from 0 to 1, on which weights are drawn unless another scale is asked for.
-
-    `whole` is what a weight of 1 is where weights are told in other units.
-    """
-    return Scale(Scaling.SQRT, np.full(rows, whole))
+def by_root(rows: int = 1) -> Scale:
+    """The square root from 0 to 1, on which weights are drawn unless another scale is asked for."""
+    return Scale(Scaling.SQRT, np.ones(rows))
 
 
 def scale_of(

@@ -157,7 +157,8 @@ def panel_of_weights(block: HeadMatrices) -> Panel:
     cell = _side(block)
     said = [block.says]
     said += ["grey: masked"] if np.isnan(block.values).any() else []
-    said += ["outlined: not certified"] if _doubted(block) else []
+    doubted = any(each.stands_out for row in block.verdicts for each in row)
+    said += ["outlined: not certified"] if doubted else []
     return Panel(
         title=block.title,
         says=" · ".join(filter(None, said)),
@@ -173,10 +174,6 @@ def panel_of_weights(block: HeadMatrices) -> Panel:
 def _side(block: HeadMatrices) -> float:
     """Inches of a head with the gap beside it."""
     return max(min(_WIDTH / len(block.heads), _MOST), _LEAST)
-
-
-def _doubted(block: HeadMatrices) -> bool:
-    return any(each.stands_out for row in block.verdicts for each in row)
 
 
 def draw_weights(block: HeadMatrices, axes: Axes) -> None:

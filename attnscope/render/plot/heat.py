@@ -13,6 +13,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize, Power
 from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.cells import cell_texts
+from attnscope.render.kit.numbers import pooled
 from attnscope.render.kit.page import ink_on
 from attnscope.render.kit.palette import FAINT, INK, RAMPS, SIGNED, WEIGHT
 from attnscope.render.kit.scale import Scale
@@ -55,11 +56,8 @@ def draw_head(shown: Panel, axes: Axes, laid: Grid | None = None) -> QuadMesh:
 def drawn_values(shown: Panel) -> Float[np.ndarray, "row column"]:
     """What the colours are of: NaN where a cell is masked, weights on a scale of each row's own as shares."""
     values = np.where(shown.visible, shown.values, np.nan)
-    return values / shown.scale.tops[:, None] if _by_row(shown) else values
-
-
-def _by_row(shown: Panel) -> bool:
-    return shown.show == "weights" and shown.scale.kind is Scaling.ROW
+    by_row = shown.show == "weights" and shown.scale.kind is Scaling.ROW
+    return values / shown.scale.tops[:, None] if by_row else values
 
 
 def norm_of(shown: Panel) -> Normalize:
@@ -86,7 +84,7 @@ def _mesh(shown: Panel, values: Float[np.ndarray, "row column"], axes: Axes, blo
     mesh = axes.pcolormesh(
         np.append(np.arange(0, columns, across), columns),
         np.append(np.arange(0, rows, block), rows),
-        np.ma.masked_invalid(strongest(strongest(values, block).T, across).T),
+        np.ma.masked_invalid(pooled(values, block, across)),
         cmap=WEIGHTS if shown.show == "weights" else AROUND,
         norm=norm_of(shown),
         edgecolors="white" if outlined else "none",
@@ -96,15 +94,6 @@ def _mesh(shown: Panel, values: Float[np.ndarray, "row column"], axes: Axes, blo
     axes.set_xlim(0, columns)
     axes.set_ylim(rows, 0)
     return mesh
-
-
-def strongest(values: Float[np.ndarray, "row column"], block: int) -> Float[np.ndarray, "blocks column"]:
-    """Of every `block` rows, column by column, the value that is farthest from 0; NaN where there is none."""
-    if block == 1:
-        return values
-    starts = np.arange(0, len(values), block)
-    high, low = np.fmax.reduceat(values, starts, axis=0), np.fmin.reduceat(values, starts, axis=0)
-    return np.where(np.abs(low) > np.abs(high), low, high)
 
 
 def background(shape: tuple[int, ...], axes: Axes) -> None:
@@ -131,8 +120,7 @@ def _ticks(axes: Axes, laid: Grid) -> None:
         axis.set_ticks([i + 0.5 for i in named], [labels[i] for i in named], size=laid.size, parse_math=False)
     for text in axes.get_xticklabels():
         text.set_rotation(90 if laid.turned(text.get_text()) else 0)
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def _numbers(shown: Panel, axes: Axes, mesh: QuadMesh, laid: Grid) -> None:

@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import Normalize
-from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.labels import fit
 from attnscope.render.kit.numbers import largest_magnitude, significant
@@ -14,7 +13,7 @@ from attnscope.render.kit.page import ink_on
 from attnscope.render.kit.palette import FAINT, INK
 from attnscope.render.kit.scale import by_root
 from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.render.plot.heat import AROUND, WEIGHTS, weight_norm
+from attnscope.render.plot.heat import AROUND, WEIGHTS, background, weight_norm
 from attnscope.render.plot.panel import Panel
 from attnscope.render.sheets.arithmetic import shape_words, texts
 from attnscope.render.sheets.worked import Steps
@@ -155,9 +154,7 @@ def draw_step(laid: Block, axes: Axes) -> QuadMesh:
     step = laid.step
     rows, columns = step.matrix.values.shape
     shown = np.isfinite(step.matrix.values) if step.allowed is None else step.allowed
-    axes.add_patch(
-        Rectangle((0, 0), columns, rows, facecolor="#f3f3f3", edgecolor="#d8d8d8", hatch="/////", lw=0)
-    )
+    background((rows, columns), axes)
     extent = largest_magnitude(step.matrix.values) or 1.0
     outlined = laid.detailed
     mesh = axes.pcolormesh(
@@ -185,8 +182,7 @@ def _ticks(laid: Block, axes: Axes) -> None:
     axes.set_xticks(
         [i + 0.5 for i in range(len(columns))], columns, size=SMALL, rotation=rotation, parse_math=False
     )
-    for spine in axes.spines.values():
-        spine.set_visible(False)
+    axes.spines[:].set_visible(False)
 
 
 def _title(laid: Block, axes: Axes) -> None:

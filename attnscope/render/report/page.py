@@ -7,6 +7,7 @@ each key adds to the output, and the head in numbers; the small print. `report_p
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from matplotlib.figure import Figure
 
@@ -205,10 +206,6 @@ def _heat_map(show: Show) -> Draw:
     return draw
 
 
-def _map(page: Sheet, result: Report, place: Place) -> None:
-    panels.map_of(page, result, place, ZOOM)
-
-
 def _contributions(page: Sheet, result: Report, place: Place) -> None:
     listed = shares(result, _MOST_LARGE_SHARES)
     labels = label_width(listed, ZOOM)
@@ -225,7 +222,7 @@ def _in_numbers(page: Sheet, result: Report, place: Place) -> None:
 _PANELS: dict[str, Draw] = {
     "scores": _heat_map("scaled"),
     "weights": _heat_map("weights"),
-    "map": _map,
+    "map": partial(panels.map_of, zoom=ZOOM),
     "contributions": _contributions,
     "numbers": _in_numbers,
 }

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
-from attnscope.render.kit.words.command import runs
 from attnscope.render.sheet.said import name
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.results import Verdict
@@ -36,7 +35,7 @@ def guarded(sheet: Sheet, verdict: Verdict | None) -> Sheet:
 
     What is open about heads that the answer does not name leaves it as it is: the line of proof names them.
     """
-    if sheet.next is not None and not runs(sheet.next.command):
+    if sheet.next is not None and not sheet.next.command.startswith("attnscope "):
         sheet = replace(sheet, next=None)
     if verdict is None or sheet.about_proof:
         return sheet
@@ -76,12 +75,13 @@ def _refused(sheet: Sheet) -> str:
 class Stored:
     """A file: the day that it is of, the verdict that stands in it, and what asks its model again.
 
-    `day` is empty where no file tells it, `again` None where nothing runs the model.
+    `day` is empty where no file tells it, `again` None where nothing runs the model. `command` made it.
     """
 
     day: str
     verdict: Verdict | None
     again: Next | None
+    command: str = ""
 
 
 def as_stored(sheet: Sheet, stored: Stored) -> Sheet:
@@ -92,6 +92,7 @@ def as_stored(sheet: Sheet, stored: Stored) -> Sheet:
         answer=f"{sheet.answer} (stored)" if sheet.answer else "",
         proof=tuple((verdict, _proof(verdict, words, stored)) for verdict, words in sheet.proof),
         departs=(when, *sheet.departs),
+        notes=(*sheet.notes, *([f"made by: {stored.command}"] if stored.command else ())),
         next=stored.again or sheet.next,
     )
 

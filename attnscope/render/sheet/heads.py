@@ -129,10 +129,3 @@ def by_head(
     for (layer, head), number in numbers.items():
         values[layers.index(layer), heads.index(head)] = number
     return values
-
-
-def ordered(values: np.ndarray) -> list[tuple[int, int]]:
-    """Every place that has a number, the largest first, those that are alike in their order."""
-    order = np.argsort(-values, axis=None, kind="stable")
-    places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))
-    return [place for place in places if not np.isnan(values[place])]

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Literal
 
 from attnscope.render.kit.numbers import NONE, cell, number, signed, signed_cell, significant
-from attnscope.render.sheet.heads import ordered
 from attnscope.render.sheet.said import Place
 from attnscope.render.sheet.scale import Scale
 from attnscope.results import HeadScores
+from attnscope.results.scores import ordered
 
 
 def written(scores: HeadScores, value: float, in_grid: bool = False) -> str:
@@ -19,15 +19,11 @@ def written(scores: HeadScores, value: float, in_grid: bool = False) -> str:
         return NONE
     if described.classes:
         return described.classes[int(value)]
-    if _tiny(scores):
+    if "any" in described.most and abs(scores.limits[1]) < 0.1:
         return significant(value)
     if described.signed and described.unit in ("tokens", "words"):
         return (signed_cell if in_grid else signed)(value, 0)
     return (cell if in_grid else number)(value, 2 - (abs(value) >= 9.995) - (abs(value) >= 99.95))
-
-
-def _tiny(scores: HeadScores) -> bool:
-    return "any" in scores.description.most and abs(scores.limits[1]) < 0.1
 
 
 def form(scores: HeadScores) -> Callable[[float], str]:

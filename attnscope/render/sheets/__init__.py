@@ -1,8 +1,8 @@
 """What a result shows: the sheet of a `finding` is made by `sheet` in `finding.py`, and so of every kind.
 
 The module has the name that files give the kind, so that a kind is entered once, in `results.result.KINDS`.
-It is loaded when a result of its kind is shown. Where a name has two parts
-the first is the module: `picture-heads` stands with `picture`.
+It is loaded when a result of its kind is shown. Where a name has two parts the first is the module:
+`picture-heads` stands with `picture`. A view of a head is shown as the head itself is.
 """
 
 from dataclasses import replace
@@ -19,10 +19,16 @@ from attnscope.tokens import Tokens
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
     """What a result shows of what is looked at, every text of it harmless."""
-    module = import_module(f"{__name__}.{name_of(type(result)).split('-')[0]}")
+    name = name_of(type(result)).split("-")[0]
+    module = import_module(f"{__name__}.{'head' if name == 'view' else name}")
     made: Sheet = module.sheet(result, focus)
     made = as_the_file_says(made) if result.from_file else made
     return harmless(guarded(replace(made, messages=_messages(result)), result.verdict))
+
+
+def proof_of(result: Result) -> str:
+    """What is proved of a result, in full."""
+    return " · ".join(told for _, told in sheet_of(result, Focus(verbose=True)).proof)
 
 
 def _messages(result: Result) -> str:

@@ -31,7 +31,65 @@ Alone = HeadEffect | PlaceEffect
 
 def said(result: Ablation) -> Said:
     """The words of `ablate` about this result."""
-    return Said("ablate", _facts(result))
+    answer, floor, part = result.answer, result.floor, result.part
+    best = _named_first(result)
+    total, path, against = result.total, result.path, result.against
+    shares = [share(result, each.change) for each in result.alone]
+    back = [share(result, each.enough, True) for each in result.places]
+    closing = result.case is Case.CLOSES
+    moved = share(result, None if best is None else best.change)
+    half = _HEADING // (2 if result.measured is Measured.DIFFERENCE else 1)
+    little, group = result.measured.little, _group(result)
+    at_once = result.group if result.case is Case.TOGETHER else None
+    grouped = at_once is not None and abs(at_once.effect.change) < little
+    facts = {
+        # what was changed, and how
+        "part_of": part.value,
+        "places": bool(result.places),
+        "link": _link(result),
+        "query": _asking(result),
+        "count": len(result.alone),
+        "predicted": len(result.predicted),
+        "path": path is not None,
+        "readers": _readers(result),
+        # what is measured
+        "asks": answer.asks.value,
+        "answer": _quoted(answer.text),
+        "answer_short": _quoted(answer.text, half),
+        "against": None if against is None else _quoted(against.text),
+        "against_short": None if against is None else _quoted(against.text, half),
+        "stands": None if answer.position is None else settled(result.tokens.named(answer.position)),
+        "little": little,
+        # what came out
+        "best": None if best is None else _one(result, best),
+        "second": _one(result, result.comes_next) if result.case is Case.FLAT else None,
+        "group": group,
+        "hardly": result.case is Case.LITTLE or grouped,
+        "apart": any(map(result.is_the_answers_own, result.places)),
+        "whole": None if best is None or path is None else best.whole,
+        "others_read": _others_read(result),
+        # another text
+        "here": None if total is None else total.before,
+        "there": None if total is None else total.after,
+        "gap": None if total is None else total.change,
+        "far": total is not None and abs(total.change) >= little,
+        "closes": any(each and each > 0 for each in shares),
+        "part": moved if is_share(moved) else None,
+        "stretches": _stretches(result),
+        "back": _back(result, back),
+        "any_enough": total is not None and any(each.enough is not None for each in result.places),
+        "beyond": closing and not all(is_share(each) for each in (*shares, *back) if each is not None),
+        # beside what
+        "all_others": result.beside,
+        "random": len(floor.random),
+        "random_layers": _layers([(each.layer, each.head) for each in floor.random]),
+        "compared": any(each.controls for each in result.heads),
+        "luck": f"{1 / LEVEL:.0f}",
+        # whether it was done
+        "verdict": verdict_words(result.verdict),
+        "stored": result.verdict is Verdict.STORED,
+    }
+    return Said("ablate", result, facts)
 
 
 def answer(result: Ablation, say: Said) -> str:
@@ -129,79 +187,6 @@ def _are_whole_layers(result: Ablation) -> bool:
 
 def _layers(heads: Sequence[Place]) -> list[int]:
     return sorted({layer for layer, _ in heads})
-
-
-def _facts(result: Ablation) -> dict[str, object]:
-    answer, floor, method, part = result.answer, result.floor, result.method, result.part
-    best = _named_first(result)
-    total, path, against = result.total, result.path, result.against
-    shares = [share(result, each.change) for each in result.alone]
-    back = [share(result, each.enough, True) for each in result.places]
-    closing = result.case is Case.CLOSES
-    moved = share(result, None if best is None else best.change)
-    half = _HEADING // (2 if result.measured is Measured.DIFFERENCE else 1)
-    little, group = result.measured.little, _group(result)
-    at_once = result.group if result.case is Case.TOGETHER else None
-    grouped = at_once is not None and abs(at_once.effect.change) < little
-    return {
-        # what was changed, and how
-        "method": method.value,
-        "how": result.how,
-        "part_of": part.value,
-        "places": bool(result.places),
-        "by_token": result.of_several_tokens,
-        "link": _link(result),
-        "query": _asking(result),
-        "count": len(result.alone),
-        "looked_at": result.looked_at,
-        "predicted": len(result.predicted),
-        "predicted_by": result.predicted_by,
-        "rho": result.rank_correlation,
-        "path": path is not None,
-        "readers": _readers(result),
-        # what is measured
-        "asks": answer.asks.value,
-        "answer": _quoted(answer.text),
-        "answer_short": _quoted(answer.text, half),
-        "against": None if against is None else _quoted(against.text),
-        "against_short": None if against is None else _quoted(against.text, half),
-        "stands": None if answer.position is None else settled(result.tokens.named(answer.position)),
-        "measured": result.measured.value,
-        "unit": result.unit,
-        "little": little,
-        # what came out
-        "case": result.case.value,
-        "best": None if best is None else _one(result, best),
-        "second": _one(result, result.comes_next) if result.case is Case.FLAT else None,
-        "group": group,
-        "hardly": result.case is Case.LITTLE or grouped,
-        "apart": any(map(result.is_the_answers_own, result.places)),
-        "whole": None if best is None or path is None else best.whole,
-        "others_read": _others_read(result),
-        # another text
-        "here": None if total is None else total.before,
-        "there": None if total is None else total.after,
-        "gap": None if total is None else total.change,
-        "far": total is not None and abs(total.change) >= little,
-        "closes": any(each and each > 0 for each in shares),
-        "part": moved if is_share(moved) else None,
-        "stretches": _stretches(result),
-        "back": _back(result, back),
-        "any_enough": total is not None and any(each.enough is not None for each in result.places),
-        "beyond": closing and not all(is_share(each) for each in (*shares, *back) if each is not None),
-        # beside what
-        "all_others": result.beside,
-        "random": len(floor.random),
-        "random_layers": _layers([(each.layer, each.head) for each in floor.random]),
-        "compared": any(each.controls for each in result.heads),
-        "rounding": floor.rounding,
-        "runs": floor.runs,
-        "luck": f"{1 / LEVEL:.0f}",
-        # whether it was done
-        "verdict": verdict_words(result.verdict),
-        "stored": result.verdict is Verdict.STORED,
-        "done_as_asked": result.intervention,
-    }
 
 
 def _named_first(result: Ablation) -> Alone | None:

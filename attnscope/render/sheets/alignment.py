@@ -228,31 +228,24 @@ def _head_shares(result: _Aligned, say: Said) -> Ranking:
 
 def said(result: _Aligned) -> Said:
     """The words of `align` about this result."""
-    return Said("align", _facts(result))
-
-
-def _facts(result: _Aligned) -> dict[str, object]:
     judged, timed = result.judged, isinstance(result, Timing)
-    return {
+    facts = {
         "timed": timed,
         "words": len(result.query_tokens),
-        "agreement": result.agreement,
         "shuffled": float(result.shuffled.mean()),
         "draws": len(result.shuffled),
         "as_much": int((result.shuffled >= result.agreement).sum()),
-        "tells": result.tells,
         "head": result.weighed[0].name,
         "leads": result.weighed[0].share - result.weighed[-1].share >= _LEAST,
-        "weighing": result.weighing,
         "counting": len(result.weighed),
         "of": len(result.layers) * len(result.heads),
-        "learnt_on": result.learnt_on,
         "gold": judged,
         "lot": judged.others[-1] if judged is not None and judged.others else None,
         "right": None if judged is None else _right(judged),
         **dict.fromkeys(("linked_words", "best", "sure", "even", "first", "last", "seconds", "width")),
         **(_of_times(result) if isinstance(result, Timing) else _of_links(result)),
     }
+    return Said("align", result, facts)
 
 
 def _of_links(result: Alignment) -> dict[str, object]:

@@ -174,10 +174,6 @@ def quoted(text: str, longest: int = _LONGEST) -> str:
 
 def said(result: Citation) -> Said:
     """The words of `cite` about this result."""
-    return Said("cite", _facts(result))
-
-
-def _facts(result: Citation) -> dict[str, object]:
     i, cases = result.shown, result.cases
     own, sources, lost = result.statements[i], result.sources[i], result.lost[i]
     given = result.methods[ATTENTION][i]
@@ -197,7 +193,7 @@ def _facts(result: Citation) -> dict[str, object]:
         rare = own.probability < _RARE
         return {"lost": by, "after": after, "factor": math.exp(min(abs(by), 500.0)), "rare": rare}
 
-    return {
+    facts = {
         "answer": quoted(result.answer),
         "said": quoted(own.text, _IN_SENTENCE),
         "before": own.probability,
@@ -223,7 +219,6 @@ def _facts(result: Citation) -> dict[str, object]:
         # how it was found out
         "halves": max((len(each.controls) for each in result.statements), default=0),
         "kept": quoted(result.kept) if result.kept else "",
-        "subsets": result.subsets,
         "fit": None if result.weights is None else _fit([each.r2 for each in result.statements]),
         "unlikely": [(number, each) for number, each in enumerate(usual) if each < _UNLIKELY],
         "absent": [(methods, why) for why, methods in absent.items()],
@@ -231,6 +226,7 @@ def _facts(result: Citation) -> dict[str, object]:
         "half": math.exp(LEAST),
         "level": f"{1 / LEVEL:.0f}",
     }
+    return Said("cite", result, facts)
 
 
 def _fit(every: Sequence[float]) -> dict[str, object]:

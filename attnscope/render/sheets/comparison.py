@@ -67,10 +67,6 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Comparison) -> Said:
     """The words of `compare` about this result."""
-    return Said("compare", _facts(result))
-
-
-def _facts(result: Comparison) -> dict[str, object]:
     (i, j), rows, output = result.shown, result.divergence, result.similarity("output")
     a, b, least, view = result.a, result.b, result.least_alike, result.a.view
     texts, begins = result.between is Between.TEXTS, result.begins
@@ -80,8 +76,7 @@ def _facts(result: Comparison) -> dict[str, object]:
     if texts and output is not None:
         cosine = float(output.together[least or 0])
     sinking = any(side.head.sink is not None for side in result.sides)
-    return {
-        "between": result.between.value,
+    facts = {
         "a": a.word,
         "b": b.word,
         "place_a": a.position,
@@ -96,8 +91,6 @@ def _facts(result: Comparison) -> dict[str, object]:
         "several": len(result.heads) > 1,
         "all_heads": len(result.heads) == a.head.heads,
         "layers": len(result.layers),
-        "chosen": result.chosen,
-        "passed_over": result.passed_over,
         # how alike their vectors are; of texts those of all heads of a layer
         "cosines": bool(result.similarities),
         "cosine": cosine,
@@ -118,7 +111,6 @@ def _facts(result: Comparison) -> dict[str, object]:
         "viewed": view is not None,
         "spans": SPANS if spanned else "",
         "joined": joined_words(result.by) if result.by.joins else "",
-        "special": result.special.value,
         "without_special": WITHOUT_SPECIAL,
         "cross_rows": CROSS_ROWS if any(side.head.kind is Kind.CROSS for side in result.sides) else "",
         "sinking": rows is not None and sinking and result.special is not Special.RENORMALISE,
@@ -126,6 +118,7 @@ def _facts(result: Comparison) -> dict[str, object]:
         "rotary": result.similarity("unrotated key") is not None,
         "from_embedding": texts and a.head.kind is not Kind.CROSS and (0, 0) in result.layers,
     }
+    return Said("compare", result, facts)
 
 
 def _typical(values: Float[np.ndarray, "layer head"]) -> float | None:

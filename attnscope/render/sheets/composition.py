@@ -156,13 +156,9 @@ def _grid(result: Composition, say: Said, through: Through, ranked: Ranked) -> H
 
 def said(result: Composition) -> Said:
     """The words of `compose` about this result."""
-    return Said("compose", _facts(result))
-
-
-def _facts(result: Composition) -> dict[str, object]:
     best, rotary = result.best, any(each.startswith(_ROTARY) for each in result.outside)
     reading, there = (0, 0) if best is None else result.readers(best)
-    return {
+    facts = {
         "best": best
         and {
             "early": name(*best.early),
@@ -177,18 +173,13 @@ def _facts(result: Composition) -> dict[str, object]:
         "there": there,
         "out": sum(map(result.standing_out, result.through)),
         "pairs": sum(map(result.looked_at, result.through)),
-        "heads": result.heads,
         "shown": None if result.shown is None else name(*result.shown),
         "digits": _decimals(result),
-        "draws": result.draws,
-        "hidden": result.hidden,
         "rotary": rotary and best is not None and best.stands_out and best.through is not Through.VALUE,
-        "repeated": result.repeated,
-        "paired": result.layers_paired,
-        "sharing": result.sharing,
         "inside": ", ".join(result.inside),
         "outside": "; ".join(result.outside),
     }
+    return Said("compose", result, facts)
 
 
 def _decimals(result: Composition) -> int:
@@ -216,18 +207,18 @@ def _following(result: Composition, say: Said) -> Next | None:
 
     Not every encoder answers anything, which a result of weights does not tell.
     """
-    pair, run = result.best, (result.provenance, result.kind, result.tower)
+    pair, run = result.best, result.provenance
     if pair is None:
         return None
     layer, head = pair.late if result.shown is None else result.shown
     own = "--layer", str(layer), "--head", str(head)
     if result.shown is None and result.kind is Kind.DECODER and result.read_back_in:
         both = ",".join(f"L{layer}H{head}" for layer, head in (pair.early, pair.late))
-        asked = asking_of_model(f"ablate {word(result.read_back_in)}", *run, "--heads", both)
+        asked = asking_of_model(f"ablate {word(result.read_back_in)}", run, "--heads", both)
         return Next(say("needs_link"), asked)
     if result.shown is None:
-        return Next(say("with_which"), asking_of_model("compose", *run, *own))
+        return Next(say("with_which"), asking_of_model("compose", run, *own))
     if not result.read_back_in:
         return None
-    opened = asking_of_model(f"heads {word(result.read_back_in)}", *run, *own)
+    opened = asking_of_model(f"heads {word(result.read_back_in)}", run, *own)
     return Next(say("looks_at"), opened)

@@ -5,20 +5,18 @@ from collections.abc import Sequence
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import likely, signed_cell
-from attnscope.render.kit.words.command import asking, opening_head
+from attnscope.render.kit.words.command import asking, label
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import in_sentence, text
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table
-from attnscope.render.sheets.prediction import AsRead
 from attnscope.render.sheets.why import marks, named, taken_away
 from attnscope.render.words import Said
 from attnscope.results.claims.contributions import Contribution, Contributions
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.why import EXACT, LEFT
-from attnscope.vocabulary import Kind
 
 _SHOWN = 12  # parts
 _LONGEST = 24
@@ -34,7 +32,7 @@ def sheet(result: Contributions, focus: Focus = WHOLE) -> Sheet:
         origins=(result.provenance,),
         answer=say(result.case),
         blocks=(ranking,),
-        table=lambda: _table(result, say, result.ranked, True),
+        table=lambda: _table(say, result.ranked, True),
         texts=(*text(result.tokens), *other),
         control=say("control"),
         notes=(*say.lines("notes"), *result.notes),
@@ -49,25 +47,18 @@ def sheet(result: Contributions, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Contributions) -> Said:
     """The words of `why --answer` about this result."""
-    return Said("contributions", _facts(result))
-
-
-def _facts(result: Contributions) -> dict[str, object]:
     part, answer, against = result.largest, result.answer, result.against
     removed, controls = part and part.removed, part.controls if part else ()
     bare = settled(fit(answer.text, _LONGEST))
-    return {
+    facts = {
         "answer": f"“{bare}”",
         "bare": bare,
         "against": against and f"“{settled(fit(against.text, _LONGEST))}”",
         "at": None if result.position is None else in_sentence(result.tokens, result.position),
         "next": answer.asks is Asks.NEXT,
         "span": answer.asks is Asks.SPAN,
-        "logit": result.logit,
-        "summed": result.summed,
         "logit_digits": f"{result.logit:+.5g}",
         "sum_digits": f"{result.summed:+.5g}",
-        "residual": result.residual,
         "allowed": EXACT,
         "left": next((each.direct for each in result.parts if each.name == LEFT), None),
         "other_text": result.other_tokens is not None,
@@ -80,6 +71,7 @@ def _facts(result: Contributions) -> dict[str, object]:
         "after": removed and removed.probability,
         "most": max(map(abs, controls), default=None),
     }
+    return Said("contributions", result, facts)
 
 
 def _ranking(result: Contributions, say: Said, whole: bool) -> Ranking:
@@ -89,7 +81,7 @@ def _ranking(result: Contributions, say: Said, whole: bool) -> Ranking:
     if rest := parts[len(first) :]:
         shown.append(Contribution("", None, None, None, 0.0, sum(each.direct for each in rest)))
         names.append(say("rest", len(rest)))
-    table = _table(result, say, shown, whole)
+    table = _table(say, shown, whole)
     return Ranking(
         title=say("ranking_title"),
         of="part",
@@ -108,7 +100,7 @@ def _name(result: Contributions, say: Said, part: Contribution) -> str:
     return say("reads", part.name, settled(result.tokens.labels[part.source]))
 
 
-def _table(result: Contributions, say: Said, parts: Sequence[Contribution], whole: bool) -> Table:
+def _table(say: Said, parts: Sequence[Contribution], whole: bool) -> Table:
     direct = [part.direct for part in parts]
     told = ["" if part.removed is None else "yes" if part.stands else "no" for part in parts]
     chances = [part.removed and part.removed.probability for part in parts]
@@ -118,15 +110,15 @@ def _table(result: Contributions, say: Said, parts: Sequence[Contribution], whol
         *named(parts),
         Column("direct", direct, "brings", signed_cell, say("says_brings"), Scale.around(direct)),
         *taken_away(parts, "change", say("measured"), then, whole),
-        Column("called", told, "as told?", says=say("says_undone")),
+        Column("called", told, "confirmed?", says=say("says_undone")),
     )
     # fmt: on
 
 
 def _next(result: Contributions, say: Said) -> Next | None:
-    kind = Kind.DECODER if result.answer.asks is Asks.NEXT else Kind.ENCODER
-    read, part = AsRead(result.tokens, kind, result.provenance), result.largest
+    part = result.largest
     if part is not None and part.head is not None and part.layer is not None and result.position is not None:
-        opened = opening_head(read, part.layer, part.head, result.position)
-        return Next(say("look_from_there"), opened)
-    return Next(say("needs"), asking(read, "ablate"))
+        place = "--layer", str(part.layer), "--head", str(part.head)
+        query = "--query", label(result.tokens, result.position)
+        return Next(say("look_from_there"), asking(result, "heads", *place, *query))
+    return Next(say("needs"), asking(result, "ablate"))

@@ -14,13 +14,12 @@ from attnscope.render.kit.numbers import (
     signed_cell,
 )
 from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.kit.words.command import showing_second
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
-from attnscope.render.sheet.heads import Companion, HeadGrid, each_of, ordered
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import Place, attention, named
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, both_ways
 from attnscope.render.sheets.corpus import record, usual
 from attnscope.render.sheets.corpus_texts import known, length
@@ -31,6 +30,7 @@ from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpora import ScoresApart
 from attnscope.results.claims.lengths import FEWEST
 from attnscope.results.claims.relations import Z
+from attnscope.results.scores import ordered
 
 _LISTED = 10
 _SIDES: tuple[tuple[str, Tint], ...] = (("A", "own"), ("B", "other"))
@@ -63,7 +63,6 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
         notes=(*say.lines("notes"), *result.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
         main=main,
-        next=Next(say("over_b"), asked) if (asked := showing_second()) else None,
         record=(*record(result.reads[0], "A "), *record(result.reads[1], "B ")),
     )
 
@@ -217,16 +216,13 @@ def written(value: float, tokens: bool) -> str:
 
 def said(result: CorpusDifference, in_nats: bool = False) -> Said:
     """The words of `compare` about two corpora, whose entropy counts tokens unless it is wanted `in_nats`."""
-    return Said("corpora", _facts(result, result.main.scores.measure == "entropy" and not in_nats))
-
-
-def _facts(result: CorpusDifference, tokens: bool) -> dict[str, object]:
+    tokens = result.main.scores.measure == "entropy" and not in_nats
     scores, described, order = result.main, result.main.scores.description, ranked(result.main)
     best = order[0] if order else None
     a, b = result.tokens
     shares = list(zip("AB", result.compared, strict=True))
     models = [each.model for each in result.provenances]
-    return {
+    facts = {
         # what was compared
         "tokens": tokens,
         "measure": described.name,
@@ -257,9 +253,7 @@ def _facts(result: CorpusDifference, tokens: bool) -> dict[str, object]:
         "second": best and written(float(scores.second[best]), tokens),
         "errors": best and float(scores.reached[best]),
         "differing": bool(np.nan_to_num(scores.difference).any()),
-        "nothing": result.nothing,
         # how long the texts are
-        "equal": result.equal,
         "shared": [each for each in result.lengths if each.shared],
         "fewest": FEWEST,
         "few_shared": [each for each in shares if result.equal and each[1] < _MANY],
@@ -267,3 +261,4 @@ def _facts(result: CorpusDifference, tokens: bool) -> dict[str, object]:
         "tokens_a": a,
         "tokens_b": b,
     }
+    return Said("corpora", result, facts)

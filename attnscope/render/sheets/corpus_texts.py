@@ -53,8 +53,7 @@ def opening(result: Corpus) -> str:
     for number, _ in result.main.furthest(best):
         if result.texts[number].whole:
             at = "--layer", str(result.layers[best[0]]), "--head", str(result.heads[best[1]])
-            told = result.provenance, result.kind, result.tower
-            return asking_of_text("heads", result.texts[number].text, *told, *at)
+            return asking_of_text("heads", result.texts[number].text, result.provenance, *at)
     return ""
 
 

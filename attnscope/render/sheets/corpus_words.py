@@ -7,7 +7,7 @@ import numpy as np
 
 from attnscope.printable import word
 from attnscope.render.kit.numbers import give_or_take, percent, with_error
-from attnscope.render.kit.words.command import asking_of_file
+from attnscope.render.kit.words.command import asking
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.said import in_sample, named
 from attnscope.render.sheet.sheet import Next
@@ -25,10 +25,7 @@ error = partial(give_or_take, decimals=None)
 
 def said(result: Corpus, in_nats: bool = False) -> Said:
     """The words of `corpus` about this result, whose entropy counts tokens unless it is wanted `in_nats`."""
-    return Said("corpus", _facts(result, result.main.scores.measure == "entropy" and not in_nats))
-
-
-def _facts(result: Corpus, tokens: bool) -> dict[str, object]:
+    tokens = result.main.scores.measure == "entropy" and not in_nats
     scores, read = result.measure(GAIN) if result.linked else result.main, result.read
     described, order, best = scores.scores.description, measured.ranked(scores.scores), scores.strongest
     classes = Counter(scores.scores.class_of(*place) for place in order).most_common(1)
@@ -46,7 +43,7 @@ def _facts(result: Corpus, tokens: bool) -> dict[str, object]:
     halves = [(named(result, head), written(float(half[head]))) for head, half in parts if head]
     places = [(share, each) for each in _PLACES if (share := of_best(each)) and share >= _HALF]
     share, place = max(places, default=(None, None))
-    return {
+    facts = {
         # what was measured
         "name": read.name,
         "tokens": tokens,
@@ -84,9 +81,8 @@ def _facts(result: Corpus, tokens: bool) -> dict[str, object]:
         # what is proved
         "same_alone": in_sample(result.unlike) if result.held else None,
         "held_queries": result.held if 0 < result.held < result.queries else None,
-        "queries": result.queries,
-        "untried": result.untried,
     }
+    return Said("corpus", result, facts)
 
 
 def _reason(read: CorpusRead, why: str) -> str:
@@ -95,16 +91,15 @@ def _reason(read: CorpusRead, why: str) -> str:
 
 def following(result: Corpus, say: Said) -> Next | None:
     """The other way round of a link; of a corpus with parts of speech a link; else how much is a sink."""
-    run = result.provenance, result.kind, result.tower
-    if len(result.read.files) > 1 or result.case is Case.UNRANKED:
+    if result.case is Case.UNRANKED:
         return None
     if result.linked is not None:
         pair = tuple(map(word, result.linked))
-        asked = asking_of_file("corpus", *run, "--from-pos", pair[1], "--to-pos", pair[0])
+        asked = asking(result, "corpus", "--from-pos", pair[1], "--to-pos", pair[0])
         return Next(say("other_way"), asked)
     if result.read.tagged:
-        asked = asking_of_file("corpus", *run, "--from-pos", "VERB", "--to-pos", "NOUN")
+        asked = asking(result, "corpus", "--from-pos", "VERB", "--to-pos", "NOUN")
         return Next(say("parts_of_speech"), asked)
     if len(result.measures) > 1:
-        return Next(say("a_sink"), asking_of_file("corpus", *run, "--measure", "sink"))
-    return Next(say("all_measures"), asking_of_file("corpus", *run))
+        return Next(say("a_sink"), asking(result, "corpus", "--measure", "sink"))
+    return Next(say("all_measures"), asking(result, "corpus"))

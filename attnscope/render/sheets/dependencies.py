@@ -14,7 +14,7 @@ from attnscope.render.kit.numbers import (
     weight,
     weight_cell,
 )
-from attnscope.render.kit.words.command import asking_of_file
+from attnscope.render.kit.words.command import asking
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import grid_size, in_sample, name, proof_in, setting
@@ -72,15 +72,11 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Dependencies) -> Said:
     """The words of `dependencies` about this result."""
-    return Said("dependencies", _facts(result))
-
-
-def _facts(result: Dependencies) -> dict[str, object]:
     bank, there = result.treebank, groups(result)
     first = result.looked_at or next(iter(result.ranking), result.overall)
     held, fixed = first.held_out, first.baseline
     alone = [each for each in result.told_alone if result.shown in ("", each[0].name)]
-    return {
+    facts = {
         "shown": bool(result.shown),
         # the relation that is looked at, or the one that stands first
         "first": first.name,
@@ -102,20 +98,10 @@ def _facts(result: Dependencies) -> dict[str, object]:
         # what was tried, on what
         "heads": len(result.layers) * len(result.heads),
         "directions": len(Direction),
-        "tried": result.tried,
-        "ahead": result.ahead,
-        "before": result.overall.before,
-        "treebank": bank.name,
-        "sentences": bank.sentences,
         "scored": f"{bank.scored:,}",
         "pairs": f"{sum(each.count for each in result.relations):,}",
-        "left": bank.left_out,
-        "limit": bank.limit,
-        "too_long": bank.too_long,
-        "unreadable": bank.unreadable,
-        "without_pair": bank.without_relation,
-        "without_piece": bank.pairs_without_piece,
     }
+    return Said("dependencies", result, facts)
 
 
 def finder(relation: Relation) -> str:
@@ -254,12 +240,12 @@ def _examples(result: Dependencies, say: Said) -> Iterator[Ranking]:
 
 
 def _next(result: Dependencies, say: Said) -> Next | None:
-    run = "dependencies", result.provenance, result.kind, result.tower
+    run = result, "dependencies"
     if result.shown:
-        return Next(say("others"), asking_of_file(*run))
+        return Next(say("others"), asking(*run))
     if not result.judged:
         return None
-    return Next(say("which_heads"), asking_of_file(*run, "--relation", word(result.ranking[0].name)))
+    return Next(say("which_heads"), asking(*run, "--relation", word(result.ranking[0].name)))
 
 
 def _records(result: Dependencies) -> Iterator[tuple[object, ...]]:

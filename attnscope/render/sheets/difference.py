@@ -76,34 +76,26 @@ def _own(own: Provenance, other: Provenance) -> list[str]:
 
 def said(result: Difference) -> Said:
     """The words of `compare` about two runs."""
-    return Said("difference", _facts(result))
-
-
-def _facts(result: Difference) -> dict[str, object]:
     change, many, tokens = np.abs(np.nan_to_num(result.signed)), len(result.pairs), result.a.query_tokens
     query, key = (int(each) for each in np.unravel_index(int(change.argmax()), change.shape))
     pairs = enumerate(zip(tokens.names, result.b.query_tokens.names, strict=True))
     named = [f"{i} {a} / {b}" for i, (a, b) in pairs if a != b] if result.other_tokens else []
     layer, head, *other = result.pairs[result.shown]
-    return {
-        "run_a": result.a.name,
-        "run_b": result.b.name,
+    facts = {
         "name": result.name(result.shown),
         "one_head": [layer, head] == other,
         "many": many,
-        "same": result.is_same,
         "query": in_sentence(tokens, query),
         "key": in_sentence(result.a.key_tokens, key),
         "before": float(np.nan_to_num(result.before[query, key])),
         "after": float(np.nan_to_num(result.after[query, key])),
         "rounding_known": bool(np.isfinite(result.rounding).any()),
-        "within": result.within_rounding,
         "beyond": many - result.within_rounding,
         "unlike": result.unlike if math.isfinite(result.unlike) else None,
-        "positions": result.other_tokens,
         "pairs": named[:_NAMED],
         "more": max(0, len(named) - _NAMED),
     }
+    return Said("difference", result, facts)
 
 
 def _heads(result: Difference, say: Said) -> Ranking:

@@ -54,9 +54,8 @@ def said(result: Dimensions) -> Said:
         "needed": int((leads.cumsum() < abs(result.lead) / 2).sum()) + 1,
         "others": len(result.others),
         "others_score": float(result.beside.sum()),
-        "unpaired": result.unpaired,
     }
-    return Said("dimensions", facts)
+    return Said("dimensions", result, facts)
 
 
 def _products(result: Dimensions, say: Said, rows: int | None) -> Ranking:

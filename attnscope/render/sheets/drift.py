@@ -36,7 +36,8 @@ def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
         origins=(result.before, result.after),
         answer=say(result.case),
         blocks=() if nothing else (_moved(result, say, whole), *_touched(result, say, whole), grid,
-                                   *_profiles(result, say, whole)),
+                                   _layers(result, say), *_texts(result, say, whole),
+                                   *_put_back(result, say)),
         more=(grid,) if nothing else (),
         table=lambda: Table.of(_FACTS, _records(result)),
         texts=(f"A {a}", f"B {b}", say("read")),
@@ -51,10 +52,6 @@ def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Drift) -> Said:
     """The words of `compare` about a tuning."""
-    return Said("drift", _facts(result))
-
-
-def _facts(result: Drift) -> dict[str, object]:
     best, touched, back = result.ranking[0], result.touched, result.put_back
     some = None if touched is None or len(touched) == result.mean.size else [*map(result.name, touched)]
     shown = some and some[: _ALL if len(some) <= _ALL else 2]
@@ -62,10 +59,9 @@ def _facts(result: Drift) -> dict[str, object]:
     apart = result.answers_by and float(result.answers.mean())
     others = None if back is None else float(back.restored_by_others[0])
     written = result.case is Case.SAME and not np.isnan(result.written).any()
-    return {
+    facts = {
         "model_a": model_words(result.before),
         "model_b": model_words(result.after),
-        "file": result.file,
         "texts": len(result.texts),
         "heads": result.mean.size,
         # what changed
@@ -73,9 +69,7 @@ def _facts(result: Drift) -> dict[str, object]:
         "most": float(result.mean[best]),
         "best_beyond": best in result.beyond,
         "beyond": len(result.beyond),
-        "limit": result.limit,
         "exceeding": len(result.exceeding),
-        "floor_by": result.floor_by,
         "rounding": float(result.loudest.mean()),
         "touched": shown,
         "and_more": len(some or ()) - len(shown or ()),
@@ -85,16 +79,15 @@ def _facts(result: Drift) -> dict[str, object]:
         "apart": apart if result.answers_by else None,
         "apart_by_rounding": float(result.answers_floor.mean()),
         "unit": "nats" if "nats" in result.answers_by else "of cosine",
-        "answers_by": result.answers_by,
         "answers_same": bool(result.answers_by) and not result.answers.any(),
         "answers_differ": bool(result.answers_differ),
         "same_everywhere": result.case is Case.SAME,
-        "unanswered": result.unanswered,
         "put_back": back and head_name(*back.heads[0]),
         "restored": back and float(back.restored[0]),
         "others": None if others is None or np.isnan(others) else others,
         "restored_by_every": back and back.restored_by_every,
     }
+    return Said("drift", result, facts)
 
 
 def _moved(result: Drift, say: Said, whole: bool) -> Ranking:
@@ -172,12 +165,6 @@ def _cell(value: float) -> str:
     return number(value, 1) if value >= 0.05 else "<.1"
 
 
-def _profiles(result: Drift, say: Said, whole: bool) -> Iterator[Block]:
-    yield _layers(result, say)
-    yield from _texts(result, say, whole)
-    yield from _put_back(result, say)
-
-
 def _layers(result: Drift, say: Said) -> Curve:
     most = result.mean.max(axis=1)
     own = np.array(result.own_mean.mean(axis=1))
@@ -249,7 +236,7 @@ def _next(result: Drift, say: Said) -> Next | None:
     i, j = result.ranking[0]
     text = result.texts[int(result.moved[:, i, j].argmax())]
     options = ("--layer", str(result.layers[i]), "--head", str(result.heads[j]))
-    asked = asking_of_text("heads", text.text, result.after, result.kind, result.tower, *options)
+    asked = asking_of_text("heads", text.text, result.after, *options)
     return Next(say("look_in_b", text.line), asked) if asked else None
 
 

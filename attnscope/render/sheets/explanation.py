@@ -79,7 +79,7 @@ def _statements(result: Explanation, say: Said) -> Iterator[Statement]:
         (says, *_), command = why.said(told).lines(told.case), asking(result, "why", *which, *ends)
         yield Statement(Asked.WHY, says, say("why_figures"), command)
         if (made := result.composition) is not None:
-            command = asking_of_model("compose", made.provenance, made.kind, made.tower, *which)
+            command = asking_of_model("compose", made.provenance, *which)
             yield Statement(Asked.READ, say("reads"), say("reads_figures"), command)
     if (put := result.replaced) is not None:
         figures = "" if put.of(result.key) is None else say("word_figures")
@@ -107,7 +107,7 @@ def _shows_words(result: Explanation, made: Replaced) -> str:
     named = ("--answer", word(made.answer)) if taken is not None and not taken.answer.likeliest else ()
     if result.kind is Kind.CROSS or made.position is None:
         query, key = label(result.query_tokens, result.query), label(result.key_tokens, result.key)
-        return f"{asking(result, 'explain', '--from', query, '--to', key, *named)} -v"
+        return asking(result, "explain", "--from", query, "--to", key, *named, "-v")
     return asking(result, "flow", "--from", label(result.query_tokens, made.position), *named)
 
 
@@ -219,39 +219,13 @@ _FOLLOWED = 2  # heads of a kind of which it is told what they follow
 
 def said(result: Explanation) -> Said:
     """The words of `explain` about this result."""
-    return Said("explain", _facts(result))
-
-
-def place_of(found: Finding, head: Head) -> tuple[int, int]:
-    """Its row and column."""
-    return found.layers.index(head[0]), found.heads.index(head[1])
-
-
-def drawn_by(found: Finding) -> dict[DependsOn, list[Head]]:
-    """The heads that give the key much more than if all got the same, by what draws them to it."""
-    groups, even = dict[DependsOn, list[Head]](), found.even_attention
-    assert even is not None, "a pair has keys"
-    for place in found.ranking:
-        on = found.evidence.depends_on(place)
-        if on not in (None, DependsOn.KEY) and found.weights[place] >= much(even[place]):
-            groups.setdefault(on, []).append((found.layers[place[0]], found.heads[place[1]]))
-    return {on: groups[on] for on in (DependsOn.WORD, DependsOn.CONTEXT, DependsOn.POSITION) if on in groups}
-
-
-def fact_of(result: Explanation, part: Lost) -> dict[str, object]:
-    """What was replaced, of several tokens the first and how many more, and what that takes."""
-    first = in_sentence(result.key_tokens, part.positions[0])
-    return {"name": first, "beside": len(part.positions) - 1, "change": part.change}
-
-
-def _facts(result: Explanation) -> dict[str, object]:
     found, out = result.finding, result.standing_out
     find = finding_words.said(found)
     by = drawn_by(found)
     heads, reached = _named(result)
     first = [head for on in (DependsOn.WORD, DependsOn.CONTEXT) for head in by.get(on, [])[:_FOLLOWED]]
     away = {"place": Group.POSITION, "key": Group.KEY}
-    return {
+    facts = {
         "query": in_sentence(result.query_tokens, result.query),
         "key": in_sentence(result.key_tokens, result.key),
         "from": at(result.query_tokens, result.query),
@@ -285,6 +259,29 @@ def _facts(result: Explanation) -> dict[str, object]:
         "replacement": result.replaced and result.replaced.replacement,
         "answers": result.replaced is not None and bool(result.replaced.answer),
     }
+    return Said("explain", result, facts)
+
+
+def place_of(found: Finding, head: Head) -> tuple[int, int]:
+    """Its row and column."""
+    return found.layers.index(head[0]), found.heads.index(head[1])
+
+
+def drawn_by(found: Finding) -> dict[DependsOn, list[Head]]:
+    """The heads that give the key much more than if all got the same, by what draws them to it."""
+    groups, even = dict[DependsOn, list[Head]](), found.even_attention
+    assert even is not None, "a pair has keys"
+    for place in found.ranking:
+        on = found.evidence.depends_on(place)
+        if on not in (None, DependsOn.KEY) and found.weights[place] >= much(even[place]):
+            groups.setdefault(on, []).append((found.layers[place[0]], found.heads[place[1]]))
+    return {on: groups[on] for on in (DependsOn.WORD, DependsOn.CONTEXT, DependsOn.POSITION) if on in groups}
+
+
+def fact_of(result: Explanation, part: Lost) -> dict[str, object]:
+    """What was replaced, of several tokens the first and how many more, and what that takes."""
+    first = in_sentence(result.key_tokens, part.positions[0])
+    return {"name": first, "beside": len(part.positions) - 1, "change": part.change}
 
 
 def _head(found: Finding, head: Head) -> dict[str, object]:

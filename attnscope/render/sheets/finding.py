@@ -8,7 +8,7 @@ import numpy as np
 from attnscope.printable import word
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import alike, cell, counted, signed, signed_cell, weight, weight_cell
-from attnscope.render.kit.words.command import TILED, asking, finding, label, looked_at, opening_head
+from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.drawings import Heap
 from attnscope.render.sheet.guard import by_head
@@ -138,7 +138,6 @@ def _next(result: Finding, say: Said) -> Next | None:
         query = label(result.query_tokens, sought.query)
         if result.by_rows:
             opened = opening_head(result, result.layers[i], result.heads[j], sought.query)
-            opened = opened.replace(f" {TILED}", "") if looking else opened  # which shows tokens alone
             return Next(say("first_of_these"), f"{opened}{looking}")
         return Next(say("heads_from_there"), f"{asking(result, 'heads', '--query', query)}{looking}")
     if _is_mask(result) and not looking:

@@ -18,7 +18,85 @@ _ALSO = 3  # heads that are named of those that position explains
 
 def said(result: Finding) -> Said:
     """The words of `find` about this result."""
-    return Said("find", _facts(result))
+    sought, controls, evidence = result.question, result.controls, result.evidence
+    best, drawn = first_named(result), _drawn(result)
+    out = evidence.of_group(Group.STANDS_OUT)
+    query, key = sides(result)
+    tokens = result.key_tokens
+    plain = bool(tokens.texts) or not tokens.stretches
+    lucky = LEVEL * len(result.places)
+    how, _, stays = controls.how.partition("; ")
+    long = np.flatnonzero(result.key_lengths >= SINK) if result.key_lengths is not None else np.array([], int)
+    even = result.even_attention
+    evens = None if even is None or np.isnan(even).all() else even
+    low, middle, high = np.quantile(controls.best, (0.05, 0.5, 0.95)) if controls.count else (None,) * 3
+    also = [
+        f"{named(result, place)} ({weight(float(result.weights[place]))} here, "
+        f"{weight(float(controls.mean[place]))} then)"
+        for place in result.by_weight[1:_ALSO]
+        if evidence.depends_on(place) is DependsOn.POSITION
+    ]
+
+    def of_best(values: np.ndarray | None) -> float | None:
+        return None if values is None or best is None else float(values[best])
+
+    facts = {
+        # what was sought
+        "query": query,
+        "key": key,
+        "from": "" if sought.query is None else at(result.query_tokens, sought.query, sought.query_span),
+        "to": "" if sought.key is None else at(tokens, sought.key, sought.key_span),
+        "pattern": sought.pattern and sought.pattern.value,
+        "like": sought.like and name(*sought.like),
+        "pair": sought.query is not None,
+        "two": not (sought.query_span or sought.key_span or result.by.is_long),
+        "joined": result.by.is_long,
+        "asked": len(result.places),
+        "decoder": result.kind is Kind.CROSS and bool(result.query_tokens.texts),
+        # what is read
+        "text": plain,
+        "patches": not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches),
+        "unit": result.by.value if plain else controls.of.part,
+        "asking": asking(result),
+        "special_key": sought.key is not None and tokens.items[sought.key].special,
+        "sink": None if result.key_lengths is None or not long.size else float(result.key_lengths.max()),
+        "sink_layers": listed([result.layers[i] for i in long]) if long.size else "",
+        "sink_layer_count": len(long),
+        # the controls
+        "of": controls.of.value,
+        "part": controls.of.part,
+        "parts": PLURAL[controls.of],
+        "context": context_words(controls.of),
+        "controls": controls.count,
+        "fewer": LEAST_CONTROLS <= controls.count < controls.wanted,
+        "least": LEAST_CONTROLS,
+        "too_few": evidence.few,
+        "allowed": int(LEVEL * (controls.count + 1) + 1e-9) - 1,
+        "lucky": "1" if lucky <= 1 else f"{int(lucky)}-{int(lucky) + 1}",
+        "how": how,
+        "stays": stays,
+        "best_low": low,
+        "best_middle": middle,
+        "best_high": high,
+        # what came out
+        "best": None if best is None else named(result, best),
+        "own": of_best(result.weights),
+        "mean": of_best(controls.mean),
+        "stayed": of_best(controls.mean if sought.query is None else evidence.of_place),
+        "elsewhere": of_best(result.elsewhere),
+        "even": of_best(even),
+        "even_least": None if evens is None else float(np.nanmin(evens)),
+        "even_most": None if evens is None else float(np.nanmax(evens)),
+        "reached": 0 if best is None else evidence.as_far(best),
+        "out": len(out),
+        "also": also,
+        "drawn": None if drawn is None else named(result, drawn),
+        "followed": None if drawn is None or result.followed is None else float(result.followed[drawn]),
+        "can_follow": result.followed is not None,
+        "explained": any(evidence.depends_on(place) for place in result.ranking),
+        "most_apart": _MOST_APART,
+    }
+    return Said("find", result, facts)
 
 
 def answer(result: Finding) -> str:
@@ -77,89 +155,6 @@ def _drawn(result: Finding) -> Place | None:
         return None
     drawn = (each for each in by_word if given[each] >= much(float(even[each])))
     return max(drawn, key=lambda each: float(given[each]), default=None)
-
-
-def _facts(result: Finding) -> dict[str, object]:
-    sought, controls, evidence = result.question, result.controls, result.evidence
-    best, drawn = first_named(result), _drawn(result)
-    out = evidence.of_group(Group.STANDS_OUT)
-    query, key = sides(result)
-    tokens = result.key_tokens
-    plain = bool(tokens.texts) or not tokens.stretches
-    lucky = LEVEL * len(result.places)
-    how, _, stays = controls.how.partition("; ")
-    long = np.flatnonzero(result.key_lengths >= SINK) if result.key_lengths is not None else np.array([], int)
-    even = result.even_attention
-    evens = None if even is None or np.isnan(even).all() else even
-    low, middle, high = np.quantile(controls.best, (0.05, 0.5, 0.95)) if controls.count else (None,) * 3
-    also = [
-        f"{named(result, place)} ({weight(float(result.weights[place]))} here, "
-        f"{weight(float(controls.mean[place]))} then)"
-        for place in result.by_weight[1:_ALSO]
-        if evidence.depends_on(place) is DependsOn.POSITION
-    ]
-
-    def of_best(values: np.ndarray | None) -> float | None:
-        return None if values is None or best is None else float(values[best])
-
-    return {
-        # what was sought
-        "query": query,
-        "key": key,
-        "from": "" if sought.query is None else at(result.query_tokens, sought.query, sought.query_span),
-        "to": "" if sought.key is None else at(tokens, sought.key, sought.key_span),
-        "pattern": sought.pattern and sought.pattern.value,
-        "like": sought.like and name(*sought.like),
-        "pair": sought.query is not None,
-        "two": not (sought.query_span or sought.key_span or result.by.is_long),
-        "joined": result.by.is_long,
-        "rows": result.rows,
-        "asked": len(result.places),
-        "decoder": result.kind is Kind.CROSS and bool(result.query_tokens.texts),
-        # what is read
-        "text": plain,
-        "patches": not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches),
-        "unit": result.by.value if plain else controls.of.part,
-        "asking": asking(result),
-        "special_key": sought.key is not None and tokens.items[sought.key].special,
-        "sink": None if result.key_lengths is None or not long.size else float(result.key_lengths.max()),
-        "sink_layers": listed([result.layers[i] for i in long]) if long.size else "",
-        "sink_layer_count": len(long),
-        # the controls
-        "of": controls.of.value,
-        "part": controls.of.part,
-        "parts": PLURAL[controls.of],
-        "context": context_words(controls.of),
-        "controls": controls.count,
-        "fewer": LEAST_CONTROLS <= controls.count < controls.wanted,
-        "least": LEAST_CONTROLS,
-        "too_few": evidence.few,
-        "allowed": int(LEVEL * (controls.count + 1) + 1e-9) - 1,
-        "lucky": "1" if lucky <= 1 else f"{int(lucky)}-{int(lucky) + 1}",
-        "how": how,
-        "stays": stays,
-        "sampled": result.sampled,
-        "best_low": low,
-        "best_middle": middle,
-        "best_high": high,
-        # what came out
-        "best": None if best is None else named(result, best),
-        "own": of_best(result.weights),
-        "mean": of_best(controls.mean),
-        "stayed": of_best(controls.mean if sought.query is None else evidence.of_place),
-        "elsewhere": of_best(result.elsewhere),
-        "even": of_best(even),
-        "even_least": None if evens is None else float(np.nanmin(evens)),
-        "even_most": None if evens is None else float(np.nanmax(evens)),
-        "reached": 0 if best is None else evidence.as_far(best),
-        "out": len(out),
-        "also": also,
-        "drawn": None if drawn is None else named(result, drawn),
-        "followed": None if drawn is None or result.followed is None else float(result.followed[drawn]),
-        "can_follow": result.followed is not None,
-        "explained": any(evidence.depends_on(place) for place in result.ranking),
-        "most_apart": _MOST_APART,
-    }
 
 
 def context_words(of: Contents) -> str:

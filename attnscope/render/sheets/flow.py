@@ -41,7 +41,7 @@ def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
     patches, tokens = patches_of(result), _tokens(result, say, focus.verbose)
     maps = () if patches is None else (Beside(tuple(_maps(result, say, patches))),)
     ablated = result.ablated if result.ablated is not None and result.ablated.best is not None else None
-    agreement = () if ablated is None else (_agreement(result, say, ablated, focus.verbose),)
+    agreement = () if ablated is None else (_agreement(say, ablated, focus.verbose),)
     return Sheet(
         title=say("title"),
         setting=f"{attention(result.kind, result.tower)}, {averaged} · {model_words(result.provenance)}",
@@ -202,7 +202,7 @@ def _by_layer(result: Flow, say: Said) -> Iterator[Curve]:
     )
 
 
-def _agreement(result: Flow, say: Said, ablated: Ablated, whole: bool) -> Ranking:
+def _agreement(say: Said, ablated: Ablated, whole: bool) -> Ranking:
     trust = sorted(ablated.trust, key=lambda each: (math.isnan(each.correlation), -each.correlation))
     correlations = [each.correlation for each in trust]
     near = [each.method == DISTANCE for each in trust]
@@ -215,7 +215,7 @@ def _agreement(result: Flow, say: Said, ablated: Ablated, whole: bool) -> Rankin
     return Ranking(
         title=say("agreement_title"),
         of="method",
-        names=tuple(Said("common", {})("method_words", each.method) for each in trust),
+        names=tuple(Said("common")("method_words", each.method) for each in trust),
         table=Table(
             Column(
                 "correlation",
@@ -287,10 +287,6 @@ SIGNED = frozenset({GRADIENT, INTEGRATED})  # numbers of their own, not shares
 
 def said(result: Flow) -> Said:
     """The words of `flow` about this result."""
-    return Said("flow", _facts(result))
-
-
-def _facts(result: Flow) -> dict[str, object]:
     made = result.ablated
     best = None if made is None else made.best
     trust = () if made is None else made.trust
@@ -303,7 +299,7 @@ def _facts(result: Flow) -> dict[str, object]:
             absent.setdefault(each.absent, []).append(each.method)
     place = "" if result.query is None else at(result.tokens, result.query)
     span = result.query_span
-    return {
+    facts = {
         # what was asked
         "at": settled(told(result.tokens, span)) if span else place,
         "query": "" if result.query is None else in_sentence(result.tokens, result.query),
@@ -314,16 +310,12 @@ def _facts(result: Flow) -> dict[str, object]:
         "against": "" if made is None else settled(printable(made.against)),
         "after_it": result.kind is Kind.DECODER and made is not None and not made.tag,
         "of_span": made is not None and made.of_span,
-        "answers_at": result.answers_at,
         # what is read
         "unit": unit(result),
-        "joins": result.by.joins,
         "layers": len(result.layers),
         "last_layer": result.layers[-1],
         "heads": len(result.heads),
-        "sampled": result.sampled,
         # what was replaced
-        "reason": result.reason,
         "replacement": "" if made is None else made.replacement,
         "count": 0 if made is None else made.count,
         "together": 1 if made is None else made.together,
@@ -346,6 +338,7 @@ def _facts(result: Flow) -> dict[str, object]:
         "absent_by": tuple(absent.items()),
         "beside_map": _beside_the_map(result),
     }
+    return Said("flow", result, facts)
 
 
 def _part(result: Flow, made: Ablated, place: int) -> dict[str, object]:

@@ -50,9 +50,8 @@ from attnscope.render.sheets.looking import (
 )
 from attnscope.render.words import Said
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Special
-from attnscope.results.base.distances import at_distance
-from attnscope.results.base.distances import even as even_weight
-from attnscope.results.base.strongest import MOST
+from attnscope.results.base.strongest import MOST, at_distance
+from attnscope.results.base.strongest import even as even_weight
 from attnscope.vocabulary import Unit
 
 _WHOLE = "rows sum to 1"
@@ -87,7 +86,7 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         main=block,
         summary=(where_words(own), f"{queries} x {keys}"),
         record=of_head(own),
-        departs=_departs(result),
+        departs=departures(result.by, result.special) if isinstance(result, HeadView) else (),
         next=_next(result, pair, say),
         opens=_opens(result, pair),
     )
@@ -105,10 +104,6 @@ def _opens(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None) 
             name: groups[at][0] if shown and at is not None else None for name, (groups, at) in sides.items()
         }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _departs(result: HeadWeights | HeadView) -> tuple[str, ...]:
-    return departures(result.by, result.special) if isinstance(result, HeadView) else ()
 
 
 def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None, say: Said) -> Next | None:
@@ -250,32 +245,6 @@ _MOST_TERMS = 5  # of an output
 
 def said(result: Shown, focus: Focus = WHOLE) -> Said:
     """The words of `heads` about one head, or one query of it."""
-    return Said("head", _facts(result, focus))
-
-
-def answer(result: Shown, focus: Focus, say: Said) -> str:
-    """What the head looks at, or the query that is asked about; nothing of a vector but the output."""
-    if focus.query is None:
-        return say(result.case)
-    if focus.stage in VECTORS:
-        return say("mixed") if focus.stage == "output" and result.answered[focus.query] else ""
-    return say("row" if ranked(result, focus.query) else "row_without_keys")
-
-
-def ranked(result: Shown, query: int) -> list[int]:
-    """The keys that a query may look at, the largest weight first."""
-    if not result.answered[query]:
-        return []
-    return [key for key in descending(result.weights[query]) if result.allowed[query, key]]
-
-
-def listed(result: Shown, query: int, key: int | None) -> list[int]:
-    """The strongest keys of a query, and `key` however weak."""
-    order = ranked(result, query)
-    return [*order[:MOST_KEYS], *(each for each in order[MOST_KEYS:] if each == key)]
-
-
-def _facts(result: Shown, focus: Focus) -> dict[str, object]:
     head, link = head_of(result), result.strongest
     queries, keys = result.query_tokens, result.key_tokens
     view = result if isinstance(result, HeadView) else None
@@ -287,7 +256,7 @@ def _facts(result: Shown, focus: Focus) -> dict[str, object]:
     if texts and not crosses:
         distance = at_distance(result.weights, result.allowed, queries.positions)
         distance = distance if mostly(distance) else None
-    return {
+    facts = {
         "head": head.name,
         "joins": by.joins,
         "unit": by.value,
@@ -320,6 +289,29 @@ def _facts(result: Shown, focus: Focus) -> dict[str, object]:
         "sink": None if result.rest.sink < 0 else in_sentence(keys, result.rest.sink),
         **_row_facts(result, None if focus.stage in OF_KEYS else focus.query, focus.key),
     }
+    return Said("head", result, facts)
+
+
+def answer(result: Shown, focus: Focus, say: Said) -> str:
+    """What the head looks at, or the query that is asked about; nothing of a vector but the output."""
+    if focus.query is None:
+        return say(result.case)
+    if focus.stage in VECTORS:
+        return say("mixed") if focus.stage == "output" and result.answered[focus.query] else ""
+    return say("row" if ranked(result, focus.query) else "row_without_keys")
+
+
+def ranked(result: Shown, query: int) -> list[int]:
+    """The keys that a query may look at, the largest weight first."""
+    if not result.answered[query]:
+        return []
+    return [key for key in descending(result.weights[query]) if result.allowed[query, key]]
+
+
+def listed(result: Shown, query: int, key: int | None) -> list[int]:
+    """The strongest keys of a query, and `key` however weak."""
+    order = ranked(result, query)
+    return [*order[:MOST_KEYS], *(each for each in order[MOST_KEYS:] if each == key)]
 
 
 def _even(result: Shown, query: int, key: int) -> float:

@@ -26,7 +26,7 @@ _COLUMNS = "position layer id token probability rank apart control control_high 
 def sheet(result: LayeredPrediction, focus: Focus = WHOLE) -> Sheet:
     say, first = said(result), result.places[0]
     curves = tuple(_curve(result, each, say) for each in result.places)
-    needed = heads_needed(result.tokens, result.task, result.provenance, first.answer)
+    needed = heads_needed(result, first.answer)
     return Sheet(
         title=say("title"),
         setting=model_words(result.provenance),
@@ -47,14 +47,10 @@ def sheet(result: LayeredPrediction, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: LayeredPrediction) -> Said:
     """The words of `predict --layers` about this result."""
-    return Said("layers", _facts(result))
-
-
-def _facts(result: LayeredPrediction) -> dict[str, object]:
     first, told = result.places[0], result.places[:_MOST_TOLD]
     i = next(i for i, each in enumerate(first.layers) if each.layer == first.leads_from)
     here, before = first.layers[i], first.layers[i - 1] if i else None
-    return {
+    facts = {
         "after": result.task == "next",
         "place": _place(result, first),
         "answer": _quoted(first.answer),
@@ -68,10 +64,8 @@ def _facts(result: LayeredPrediction) -> dict[str, object]:
             (_place(result, each), _quoted(each.answer), each.leads_from, each.leads_late) for each in told
         ],
         "more": len(result.places) - len(told),
-        "controls": result.controls,
-        "how": result.how,
-        "read_back": result.read_back,
     }
+    return Said("layers", result, facts)
 
 
 def _quoted(guess: Guess) -> str:

@@ -46,29 +46,22 @@ def sheet(result: Links, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Links) -> Said:
     """The words of `find` without a pair about this result."""
-    return Said("links", _facts(result))
-
-
-def _facts(result: Links) -> dict[str, object]:
     first = result.links[0] if result.links else None
     query, key = _pair(result, first) if first else (None, None)
     by, most = max(explaining(first), key=lambda pair: pair[1]) if first else (None, None)
-    return {
+    facts = {
         "head": name(first.layer, first.head) if first else None,
         "query": query,
         "key": key,
         "own": first.weight if first else None,
         "explained": most,
         "explained_by": by,
-        "out": result.standing_out,
         "reached": result.as_clear(first) if first else 0,
-        "controls": result.controls,
         "least": LEAST_CONTROLS,
         "least_evidence": LEAST,
         "heads": len(result.layers) * len(result.heads),
-        "how": result.how,
-        "more": result.more,
     }
+    return Said("links", result, facts)
 
 
 def explaining(link: Link) -> list[tuple[str, float]]:

@@ -71,14 +71,10 @@ def said(result: LongHead) -> Said:
         "special_share": None if mass is None else mass.total,
         "query": None if result.query is None else in_sentence(result.query_tokens, result.query),
         "strongest": [f"{in_sentence(keys, key)} {weight(float(row[key]))}" for key in strongest],
-        "whole": result.whole,
-        "first": result.first,
-        "size": result.size,
         "largest": result.pool is Pool.MAX,
         "block_number": result.block,
-        "blocks": result.blocks,
     }
-    return Said("long", facts)
+    return Said("long", result, facts)
 
 
 def _matrix(result: LongHead, asked: Scaling) -> Matrix:
@@ -100,12 +96,8 @@ def _matrix(result: LongHead, asked: Scaling) -> Matrix:
         says=said(result)("cell", *result.steps),
         unanswered="",
         measured=scale.label,
-        coarser=partial(_coarser, result, asked),
+        coarser=lambda rows, columns: _matrix(result.coarser(rows, columns), asked),
     )
-
-
-def _coarser(result: LongHead, asked: Scaling, rows: int, columns: int) -> Matrix:
-    return _matrix(result.coarser(rows, columns), asked)
 
 
 def _side(tokens: Tokens, first: int, size: int, step: int) -> Named:

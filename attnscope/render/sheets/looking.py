@@ -10,7 +10,7 @@ from attnscope.render.kit.words.weights import head_of
 from attnscope.render.sheet.sheet import Next
 from attnscope.render.words import Said
 from attnscope.results import HeadView, HeadWeights
-from attnscope.results.base.distances import AtDistance
+from attnscope.results.base.strongest import AtDistance
 
 _SHARP, _WHOLE = 1.95, 2.95  # tokens: fewer are almost one, and more need no decimals
 MOSTLY = 0.8  # of the rows: what looks at one distance in so many does so by position

@@ -91,6 +91,7 @@ def said(result: Projection) -> Said:
     correlation, trust = result.correlation, result.trustworthiness
     return Said(
         "map",
+        result,
         {
             "head": result.head.name,
             "by": view.by.several if view is not None and view.by.joins else None,
@@ -101,18 +102,12 @@ def said(result: Projection) -> Said:
             "correlation": None if math.isnan(correlation) else correlation,
             "size": abs(correlation),
             "trust": None if math.isnan(trust) else trust,
-            "neighbours": result.neighbours,
-            "apart": result.apart,
-            "settled": result.settled,
-            "iterations": result.iterations,
             "goes_on": _GOES_ON if result.iterations < _GOES_ON else None,
             "one_point": not result.iterations,
-            "metric": result.metric,
             "perplexity": parameter(result.perplexity, 3),
             "wanted": None
             if result.perplexity == result.wanted_perplexity
             else parameter(result.wanted_perplexity, 3),
-            "seed": result.seed,
         },
     )
 

@@ -166,7 +166,9 @@ def said(result: OneHead | Heads, key: int | None = None) -> Said:
         "decoder": _inside(result).kind is Kind.CROSS,
         **dict.fromkeys(("size", "many", "middle", "even", "besides", "key", "key_share", "rank")),
     }
-    return Said("media", facts | (_of_one(result, key) if isinstance(result, OneHead) else _of_heads(result)))
+    return Said(
+        "media", result, facts | (_of_one(result, key) if isinstance(result, OneHead) else _of_heads(result))
+    )
 
 
 def _of_one(result: OneHead, key: int | None) -> dict[str, object]:

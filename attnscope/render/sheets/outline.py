@@ -39,10 +39,6 @@ def sheet(result: Outline, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Outline) -> Said:
     """The words of `model` about this result."""
-    return Said("outline", _facts(result))
-
-
-def _facts(result: Outline) -> dict[str, object]:
     layers = [layer for tower in result.towers for layer in tower.layers]
     heads = [layer.heads for layer in layers if layer.heads is not None]
     sharing = {(each.heads, each.key_heads) for each in layers if each.heads and each.key_heads}
@@ -50,30 +46,23 @@ def _facts(result: Outline) -> dict[str, object]:
     cost, stored = result.cost, result.storage
     at = (cost.tower, cost.kind) if cost else None
     reads = (each.context for each in result.towers if (each.name, each.kind) == at)
-    return {
+    facts = {
         "name": own_name(result.model),
-        "model": result.model,
-        "architecture": result.architecture,
-        "parameters": result.parameters,
-        "towers": result.towers,
         "layers": len(layers),
         "least": min(heads, default=None),
         "most": max(heads, default=None),
         "shared": shared[0] if len(shared) == 1 else None,
         "gaps": [(each, len(each.layers), range_words(each.layers)) for each in result.gaps],
         # how it was read
-        "length": result.length,
         "unseen": sum(not layer.seen for layer in layers),
         "problem": result.run,
-        "stored": stored,
         "lacking": 0 if stored is None else [*stored.shards.values()].count(None),
-        "unlisted": result.unlisted,
         # what a head costs
-        "cost": cost,
         "beyond": any(each.beyond for each in result.costs),
         "reads": next(reads, None),
         "growth": _growth(result.costs) if result.further else None,
     }
+    return Said("outline", result, facts)
 
 
 def _growth(costs: Sequence[Cost]) -> dict[str, object]:
@@ -178,7 +167,7 @@ def time_words(seconds: float) -> str:
 def speed_words(seconds: float, rate_float32: float, rate_float64: float) -> str:
     """How long the products of a head take, as measured, and at which speeds."""
     rates = (amount(each, "FLOP/s") for each in (rate_float32, rate_float64))
-    return Said("outline", {})("speed", time_words(seconds), *rates)
+    return Said("outline")("speed", time_words(seconds), *rates)
 
 
 def range_words(numbers: Sequence[int]) -> str:

@@ -16,7 +16,7 @@ from attnscope.render.kit.words.weights import overview_view_words
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.guard import by_head
-from attnscope.render.sheet.heads import Companion, HeadGrid, each_of, ordered
+from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (
     Place,
     attention,
@@ -38,6 +38,7 @@ from attnscope.render.sheets.looking import SINK, many, mostly
 from attnscope.render.words import Said
 from attnscope.results import HeadScores, Kind, Overview
 from attnscope.results.overview import Case
+from attnscope.results.scores import ordered
 from attnscope.tokens import Tokens
 
 _TOLD = 6  # heads of a pair, which the grid has all
@@ -277,37 +278,6 @@ def _same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
 
 def said(result: Overview) -> Said:
     """The words of `heads` about several of them."""
-    return Said("heads", _facts(result))
-
-
-def answer(result: Overview) -> str:
-    return said(result)(result.case.value.replace(" ", "_"))
-
-
-def _first_named(result: Overview) -> Place | None:
-    """The head that the answer names.
-
-    Of heads that look at as many tokens, as it reads, one that is proved, if there is such.
-    """
-    values, order = result.main.values, ranked(result)
-    if result.case is Case.FIRST_OF_NONE:
-        return max(order, key=lambda place: float(values[place]))
-    if result.case is not Case.FOCUSED:
-        return next(iter(order), None)
-    first = _written(result, float(values[order[0]]))
-    alike = [place for place in order if _written(result, float(values[place])) == first]
-    proved = (place for place in alike if result.certificates[place[0]][place[1]].verdict.proved)
-    return next(proved, order[0])
-
-
-def _written(result: Overview, value: float) -> str:
-    """A number of the main measure as a sentence has it; an entropy as so many tokens."""
-    if result.case is Case.FOCUSED:
-        return many(float(np.exp(value)))
-    return weight(value) if result.aim is not None else measured.written(result.main, value)
-
-
-def _facts(result: Overview) -> dict[str, object]:
     main, aimed, order, best = result.main, result.aimed, ranked(result), _first_named(result)
     passed, sinks, shares = _passed(result), _sinks(result), result.special_shares
     mass = None if result.special_mass is None or result.special_mass.total < SINK else result.special_mass
@@ -328,7 +298,7 @@ def _facts(result: Overview) -> dict[str, object]:
     def number(value: float | None) -> str | None:
         return None if value is None else measured.written(main, value)
 
-    return {
+    facts = {
         # what was asked
         "asked": None if asked is None else in_sentence(queries, asked),
         "looked": None if looked is None else in_sentence(keys, looked),
@@ -339,7 +309,6 @@ def _facts(result: Overview) -> dict[str, object]:
         "end": "least" if main.description.strong == "low" else "most",
         "strongest": main.description.strongest,
         "one": main.description.label if result.aim is not None else main.measure,
-        "ordinary": result.ordinary,
         # what is read
         "unit": result.by.value,
         "units": result.by.several,
@@ -381,6 +350,34 @@ def _facts(result: Overview) -> dict[str, object]:
         "sink": in_sentence(keys, sinks[0][0]) if sinks else None,
         "sink_heads": sum(count for _, count in sinks),
     }
+    return Said("heads", result, facts)
+
+
+def answer(result: Overview) -> str:
+    return said(result)(result.case.value.replace(" ", "_"))
+
+
+def _first_named(result: Overview) -> Place | None:
+    """The head that the answer names.
+
+    Of heads that look at as many tokens, as it reads, one that is proved, if there is such.
+    """
+    values, order = result.main.values, ranked(result)
+    if result.case is Case.FIRST_OF_NONE:
+        return max(order, key=lambda place: float(values[place]))
+    if result.case is not Case.FOCUSED:
+        return next(iter(order), None)
+    first = _written(result, float(values[order[0]]))
+    alike = [place for place in order if _written(result, float(values[place])) == first]
+    proved = (place for place in alike if result.certificates[place[0]][place[1]].verdict.proved)
+    return next(proved, order[0])
+
+
+def _written(result: Overview, value: float) -> str:
+    """A number of the main measure as a sentence has it; an entropy as so many tokens."""
+    if result.case is Case.FOCUSED:
+        return many(float(np.exp(value)))
+    return weight(value) if result.aim is not None else measured.written(result.main, value)
 
 
 def _steady(result: Overview) -> list[tuple[str, int]]:

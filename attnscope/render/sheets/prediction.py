@@ -3,23 +3,21 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 from attnscope.printable import printable
 from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.csv import exact
 from attnscope.render.kit.labels import fit, settled
 from attnscope.render.kit.numbers import likely
-from attnscope.render.kit.words.command import asking, label
+from attnscope.render.kit.words.command import Run, asking, label
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, in_sentence, numbered, text
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.words import Said
-from attnscope.results import AnswerSpan, Blank, Guess, Kind, Prediction, Provenance
+from attnscope.results import AnswerSpan, Blank, Guess, Kind, Prediction
 from attnscope.results.prediction import Case
-from attnscope.tokens import Tokens
 
 _LONGEST_NAME = 24  # cells of a token
 _LONGEST_TEXT = 60  # cells of a written text in the answer
@@ -49,16 +47,6 @@ def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Prediction) -> Said:
     """The words of `predict` about this result."""
-    return Said("predict", _facts(result))
-
-
-def _texts(result: Prediction) -> Iterator[str]:
-    yield from text(result.tokens)
-    if result.generated is not None and result.generated.text:
-        yield f"→ “{result.generated.text}”"
-
-
-def _facts(result: Prediction) -> dict[str, object]:
     judged, made, choice = result.next_sentence, result.generated, result.choice
     written = () if made is None else made.tokens
     mine, apart = _common(result)
@@ -70,8 +58,7 @@ def _facts(result: Prediction) -> dict[str, object]:
     best, second = (*choice, None, None)[:2]
     tokens = written or [guess for blank in result.blanks for guess in blank.guesses]
     pair = math.nan if judged is None else judged.probability
-    return {
-        "task": result.task,
+    facts = {
         "two": len(result.tokens.texts) > 1,
         "blanks": len(result.blanks),
         # the likeliest; of a text that was written the least likely token, of a common tag the least sure
@@ -103,6 +90,13 @@ def _facts(result: Prediction) -> dict[str, object]:
         "each_by_itself": result.classes is not None and not result.classes.exclusive,
         "nowhere": in_sentence(result.tokens, 0) if any(not span.text for span in result.spans) else "",
     }
+    return Said("predict", result, facts)
+
+
+def _texts(result: Prediction) -> Iterator[str]:
+    yield from text(result.tokens)
+    if result.generated is not None and result.generated.text:
+        yield f"→ “{result.generated.text}”"
 
 
 def _called(result: Prediction, blank: Blank) -> str:
@@ -125,32 +119,19 @@ def _next(result: Prediction, say: Said) -> Next | None:
     if result.generated is not None:
         if not result.generated.written or not result.generated.tokens:
             return None
-        read = AsRead(result.tokens, Kind.CROSS, result.provenance)
-        return Next(say("heads_of_text"), asking(read, "ablate"))
+        return Next(say("heads_of_text"), asking(result, "ablate", "--kind", Kind.CROSS.value))
     if result.case is Case.TAGS:
         first = (*_common(result)[1], *result.blanks)[0]
         options = "--from", label(result.tokens, first.position)
-        return heads_needed(result.tokens, result.task, result.provenance, first.guesses[0], *options)
+        return heads_needed(result, first.guesses[0], *options)
     if not result.choice:
         return None
-    return heads_needed(result.tokens, result.task, result.provenance, result.choice[0])
+    return heads_needed(result, result.choice[0])
 
 
-def heads_needed(
-    tokens: Tokens, task: str, provenance: Provenance, answer: Guess | AnswerSpan, *options: str
-) -> Next:
+def heads_needed(result: Run, answer: Guess | AnswerSpan, *options: str) -> Next:
     """Which heads an answer to one text hangs on."""
-    read = AsRead(tokens, Kind.DECODER if task == "next" else Kind.ENCODER, provenance)
-    return Next(Said("common", {})("heads_needed", settled(answer.name)), asking(read, "ablate", *options))
-
-
-class AsRead:
-    """What was read, as a command tells it that asks for heads."""
-
-    def __init__(self, tokens: Tokens, kind: Kind, provenance: Provenance) -> None:
-        self.kind, self.provenance, self.tower = kind, provenance, ""
-        self.key_tokens = tokens
-        self.query_tokens = replace(tokens, written="greedily") if kind is Kind.CROSS else tokens
+    return Next(Said("common")("heads_needed", settled(answer.name)), asking(result, "ablate", *options))
 
 
 def _rows(result: Prediction, say: Said) -> Iterator[Beside]:

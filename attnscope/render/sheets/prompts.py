@@ -53,10 +53,6 @@ def sheet(result: Prompts, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Prompts) -> Said:
     """The words of many prompts about this result."""
-    return Said("prompts", _facts(result))
-
-
-def _facts(result: Prompts) -> dict[str, object]:
     asked, first = result.asked, _first(result)
     best = None if first is None else _figure(result, first)
     measured = "" if first is None else result.figures[first].measured
@@ -65,18 +61,14 @@ def _facts(result: Prompts) -> dict[str, object]:
     other = None if first is None else _other(result, first)
     reasons = [(lines_told(lines), len(lines), why) for why, lines in by_reason(result.refused).items()]
     correlated = [each for each in result.figures if each.measured == CORRELATION]
-    return {
-        "kind": asked.value,
-        "question": result.question,
+    facts = {
         "prompts": len(result.prompts),
         "figures": len(result.figures),
-        "file": result.file,
         "refused": len(result.refused),
         "reasons": reasons[:_REASONS],
         "unsaid": sum(count for _, count, _ in reasons[_REASONS:]),
         "least": FEWEST,
         "linked": LEAST,
-        "signed": asked.signed,
         "of_heads": asked in (Asked.FIND, Asked.LIKE, Asked.LINKS),
         "predicted": asked is Asked.RANK,
         "of_answer": asked is Asked.ANSWER,
@@ -87,6 +79,7 @@ def _facts(result: Prompts) -> dict[str, object]:
         "best": best,
         "other": None if other is None else _figure(result, other),
     }
+    return Said("prompts", result, facts)
 
 
 def _first(result: Prompts) -> int | None:
@@ -142,7 +135,7 @@ def _figure(result: Prompts, i: int) -> dict[str, object]:
 
 def _called(result: Prompts, figure: int) -> str:
     """By name; a method as `flow` calls it."""
-    return Said("common", {})("method_words", result.figures[figure].name)
+    return Said("common")("method_words", result.figures[figure].name)
 
 
 def _form(measured: str) -> Callable[[float], str]:
@@ -259,8 +252,8 @@ def _next(result: Prompts, say: Said) -> Next | None:
         command, options = "heads", ["--layer", str(figure.layer), "--head", str(figure.head)]
         head = name(figure.layer, figure.head)
     of_heads = command == "heads"
-    kind, looking = (result.kind, looked_at(result.by, result.special)) if of_heads else (None, "")
-    asked = asking_of_text(command, prompt.text, result.provenance, kind, result.tower, *options)
+    looking = looked_at(result.by, result.special) if of_heads else ""
+    asked = asking_of_text(command, prompt.text, result.provenance, *options)
     what = say("next", command, head, prompt.line, bool(against))
     return Next(what, f"{asked}{looking}") if asked else None
 

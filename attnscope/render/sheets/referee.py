@@ -48,38 +48,27 @@ def _rows(result: Referee) -> Iterator[tuple[object, ...]]:
 
 def said(result: Referee) -> Said:
     """The words of `cite --cases` about this result."""
-    return Said("referee", _facts(result))
-
-
-def _facts(result: Referee) -> dict[str, object]:
-    removal, by_model = result.score(REMOVAL), [*filter(None, map(result.score, _by_model(result)))]
+    methods = [each.method for each in result.scores if each.method not in (REMOVAL, *CONTROLS)]
+    removal, by_model = result.score(REMOVAL), [*filter(None, map(result.score, methods))]
     best = max(by_model, key=lambda each: each.top1, default=None)
-    return {
+    facts = {
         "removal": removal,
         "attention": result.score(ATTENTION),
         "best": None if best is None or best.method == ATTENTION else best,
         "cases": removal.cases if removal else 0,
-        "lot": result.chance,
         "sourceless": result.none,
-        "wrongly": result.wrongly_named,
         "judged": len(result.judged),
         "silent": [each.method for each in result.scores if math.isnan(each.top1) and result.sourced],
         "left": _left_out(result),
-        "sourced": result.sourced,
-        "missed": result.missed,
-        "misnamed": result.misnamed,
         "refused": [each.line for each in result.refused],
         "unlikely": sum(each.probability < 0.5 for each in result.judged) if result.how == "given" else 0,
     }
+    return Said("referee", result, facts)
 
 
 def _left_out(result: Referee) -> list[Method]:
     asked = {each.method for each in result.scores}
     return [] if asked & {*ByGradients} else [Method(each) for each in ByGradients]
-
-
-def _by_model(result: Referee) -> list[str]:
-    return [each.method for each in result.scores if each.method not in (REMOVAL, *CONTROLS)]
 
 
 def _ranking(result: Referee, say: Said) -> Ranking:

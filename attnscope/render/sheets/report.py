@@ -36,7 +36,7 @@ from attnscope.render.sheets.looking import next_question
 from attnscope.render.sheets.map import DISCLAIMER, token_name
 from attnscope.render.words import Said
 from attnscope.results import Report
-from attnscope.results.base.distances import even as even_weight
+from attnscope.results.base.strongest import even as even_weight
 from attnscope.results.report import Case
 
 _MOST_KEYS, _FEW_KEYS = 25, 8  # that -v and the page list, and a first screen
@@ -88,14 +88,9 @@ def sheet(result: Report, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Report) -> Said:
     """The words of a report about this result."""
-    return Said("report", _facts(result))
-
-
-def _facts(result: Report) -> dict[str, object]:
     head, query, every = result.head, result.query, _every_share(result)
     most, looked = (max(every, key=attrgetter(each), default=None) for each in ("share", "weight"))
-    return {
-        "case": result.case.value,
+    facts = {
         "head": head.name,
         "query": in_sentence(head.query_tokens, query),
         "decoder": head.crosses and bool(head.query_tokens.texts),
@@ -111,6 +106,7 @@ def _facts(result: Report) -> dict[str, object]:
         "sink": None if head.sink is None else float(1 - head.weights[query, head.allowed[query]].sum()),
         "predicted": _predicted(result),
     }
+    return Said("report", result, facts)
 
 
 def _predicted(result: Report) -> str:

@@ -11,7 +11,7 @@ from attnscope.render.sheet.said import name, proof_in, setting
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.words import Said
-from attnscope.results.claims.retrieval import Confirmation, Needle, Retrieval
+from attnscope.results.claims.retrieval import Confirmation, Retrieval
 
 _COLUMNS = "layer head score low high control chance weight weight_other named"
 _SHOWN = 12  # heads in the terminal
@@ -40,17 +40,10 @@ def sheet(result: Retrieval, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Retrieval) -> Said:
     """The words of `find --retrieval` about this result."""
-    return Said("retrieval", _facts(result))
-
-
-def _facts(result: Retrieval) -> dict[str, object]:
     places = result.ranking
     best = result.place(result.named[0]) if result.named else places[0] if places else None
-    return {
+    facts = {
         "asked": len(result.needles),
-        "answered": result.answered,
-        "enough": result.enough,
-        "how": result.how,
         "heads": len(result.layers) * len(result.heads),
         "named": [name(*head) for head in result.named],
         "best": None if best is None else name(*result.head(best)),
@@ -60,8 +53,8 @@ def _facts(result: Retrieval) -> dict[str, object]:
         "lengths": " and ".join(f"{each:,}" for each in dict.fromkeys(one.length for one in result.needles)),
         "lonely": bool(result.named) and not any(result.alike),
         "failed": [name(*head) for head in result.failed],
-        "acts": result.acts,
     }
+    return Said("retrieval", result, facts)
 
 
 def _masked(told: Confirmation) -> dict[str, object]:
@@ -127,7 +120,7 @@ def _ranking(result: Retrieval, say: Said, whole: bool) -> Ranking:
 def _profile(result: Retrieval, say: Said) -> Ranking:
     groups = dict[tuple[int, int], list[int]]()
     for i, each in enumerate(result.needles):
-        groups.setdefault((each.length, _third(each)), []).append(i)
+        groups.setdefault((each.length, min(int(3 * each.depth), 2)), []).append(i)
     rows = sorted(groups.items())
     places = [result.place(head) for head in result.named]
     answered = [sum(result.needles[i].right for i in of) / len(of) for _, of in rows]
@@ -147,7 +140,3 @@ def _profile(result: Retrieval, say: Said) -> Ranking:
             *((Column("first", first, "heads look first", cell, say("says_first")),) if places else ()),
         ),
     )
-
-
-def _third(needle: Needle) -> int:
-    return min(int(3 * needle.depth), 2)

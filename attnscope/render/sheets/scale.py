@@ -35,12 +35,8 @@ def sheet(result: ScaleStudy, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: ScaleStudy) -> Said:
     """The words of `sdpa --example why-scale` about this result."""
-    return Said("scale", _facts(result))
-
-
-def _facts(result: ScaleStudy) -> dict[str, object]:
     last = result.dims[-1]
-    return {
+    facts = {
         "first": result.dims[0],
         "last": last,
         "root": math.sqrt(last),
@@ -50,11 +46,9 @@ def _facts(result: ScaleStudy) -> dict[str, object]:
         "steep": result.gradient[0, -1],
         "kept": result.gradient[1, -1],
         "additive": None if result.additive is None else result.additive[0, -1],
-        "queries": result.queries,
-        "keys": result.keys,
         "most": math.log(result.keys),
-        "seed": result.seed,
     }
+    return Said("scale", result, facts)
 
 
 def _curve(result: ScaleStudy, measure: str, say: Said) -> Curve:

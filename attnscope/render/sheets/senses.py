@@ -13,7 +13,6 @@ from attnscope.render.kit.numbers import cell, signed_cell
 from attnscope.render.kit.words.command import asking_of_model, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Curve, Matrix, Names
-from attnscope.render.sheet.heads import ordered
 from attnscope.render.sheet.said import attention, departures, marked_word, named, proof
 from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
@@ -21,6 +20,7 @@ from attnscope.render.sheet.table import Column, Line, Table
 from attnscope.render.words import Said
 from attnscope.results import Kind, Senses, Special
 from attnscope.results.claims.senses import LEVEL, Usage, splits_of
+from attnscope.results.scores import ordered
 
 _ALIKE = Scale(-1.0, 1.0, "signed", ("opposite", "the same"))
 _AROUND = 38  # characters of a text on each side of the word
@@ -54,17 +54,13 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Senses) -> Said:
     """The words of `compare` about one word in many texts."""
-    return Said("senses", _facts(result))
-
-
-def _facts(result: Senses) -> dict[str, object]:
     parted, i = result.separation, result.shown
     most, least = result.extremes(i)
     counts, every = Counter(usage.label for usage in result.usages), enumerate(result.usages, start=1)
     best = None
     if parted is not None and len(result.heads) > 1:
         best = next(iter(ordered(parted.heads_excess)), (0, 0))
-    return {
+    facts = {
         "word": f"“{result.question}”",
         "texts": len(result.usages),
         "layer": result.layers[i],
@@ -95,6 +91,7 @@ def _facts(result: Senses) -> dict[str, object]:
         "positions": len({each.position for each in result.usages}),
         "other_forms": [f"“{each.word}” in text {n}" for n, each in every if _is_other(result, each)],
     }
+    return Said("senses", result, facts)
 
 
 def _enough(groups: int) -> int:
@@ -215,7 +212,7 @@ def _next(result: Senses, say: Said) -> Next | None:
         return None
     named = [_named(result, each) for each in (first, second)]
     options = ["--word", word(named[0]), *(["--word-b", word(named[1])] if named[0] != named[1] else [])]
-    asked = asking_of_model(f"compare {' '.join(texts)}", result.provenance, result.kind, "", *options)
+    asked = asking_of_model(f"compare {' '.join(texts)}", result.provenance, *options)
     looking = looked_at(result.by, Special.SHOW)
     return Next(say("look_at"), f"{asked}{looking}")
 

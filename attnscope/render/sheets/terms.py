@@ -106,7 +106,7 @@ def said(result: HeadTerms, query: int | None = None, key: int | None = None) ->
         "even": 1 / int(allowed[query].sum()) if numbers else None,
         "numbers": numbers,
     }
-    return Said("terms", facts)
+    return Said("terms", result, facts)
 
 
 def _parts(result: HeadTerms, say: Said) -> Ranking:

@@ -70,14 +70,10 @@ def common_scale(result: Thumbnails, asked: Scaling = Scaling.SQRT) -> Weights:
 
 def said(result: Thumbnails) -> Said:
     """The words of `heads --grid` about this result."""
-    return Said("thumbnails", _facts(result))
-
-
-def _facts(result: Thumbnails) -> dict[str, object]:
     queries, keys = result.steps
     stretches = *result.query_tokens.stretches, *result.key_tokens.stretches
     i, j, row, column = result.largest or (0, 0, 0, 0)
-    return {
+    facts = {
         "heads": len(result.layers) * len(result.heads),
         "head": named(result, (i, j)),
         "own": float(result.weights[i, j, row, column]),
@@ -89,6 +85,7 @@ def _facts(result: Thumbnails) -> dict[str, object]:
         "keys": keys,
         "patches": any(isinstance(each, Patches) for each in stretches),
     }
+    return Said("thumbnails", result, facts)
 
 
 def pooled_words(result: Thumbnails) -> str:

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,9 +19,8 @@ from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.render.words import Said
-from attnscope.results import Certificate, Kind, LayerCheck, Provenance, Verdict, Verification
+from attnscope.results import Certificate, LayerCheck, Verdict, Verification
 from attnscope.results.base.origin import Fault
-from attnscope.tokens import Tokens
 
 POWERS = 6  # of ten: a power beyond a million says no more than that
 _SCALE = Scale(0.0, POWERS)
@@ -62,10 +60,6 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Verification) -> Said:
     """The words of `verify` about this result."""
-    return Said("verification", _facts(result))
-
-
-def _facts(result: Verification) -> dict[str, object]:
     every = [one for layer in result.layers for one in layer.certificates]
     count, kinds = Counter(one.verdict for one in every), {layer.kind.value for layer in result.layers}
     failed = [one for one in every if one.verdict is Verdict.FAILED]
@@ -75,7 +69,7 @@ def _facts(result: Verification) -> dict[str, object]:
     most = max(changed, key=lambda each: each.difference, default=None)
     reasons = Counter(one.reason for one in every if one.verdict is Verdict.PARTIAL and one.reason)
     hardest = _hardest(every)
-    return {
+    facts = {
         "model": own_name(result.provenance.model),
         "head": f"{kinds.pop()} head" if len(kinds) == 1 else "head",
         "total": len(every),
@@ -98,6 +92,7 @@ def _facts(result: Verification) -> dict[str, object]:
         "power": power_words(hardest.power) if hardest else None,
         "worst": _worst(result),
     }
+    return Said("verification", result, facts)
 
 
 def _layers(result: Verification) -> list[Layer]:
@@ -239,22 +234,11 @@ def _worst(result: Verification) -> str:
     return f"{where} {certificate_words(certificate)}"
 
 
-@dataclass(frozen=True)
-class _Run:
-    kind: Kind
-    query_tokens: Tokens
-    key_tokens: Tokens
-    provenance: Provenance
-    tower: str = ""
-
-
 def _next(result: Verification, say: Said) -> Next | None:
     kinds = {(layer.tower, layer.kind) for layer in result.layers}
     if len(kinds) != 1 or result.verdict.stands_out:
         return None
-    ((_, kind),) = kinds
-    run = _Run(kind, result.tokens, result.tokens, result.provenance)
-    return Next(say("what_they_look_at"), asking(run, "heads"))
+    return Next(say("what_they_look_at"), asking(result, "heads"))
 
 
 def _badness(certificate: Certificate) -> tuple[int, bool, float]:

@@ -139,7 +139,31 @@ def _next(result: Why, say: Said) -> Next | None:
 
 def said(result: Why) -> Said:
     """The words of `why` about this result."""
-    return Said("why", _facts(result))
+    named = result.largest if result.case is Case.SHARE else result.missed
+    much = [part for part in result.parts if _stretch(part) >= _STRETCHED]
+    stretched = max(much, key=_stretch, default=None)
+    facts = {
+        "head": name(result.layer, result.head),
+        "query": in_sentence(result.query_tokens, result.query),
+        "key": in_sentence(result.key_tokens, result.key),
+        "from": at(result.query_tokens, result.query),
+        "to": at(result.key_tokens, result.key),
+        "against": None if result.against is None else in_sentence(result.key_tokens, result.against),
+        "unit": unit(result.key_tokens),
+        "even": None if result.against is not None else 1 / (result.others + 1),
+        "twice": TWICE,
+        "reasons": [fact_of(result, part) for side in Side for part in result.reasons_of(side)[:_NAMED]],
+        "part": named and fact_of(result, named),
+        "taken": sum(part.removed is not None for part in result.parts),
+        "pairs": result.pairs[:_PAIRS] if result.contrast else (),
+        "other_text": result.other_tokens is not None,
+        "stretched": stretched
+        and (fact_of(result, stretched) if _stretch(stretched) >= _STRETCHED else None),
+        "fewest": FEWEST,
+        "spreads": f"{SPREADS:g}",
+        "allowed": EXACT,
+    }
+    return Said("why", result, facts)
 
 
 def fact_of(result: Why, part: Part) -> dict[str, object]:
@@ -167,39 +191,6 @@ def fact_of(result: Why, part: Part) -> dict[str, object]:
     }
 
 
-def _facts(result: Why) -> dict[str, object]:
-    named = result.largest if result.case is Case.SHARE else result.missed
-    much = [part for part in result.parts if _stretch(part) >= _STRETCHED]
-    stretched = max(much, key=_stretch, default=None)
-    return {
-        "head": name(result.layer, result.head),
-        "query": in_sentence(result.query_tokens, result.query),
-        "key": in_sentence(result.key_tokens, result.key),
-        "from": at(result.query_tokens, result.query),
-        "to": at(result.key_tokens, result.key),
-        "against": None if result.against is None else in_sentence(result.key_tokens, result.against),
-        "others": result.others,
-        "unit": unit(result.key_tokens),
-        "weight": result.weight,
-        "even": None if result.against is not None else 1 / (result.others + 1),
-        "contrast": result.contrast,
-        "twice": TWICE,
-        "reasons": [fact_of(result, part) for side in Side for part in result.reasons_of(side)[:_NAMED]],
-        "part": named and fact_of(result, named),
-        "taken": sum(part.removed is not None for part in result.parts),
-        "pairs": result.pairs[:_PAIRS] if result.contrast else (),
-        "tried": result.tried,
-        "other_text": result.other_tokens is not None,
-        "stretched": stretched
-        and (fact_of(result, stretched) if _stretch(stretched) >= _STRETCHED else None),
-        "capped": result.capped,
-        "fewest": FEWEST,
-        "spreads": f"{SPREADS:g}",
-        "residual": result.residual,
-        "allowed": EXACT,
-    }
-
-
 def _stretch(part: Part) -> float:
     """By what factor a norm moves without the part, up or down."""
     norm = 1.0 if part.removed is None else part.removed.norm
@@ -219,7 +210,7 @@ def named(parts: Parts) -> tuple[Column, ...]:
 
 def taken_away(parts: Parts, total: str, of: str, and_then: Column, whole: bool) -> tuple[Column, ...]:
     """What changes without each, in the unit of `of`; the column of the `total` is called so."""
-    say = Said("common", {})
+    say = Said("common")
     removed, under = [part.removed for part in parts], say("taken_away")
     most = [max(map(abs, part.controls)) if part.controls else None for part in parts]
     # fmt: off
@@ -240,7 +231,7 @@ def taken_away(parts: Parts, total: str, of: str, and_then: Column, whole: bool)
 
 def marks(table: Table, brings: str, lost: str) -> tuple[Mark, ...]:
     """What each part brings, beside what is lost without it and without others of its kind."""
-    say = Said("common", {})
+    say = Said("common")
     shares, most = table[brings].values, table["controls"].values
     gone, held = ([value and -value for value in table[name].values] for name in ("total", "held"))
     return (

@@ -16,7 +16,8 @@ from attnscope.render.sheet.table import Table
 from attnscope.render.sheets.arithmetic import texts
 from attnscope.render.words import Said
 from attnscope.results import Verdict
-from attnscope.results.worked import Case, Scoring, Step, Worked
+from attnscope.results.worked import Case, Step, Worked
+from attnscope.vocabulary import Scoring
 
 _SETTLED = (Verdict.CERTIFIED, Verdict.RECOMPUTED, Verdict.STORED, Verdict.FAILED)
 _OWN = "attnscope sdpa --q '1,0,1' --k '1,0,1; 0,1,0; 1,1,0' --v '1,2; 3,4; 5,6'"
@@ -64,27 +65,13 @@ def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
 
 def said(result: Worked) -> Said:
     """The words of `sdpa` about this result."""
-    return Said("worked", _facts(result))
+    return Said("worked", result, _facts(result))
 
 
 def _facts(result: Worked) -> dict[str, object]:
-    facts: dict[str, object] = dict.fromkeys(
-        (
-            "query",
-            "key",
-            "keys",
-            "own",
-            "wrong",
-            "shares",
-            "numbers",
-            "other",
-            "other_own",
-            "found",
-            "missing",
-        )
-    )
+    names = "query key keys own wrong shares numbers other other_own found missing"
+    facts: dict[str, object] = dict.fromkeys(names.split())
     facts |= {
-        "name": result.name,
         "mistake": result.mistake and result.mistake.what,
         "unscaled": result.scoring is Scoring.DOT,
         "more": 0,

@@ -90,7 +90,8 @@ def _beside(before: Sequence[str], text: str, width: int) -> list[Text]:
 
 def measures_table(listed: Sequence[MeasureDescription], width: int) -> RenderableType:
     """Name, unit and range of each measure, beside them its meaning and its paper, or below where narrow."""
-    by_norm = [each for each in listed if _is_by_norm(each, listed)]
+    names = {each.name for each in listed}
+    by_norm = [each for each in listed if each.name.removesuffix("-norm") in names - {each.name}]
     others = [each for each in listed if each not in by_norm]
     columns = [(each.name, each.unit, each.range) for each in others]
     widths = [max(map(len, column)) + _GAP for column in zip(_HEADINGS, *columns, strict=True)]
@@ -113,10 +114,6 @@ def measures_table(listed: Sequence[MeasureDescription], width: int) -> Renderab
     lines += [Text(), *(Text(text, DIM) for text in aside)] if aside else []
     hint = Text('attnscope heads "..." --measure NAME,NAME or all shows them by layer and head', DIM)
     return Group(*lines, Text(), hint)
-
-
-def _is_by_norm(each: MeasureDescription, listed: Sequence[MeasureDescription]) -> bool:
-    return each.name.removesuffix("-norm") in {one.name for one in listed if one is not each}
 
 
 def _meaning(each: MeasureDescription) -> str:

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, line
 from attnscope.render.kit.labels import left
-from attnscope.render.kit.numbers import counted, parameter
+from attnscope.render.kit.numbers import counted, parameter, pooled
 from attnscope.render.kit.palette import diverging, sequential
 from attnscope.render.kit.scale import Scale
 
@@ -80,18 +80,6 @@ def plan(rows: int, columns: int, room: int, halves: bool) -> Plan:
     return Plan(ceil(rows / most), ceil(columns / max(room, 1)), 1, halved)
 
 
-def pooled(shares: Shares, laid: Plan) -> Shares:
-    """Of each group of cells the one farthest from 0; NaN where all are."""
-    return _farthest(_farthest(shares, laid.rows, axis=0), laid.columns, axis=1)
-
-
-def _farthest(shares: Shares, each: int, axis: int) -> Shares:
-    starts = np.arange(0, shares.shape[axis], each)
-    most = np.fmax.reduceat(shares, starts, axis=axis)
-    least = np.fmin.reduceat(shares, starts, axis=axis)
-    return np.where(-least > most, least, most)
-
-
 @dataclass(frozen=True, eq=False)
 class Raster:
     """A matrix of shares, 0 to 1, or -1 to 1 around 0 where `signed`; NaN is left blank.
@@ -125,7 +113,7 @@ class Raster:
         above = max(cell_len(self.title), cell_len(self.rows.noun) + 2)
         least = max(self.rows.digits + (_LEAST_LABEL if any(self.rows.names) else 0), above) + 1
         laid = plan(len(self.rows.names), len(self.columns.names), self.width - least, halves)
-        cells = pooled(self.shares if isinstance(ink, _Blocks) else self.plain, laid)
+        cells = pooled(self.shares if isinstance(ink, _Blocks) else self.plain, laid.rows, laid.columns)
         heads = self._heads(laid)
         most = min(_MOST_LABEL, self.width - laid.cells * cells.shape[1] - 1)
         margin = min(max(above, *map(cell_len, heads)), most) + 1

@@ -8,7 +8,6 @@ import io
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import singledispatch
 from itertools import zip_longest
 
 from rich.cells import cell_len
@@ -126,7 +125,7 @@ def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
             for each in shown
         ]
     said = (sheet.control and f"control: {sheet.control}", *sheet.notes)
-    below = [line for each in said if each for line in folded(Text(each, style=DIM), width)]
+    below = _folded((Text(each, style=DIM) for each in said if each), width)
     drawn = [*laid(shown, width), *below]
     if focus.legend:
         every = [one for each in shown for one in flat(each)]
@@ -135,7 +134,7 @@ def _evidence(sheet: Sheet, width: int, focus: Focus) -> list[RenderableType]:
         again = any(verdict is Verdict.RECOMPUTED for verdict, _ in sheet.proof)
         proved = [RECOMPUTED if again else CERTIFIED] if sheet.proof and sheet.origins else []  # not worked
         meant = (*meanings(columns), *told, *sheet.legend, *proved)
-        explained = [line for each in meant for line in folded(Text(each, style=DIM), width)]
+        explained = _folded((Text(each, style=DIM) for each in meant), width)
         drawn += ["", *explained] if explained else []
     return drawn
 
@@ -150,7 +149,7 @@ def _proved(sheet: Sheet, width: int, focus: Focus) -> list[Text]:
     lines = parted(joined, width) if joined.plain else []
     if focus.verbose:
         told = *identity(sheet), *sheet.details
-        lines += [line for each in told if each for line in folded(Text(each, style=DIM), width)]
+        lines += _folded((Text(each, style=DIM) for each in told if each), width)
     return lines
 
 
@@ -245,59 +244,39 @@ def _joined(beside: list[list[Text]]) -> list[Text]:
     return rows
 
 
-@singledispatch
 def lines_of(block: object, width: int) -> list[Text]:
     """A block in `width` cells."""
+    match block:
+        case Statements():
+            return statements(block, width)
+        case Steps():
+            return _folded(steps(block, width), width)
+        case Timeline():
+            return _folded(timeline(block, width), width)
+        case Drawing():
+            return [] if block.plain is None else lines_of(block.plain, width)
+        case Rows():
+            return lines_of_ranking(block, width)
+        case HeadGrid():
+            return _folded(grid(block, width), width)
+        case Matrix():
+            title = folded(Text(block.title, style="bold"), width)
+            if (lines := numbers(block, width)) is None:
+                return title
+            says = folded(Text(block.says, style=DIM), width) if block.says else []
+            return [*title, *lines, *says]
+        case HeadMatrices():
+            title = folded(Text(block.title, style="bold"), width)
+            if not cells_of(block, width):
+                told = "too many heads for this screen: a wider one, or -o FILE.png, shows them"
+                return [*title, *folded(Text(told, style=DIM), width)]
+            mosaic = block.says.replace("white", "faint").replace("dark", "strong")
+            return [*title, *folded(Text(mosaic, style=DIM), width), Text()]
     raise TypeError(f"nothing is shown of {type(block).__name__}")
 
 
-@lines_of.register
-def _(block: Drawing, width: int) -> list[Text]:
-    return [] if block.plain is None else lines_of(block.plain, width)
-
-
-@lines_of.register
-def _(block: Steps, width: int) -> list[Text]:
-    return [each for long in steps(block, width) for each in folded(long, width)]
-
-
-@lines_of.register
-def _(block: Statements, width: int) -> list[Text]:
-    return statements(block, width)
-
-
-@lines_of.register
-def _(block: Timeline, width: int) -> list[Text]:
-    return [each for long in timeline(block, width) for each in folded(long, width)]
-
-
-@lines_of.register
-def _(block: Rows, width: int) -> list[Text]:
-    return lines_of_ranking(block, width)
-
-
-@lines_of.register
-def _(block: HeadGrid, width: int) -> list[Text]:
-    return [each for long in grid(block, width) for each in folded(long, width)]
-
-
-@lines_of.register
-def _(block: Matrix, width: int) -> list[Text]:
-    title = folded(Text(block.title, style="bold"), width)
-    if (lines := numbers(block, width)) is None:
-        return title
-    says = folded(Text(block.says, style=DIM), width) if block.says else []
-    return [*title, *lines, *says]
-
-
-@lines_of.register
-def _(block: HeadMatrices, width: int) -> list[Text]:
-    told = Text("too many heads for this screen: a wider one, or -o FILE.png, shows them", style=DIM)
-    title = folded(Text(block.title, style="bold"), width)
-    if not cells_of(block, width):
-        return [*title, *folded(told, width)]
-    says = block.says.replace("white", "faint").replace("dark", "strong")
-    return [*title, *folded(Text(says, style=DIM), width), Text()]
+def _folded(lines: Iterable[Text], width: int) -> list[Text]:
+    return [each for long in lines for each in folded(long, width)]
 
 
 def picture_of(block: object, width: int) -> Picture | Mosaic | Raster | None:

@@ -10,11 +10,10 @@ import numpy as np
 from rich.cells import cell_len
 
 from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted
+from attnscope.render.kit.numbers import counted, pooled
 from attnscope.render.kit.scale import Scale as Weights
 from attnscope.render.sheet.blocks import Matrix, Named, Names
 from attnscope.render.sheet.scale import Scale
-from attnscope.render.terminal.raster import Plan, pooled
 from attnscope.render.web.blocks import escape, shaded
 
 _MOST_CELLS, _MOST_NUMBERS = 96, 20  # rows or columns of a page, and with a number in every cell
@@ -70,7 +69,7 @@ def _fitting(block: Matrix) -> Matrix:
         scale=scale,
         rows=_every(block.rows, rows),
         columns=_every(block.columns, columns),
-        values=pooled(block.values, Plan(rows, columns, 1, False)),
+        values=pooled(block.values, rows, columns),
         says=" · ".join(each for each in (block.says, told) if each),
         groups=(),
         marked=(),

@@ -29,7 +29,7 @@ def told(overview: Overview, opening: Opening) -> Told:
     link, found, facts = opening.link, overview.tokens or overview, dict[str, object]()
     facts |= {"heads": overview.main.values.size, "controls": opening.controls, "least_evidence": LEAST}
     if link is None:
-        say = Said("links", facts)
+        say = Said("links", overview, facts)
         said, why = say("nothing"), f"Read beside it: {say('shuffled')}."
         return Told(said.partition(":")[0], escape(said), escape(why))
     queries, keys = found.query_tokens, found.key_tokens
@@ -40,7 +40,7 @@ def told(overview: Overview, opening: Opening) -> Told:
     facts["head"] = f'<a href="#{head.replace(" ", "")}">{escape(head)}</a>'
     facts["query"] = f'<b class="asks">{escape(query)}</b>{writes}'
     facts["key"] = f'<b class="looked">{escape(key)}</b>'
-    say = Said("links", facts)
+    say = Said("links", overview, facts)
     less = [say("less", by, share) for by, share in explaining(link)]
     if link.controls is not None:  # which come first
         less[0] += f" ({say('shuffled')})"

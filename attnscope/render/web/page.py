@@ -17,9 +17,8 @@ from attnscope.render.kit.csv import CALLED
 from attnscope.render.kit.numbers import percent
 from attnscope.render.kit.words.certificate import DISTRUST, verdict_words
 from attnscope.render.kit.words.header import own_name
-from attnscope.render.proof import proof
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import proof_of, sheet_of
 from attnscope.render.sheets.picture import Original
 from attnscope.render.web.assets import asset, boot, icon, look, policy, script, style
 from attnscope.render.web.blocks import Blocks, as_json, escape
@@ -160,14 +159,14 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
         "read": _read(result),
         "verdict": "none" if result.verdict is None else result.verdict.value,
         "verdicts": _verdicts(result),
-        "proof": proof(result),
+        "proof": proof_of(result),
         "provenance": [
             [f"Where the numbers come from{_of(where, i)}", _source(each)] for i, each in enumerate(where)
         ],
         "small": [
             part
             for part in (
-                proof(result),
+                proof_of(result),
                 " · ".join(dict.fromkeys(own_name(each.model) + " " + each.source for each in where)),
             )
             if part

@@ -76,9 +76,10 @@ def linked(block: Linked) -> str:
     )
     groups = "".join((*_words(block, ends, 1), *_words(block, ends, 0)))
     told = f'<p class="told">{escape(block.says)}</p>' if block.says else ""
+    aloud = "; ".join(tie.told for tie in block.ties)
     return (
         f'<h2>{escape(block.title)}</h2>{told}<svg width="{sum(wide) + _BETWEEN}" height="{high}" '
-        f'class="linked" role="img" aria-label="{escape(_aloud(block))}">{heads}{groups}</svg>'
+        f'class="linked" role="img" aria-label="{escape(aloud)}">{heads}{groups}</svg>'
     )
 
 
@@ -112,7 +113,3 @@ def _line(block: Linked, tie: Tie, ends: tuple[int, int], *, hidden: bool) -> st
 def _down(block: Linked, side: int, place: int) -> float:
     words = len((block.left, block.right)[side])
     return _EDGE + (place + 0.5) * _ROW * max(len(block.left), len(block.right)) / words
-
-
-def _aloud(block: Linked) -> str:
-    return "; ".join(tie.told for tie in block.ties)

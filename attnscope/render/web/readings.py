@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.kit.words.certificate import certificate_words, verdict_words
-from attnscope.render.kit.words.command import Heads, opening_head
+from attnscope.render.kit.words.command import Heads, asking
 from attnscope.render.web import codes
 from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.room import DENSE_BYTES, FINE_TOKENS, KEPT
@@ -284,7 +284,7 @@ def _cells(tokens: Tokens, step: int) -> Tokens:
 
 def opener(heads: Heads) -> str:
     """The command that writes a page of one head, `{layer}` and `{head}`."""
-    return f"{opening_head(heads, '{layer}', '{head}')} -o page.html"
+    return asking(heads, "heads", "--layer", "{layer}", "--head", "{head}", "-o", "page.html")
 
 
 def _name(head: HeadWeights) -> str:

@@ -1,25 +1,30 @@
 """What each verb says: `find.jinja` has the words of `find`, a macro for each case and phrase.
 
-    say = Said("find", {"head": "L3 H11", "own": 0.93, ...})
+    say = Said("find", result, {"head": "L3 H11", "own": 0.93, ...})
     say("one")             # its text in one line, filled with these facts; of `a case` the macro is a_case
     say.lines("legend")    # its paragraphs, which blank lines part
 
-A table names facts and macros, its own and those of `common.jinja`; line breaks in it are blanks. A number
-gets its form from a filter, `{{ own | weight }}`. A fact that has no meaning for a result is None.
+A table names facts and macros, its own and those of `common.jinja`; line breaks in it are blanks. What is
+no fact is what the result has under that name. A number gets its form from a filter, `{{ own | weight }}`. A
+fact that has no meaning for a result is None.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from math import exp
+from typing import Any
 
 from jinja2 import Environment, PackageLoader
+from jinja2.runtime import Context
+from jinja2.utils import missing
 from markupsafe import Markup
 
 from attnscope.errors import listed
 from attnscope.render.kit import numbers
 from attnscope.render.sheet.said import begun
 
+_RESULT = "result"  # in a table
 _BLANK = "\0"  # stands for those of facts, which are not of the table
 
 
@@ -67,9 +72,18 @@ FORMS: Mapping[str, Callable[..., str]] = {
 }
 
 
+class _Facts(Context):
+    """The facts of a table, and the result that has what is none of them."""
+
+    def resolve_or_missing(self, key: str) -> Any:
+        found = super().resolve_or_missing(key)
+        return getattr(self.parent.get(_RESULT), key, missing) if found is missing else found
+
+
 @cache
 def environment() -> Environment:
     made = Environment(loader=PackageLoader(__name__, "."), autoescape=True, finalize=_fact)
+    made.context_class = _Facts
     made.filters |= {name: _of(form) for name, form in FORMS.items()}
     return made
 
@@ -77,9 +91,10 @@ def environment() -> Environment:
 class Said:
     """The words of one verb about one result."""
 
-    def __init__(self, verb: str, facts: Mapping[str, object]) -> None:
-        self.facts = facts
-        self._macros = environment().get_template(f"{verb}.jinja").make_module(dict(facts))
+    def __init__(self, verb: str, result: object = None, facts: Mapping[str, object] | None = None) -> None:
+        self.facts = facts or {}
+        template = environment().get_template(f"{verb}.jinja")
+        self._macros = template.make_module({**self.facts, _RESULT: result})
 
     def __call__(self, name: str, *given: object) -> str:
         return " ".join(self.lines(name, *given))

@@ -71,6 +71,10 @@ class Provenance:
     that was asked for, `model` the one that ran, `demo` whether it is bundled, `architecture` its class.
     `kernel`, `route`, `device` and `dtype` are how attention was computed and read. `versions` are those of
     the libraries. `token_ids` is what was read.
+
+    `read` and `run` are what was read and which model ran how, as words of a command: ("The door opened.",
+    "--truncate") and ("-m", "demo"). `read` is None where no words say it, `run` empty of a model in memory.
+    `files` are those that were read, each with its SHA-256.
     """
 
     requested: str
@@ -90,11 +94,14 @@ class Provenance:
     adapter: str | None = None
     inputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     tokenizer: str | None = None
+    read: tuple[str, ...] | None = None
+    run: tuple[str, ...] = ()
+    files: dict[str, str] = field(default_factory=dict)
 
     @property
     def of_no_text(self) -> "Provenance":
         """This origin without a text, for numbers that are those of no single one."""
-        return replace(self, token_ids=(), inputs={})
+        return replace(self, token_ids=(), inputs={}, read=None, files={})
 
     @property
     def source(self) -> str:
@@ -173,3 +180,25 @@ class Certificate:
     def unseen(self) -> tuple[str, ...]:
         """Names of the faults that this certificate would have missed."""
         return tuple(fault.name for fault in self.faults if not fault.power > 1)
+
+
+class Certified:
+    """What one `certificate` is about."""
+
+    certificate: Certificate
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of its certificate."""
+        return self.certificate.verdict
+
+
+class Counted:
+    """What many heads were certified for: so many of each verdict."""
+
+    certified: dict[Verdict, int]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any head that was certified."""
+        return worst(each for each, count in self.certified.items() if count)

@@ -21,6 +21,7 @@ class Presented:
 
     for_readers: tuple[str, ...] = ("verdict",)  # properties that files have beside the fields
     from_file = False  # whether it was read from one
+    asked_by: tuple[str, ...] = ()  # what it answers, as words of a command: "find", "--from", "it"
 
     @property
     def verdict(self) -> Verdict | None:

@@ -15,6 +15,7 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import fits, one_for_each, within
 from attnscope.results.base.presented import Presented
+from attnscope.results.heads import Placed
 from attnscope.results.media import Sound
 from attnscope.tokens import Frames, Token, Tokens
 
@@ -53,17 +54,12 @@ class Direction(StrEnum):
 
 
 @dataclass(frozen=True)
-class Weighed:
+class Weighed(Placed):
     """A head (`layer`, `head`) and its `share` of the answer; the shares of all heads sum to 1."""
 
     layer: int
     head: int
     share: float
-
-    @property
-    def name(self) -> str:
-        """`L3 H11`."""
-        return f"L{self.layer} H{self.head}"
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import fits, in_tokens
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ranking import times
@@ -140,7 +140,7 @@ def sources_of(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Citation(Presented):
+class Citation(Counted, Presented):
     """Every sentence of an answer, every passage, and what each gives to or takes from the other.
 
     `passages` are what can be taken away, units `by` which the text was cut or given ones (None); `target` is
@@ -180,11 +180,6 @@ class Citation(Presented):
     notes: tuple[str, ...] = ()
 
     for_readers = ("verdict", "case", "cases", "sources")
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head."""
-        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def methods(self) -> dict[Method, Float[np.ndarray, "sentence passage"]]:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 
@@ -120,7 +120,7 @@ class Way:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Composition(Presented):
+class Composition(Counted, Presented):
     """Composition scores of pairs of heads, 0 to 1; a pair is layer and head of the earlier and of the later.
 
     `shown` is the head of which all pairs are, None where all pairs of the model are. NaN where a matrix or
@@ -160,11 +160,6 @@ class Composition(Presented):
     matrices: tuple[HeadMatrix, ...] = ()
     norms: tuple[Norm, ...] = ()
     ways: tuple[Way, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head in the run that the matrices were read back in."""
-        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def heads(self) -> int:

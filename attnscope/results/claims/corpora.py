@@ -10,7 +10,7 @@ from jaxtyping import Float
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.corpus import CorpusRead, check_measures
+from attnscope.results.claims.corpus import ByMeasures, CorpusRead
 from attnscope.results.claims.lengths import LengthPair, can_be_equal
 from attnscope.results.scores import HeadScores
 
@@ -66,7 +66,7 @@ class ScoresApart:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CorpusDifference(Presented):
+class CorpusDifference(ByMeasures, Presented):
     """Two corpora under one model, or one under two: every measure of every head, second less first.
 
     `lengths` are the classes of length that texts of either fall into. `shown` is the measure that is looked
@@ -161,7 +161,7 @@ class CorpusDifference(Presented):
         )
 
     def check_parts(self) -> None:
-        check_measures(self)
+        super().check_parts()
         classes = {each.of_lengths.shape[2] for each in self.measures.values()}
         fits(classes == {len(self.lengths)}, "'lengths' are not those of the measures")
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.errors import InputError
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.lengths import CorpusText, LengthClass
@@ -160,8 +160,24 @@ class CorpusRead:
         fits(len(self.files) == len(self.digests) > 0, "'files' and 'digests' are not one for each")
 
 
+class ByMeasures:
+    """Numbers of some heads by several measures, of which one is `shown`."""
+
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    measures: Mapping[str, Any]
+    shown: str
+
+    def check_parts(self) -> None:
+        fits(bool(self.measures), "'measures' are none")
+        fits(not self.shown or self.shown in self.measures, "'shown' is none of the measures")
+        every = [(each.scores.layers, each.scores.heads) for each in self.measures.values()]
+        alike = all(each == (self.layers, self.heads) for each in every)
+        fits(alike, "'measures' are of other layers and heads")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Corpus(Presented):
+class Corpus(ByMeasures, Counted, Presented):
     """All measures of the chosen heads over a corpus, by name; `shown` is the one that is looked at.
 
     `linked` are the parts of speech that were asked for, from and to, None where none were. `certified`
@@ -191,11 +207,6 @@ class Corpus(Presented):
     held: int = 0
     queries: int = 0
     untried: int = 0
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head in the texts that were sampled."""
-        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def main(self) -> CorpusScores:
@@ -241,7 +252,7 @@ class Corpus(Presented):
         return Case.ALL_LINK if 2 * (there > 0).sum() >= there.size else Case.LINKED
 
     def check_parts(self) -> None:
-        check_measures(self)
+        super().check_parts()
         for name, each in self.measures.items():
             known = each.texts.max(initial=-1) < len(self.texts) and each.texts.min(initial=-1) >= -1
             fits(known, f"'{name}' names a text that is not there")
@@ -263,33 +274,3 @@ def _strongest(values: Float[np.ndarray, "layer head"], strong: str) -> tuple[in
     place = int(np.nanargmin(values) if strong == "low" else np.nanargmax(values))
     i, j = np.unravel_index(place, values.shape)
     return int(i), int(j)
-
-
-class _Measured(Protocol):
-    """A result over some heads by several measures."""
-
-    @property
-    def layers(self) -> tuple[int, ...]: ...
-
-    @property
-    def heads(self) -> tuple[int, ...]: ...
-
-    @property
-    def shown(self) -> str: ...
-
-    @property
-    def measures(self) -> "Mapping[str, _Scored]": ...
-
-
-class _Scored(Protocol):
-    @property
-    def scores(self) -> HeadScores: ...
-
-
-def check_measures(result: _Measured) -> None:
-    """Raises `Damaged` where there is no measure to show, or one of other heads."""
-    fits(bool(result.measures), "'measures' are none")
-    fits(not result.shown or result.shown in result.measures, "'shown' is none of the measures")
-    every = [(each.scores.layers, each.scores.heads) for each in result.measures.values()]
-    alike = all(each == (result.layers, result.heads) for each in every)
-    fits(alike, "'measures' are of other layers and heads")

@@ -7,11 +7,12 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.prompts import Prompt
 from attnscope.results.heads import head_name
+from attnscope.results.scores import ordered
 
 Place = tuple[int, int]
 SAME = 1e-9  # of what a head writes: less is rounding of its measurement
@@ -70,7 +71,7 @@ class PutBack:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Drift(Presented):
+class Drift(Counted, Presented):
     """The attention of one model, `before`, beside that of its tuned form, `after`, over the texts of `file`.
 
     `moved` is the share of what a query gives that goes to other keys (total variation of its two rows of
@@ -119,11 +120,6 @@ class Drift(Presented):
     for_readers = ("verdict", "case")
 
     @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head in the text that was certified, under either model."""
-        return worst(each for each, count in self.certified.items() if count)
-
-    @property
     def provenance(self) -> Provenance:
         """That of the model before; pictures and files name both."""
         return self.before
@@ -161,7 +157,7 @@ class Drift(Presented):
     @cached_property
     def ranking(self) -> tuple[Place, ...]:
         """The places of all heads, those that moved most first; of equal ones the first in the model."""
-        return _ordered(self.mean)
+        return tuple(ordered(self.mean))
 
     @cached_property
     def beyond(self) -> frozenset[Place]:
@@ -178,7 +174,7 @@ class Drift(Presented):
         if np.isnan(self.own_mean).any():
             return None
         changed = np.fmax(self.own_mean, self.written_mean) > SAME
-        first = _ordered(self.own_mean + SAME * np.nan_to_num(self.written_mean))
+        first = ordered(self.own_mean + SAME * np.nan_to_num(self.written_mean))
         return tuple(place for place in first if changed[place])
 
     @property
@@ -242,8 +238,3 @@ class Drift(Presented):
                 for i, j in self.ranking
             ],
         }
-
-
-def _ordered(values: Float[np.ndarray, "layer head"]) -> tuple[Place, ...]:
-    order = np.argsort(-values, axis=None, kind="stable")
-    return tuple((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))

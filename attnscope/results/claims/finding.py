@@ -12,29 +12,7 @@ from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.ranking import TWICE, DependsOn, Evidence, Group, much
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Special, Unit
-
-
-class Pattern(StrEnum):
-    """Which keys of a query are meant, in place of one query and one key that are named.
-
-    `same` are other places with the query's own token; `induction` are the tokens that followed an earlier
-    one of these (Olsson et al. 2022).
-    """
-
-    PREVIOUS = "previous"
-    NEXT = "next"
-    SELF = "self"
-    FIRST = "first"
-    SAME = "same"
-    INDUCTION = "induction"
-    PUNCTUATION = "punctuation"
-    SPECIAL = "special"
-
-    @property
-    def of_places(self) -> bool:
-        """Whether it is about where a key stands alone, which exchanged words leave as it is."""
-        return self in (Pattern.PREVIOUS, Pattern.NEXT, Pattern.SELF, Pattern.FIRST, Pattern.SPECIAL)
+from attnscope.vocabulary import Pattern, Special, Unit
 
 
 class Contents(StrEnum):

@@ -6,7 +6,7 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Bool, Float
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import Value, fits, in_tokens, within
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.intervention import Intervention
@@ -161,7 +161,7 @@ class Pooled:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Flow(Presented):
+class Flow(Counted, Presented):
     """What reaches one query from every input token, by several ways to go back through the layers.
 
     `query` is its position; None where the question is about the vector of the whole text, which is `pooled`:
@@ -222,7 +222,7 @@ class Flow(Presented):
         """The worst verdict of any head; `failed` where values were not zero that should have been."""
         if self.zeroing is not None and self.zeroing.verdict is Verdict.FAILED:
             return Verdict.FAILED
-        return worst(each for each, count in self.certified.items() if count)
+        return super().verdict
 
     @property
     def case(self) -> Case:

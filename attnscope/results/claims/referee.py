@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.citation import ATTENTION, REMOVAL, Method
@@ -69,7 +69,7 @@ class Score:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Referee(Presented):
+class Referee(Counted, Presented):
     """Ways to cite side by side, their `scores` over the cases of a `file` that were `judged`.
 
     `chance` is top-1 of a passage drawn by lot.
@@ -93,11 +93,6 @@ class Referee(Presented):
     seed: int = 0
 
     for_readers = ("verdict", "case", "none", "wrongly_named", "missed", "misnamed")
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head in any case."""
-        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def case(self) -> Case:

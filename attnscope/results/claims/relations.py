@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
+from attnscope.results.heads import Placed
 
 LEAST = 20  # pairs of a relation that is judged: of fewer the best of many heads says little
 LEVEL = 0.05  # how often any of all relations may be told apart by chance
@@ -50,17 +51,12 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Finder(Share):
+class Finder(Placed, Share):
     """A head that finds a relation in one direction."""
 
     layer: int
     head: int
     direction: Direction
-
-    @property
-    def name(self) -> str:
-        """`L3 H11`."""
-        return f"L{self.layer} H{self.head}"
 
 
 @dataclass(frozen=True)
@@ -192,7 +188,7 @@ class Treebank:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Dependencies(Presented):
+class Dependencies(Counted, Presented):
     """Every head, direction and relation of a treebank: `accuracies` by the order of `relations`.
 
     `relations` come most frequent first; the root is none, since no word can point at it. `overall` is all
@@ -221,11 +217,6 @@ class Dependencies(Presented):
     notes: tuple[str, ...] = ()
 
     for_readers = ("verdict", "case", "tried", "told_apart")
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head in the sentences that were sampled."""
-        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def tried(self) -> int:

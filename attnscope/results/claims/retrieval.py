@@ -9,9 +9,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
+from attnscope.results.scores import ordered
 
 COPIES = 0.1  # of the answers: a head that looks first at the fact in fewer fetches none (Wu et al. 2024)
 SURE = 0.05  # by how much luck any of the heads would be named
@@ -80,7 +81,7 @@ class Confirmation:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Retrieval(Presented):
+class Retrieval(Counted, Presented):
     """Every head over all `needles`: how often it looks first at the fact that is asked for.
 
     `first[i, j, k]` is the share of the answer's tokens at which the strongest key of head `heads[j]` of
@@ -124,11 +125,6 @@ class Retrieval(Presented):
     for_readers = ("verdict", "case", "named", "scores", "controls", "alike")
 
     @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of any head in the texts that were sampled."""
-        return worst(each for each, count in self.certified.items() if count)
-
-    @property
     def answered(self) -> int:
         """How many questions the model answers."""
         return sum(each.right for each in self.needles)
@@ -165,11 +161,7 @@ class Retrieval(Presented):
     @cached_property
     def ranking(self) -> tuple[tuple[int, int], ...]:
         """The places of all heads, those first that look more often at the fact than at the other."""
-        if not self.answered:
-            return ()
-        excess = self.scores - self.controls
-        places = np.argsort(-excess, axis=None, kind="stable").tolist()
-        return tuple(divmod(place, len(self.heads)) for place in places)
+        return tuple(ordered(self.scores - self.controls))
 
     @cached_property
     def named(self) -> tuple[Head, ...]:

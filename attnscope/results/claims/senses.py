@@ -9,7 +9,7 @@ from math import factorial
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.parts import fits
 from attnscope.results.base.presented import Presented
 from attnscope.vocabulary import Unit
@@ -135,7 +135,7 @@ def splits_of(sizes: Sequence[int]) -> int:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Senses(Presented):
+class Senses(Counted, Presented):
     """A word in many texts. `cosines` are of its output vectors, those of all `heads` of a layer as one.
 
     The output of a head is that before the output projection. `separation` is None where the texts have no
@@ -155,11 +155,6 @@ class Senses(Presented):
     by: Unit = Unit.TOKEN
 
     for_readers = ("verdict", "case")
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of all heads."""
-        return worst(each for each, count in self.certified.items() if count)
 
     @property
     def labels(self) -> tuple[str, ...]:

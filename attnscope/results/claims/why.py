@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from statistics import mean, stdev
 
-from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict
+from attnscope.results.base.origin import Certificate, Certified, Kind, Provenance
 from attnscope.results.base.parts import fits, within
 from attnscope.results.base.presented import Presented
 from attnscope.tokens import Tokens
@@ -108,7 +108,7 @@ class Pair:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Why(Presented):
+class Why(Certified, Presented):
     """The score of one query and one key of a head, and its contrast, as sums over parts of the model.
 
     The head gives the key that `weight`. `score` is what the softmax was given for the two, before a soft cap
@@ -144,11 +144,6 @@ class Why(Presented):
     notes: tuple[str, ...] = ()
 
     for_readers = ("verdict", "case", "reasons")
-
-    @property
-    def verdict(self) -> Verdict:
-        """That of the head."""
-        return self.certificate.verdict
 
     @property
     def looks(self) -> bool:

@@ -1,6 +1,6 @@
 """A stored head computed again from its queries, keys, values and mask, in NumPy alone.
 
-The arithmetic is that of `attnscope.sdpa`, written a second time: a file can be held against itself on a
+The arithmetic of `attnscope.arithmetic`, written a second time: a file can be held against itself on a
 machine without torch.
 """
 

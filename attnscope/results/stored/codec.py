@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from attnscope.errors import Damaged, Departs
+from attnscope.printable import FileWord
 from attnscope.results.base.origin import Verdict
 from attnscope.results.base.parts import Arrays, Value
 from attnscope.results.heads import HeadAttention, HeadWeights
@@ -37,8 +38,8 @@ def encode(value: Any, *, npz: bool, hint: Hint = Any) -> Value:
     if is_dataclass(value):
         tag = {"of": type(value).__name__.lower()} if several(hint) else {}
         return tag | _encode_object(value, npz)
-    if isinstance(value, Enum):
-        return value.value
+    if isinstance(value, Enum | FileWord):
+        return value.value if isinstance(value, Enum) else value.stored
     if isinstance(value, Mapping):
         inner = (*get_args(kinds[0])[1:], Any)[0]
         return {key: encode(each, npz=npz, hint=inner) for key, each in value.items()}

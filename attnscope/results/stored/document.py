@@ -70,6 +70,7 @@ def measures_document(listing: MeasuresListing, answer: str) -> str:
     return f'{begun},\n  "measures": [\n    {body}\n  ]\n}}\n'
 
 
+_WORDS = tuple[str, ...]
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
 # what is said of a result in words, which is made anew whenever it is shown
 SAID = {"answer", "next"}
@@ -84,7 +85,8 @@ def schema(result: Result) -> str:
 def document(result: Result, *, npz: bool = False) -> dict[str, Value]:
     """The result as plain values with its arrays among them, with `npz` also those that JSON leaves out."""
     told: dict[str, Value] = encode(result, npz=npz)
-    return {"schema": schema(result)} | told
+    asked = {"asked_by": encode(result.asked_by, npz=npz, hint=_WORDS)} if result.asked_by else {}
+    return {"schema": schema(result)} | asked | told
 
 
 def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
@@ -113,10 +115,12 @@ def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = 
     """
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
-    own = {key: value for key, value in plain.items() if key not in ("schema", "layout", *SAID)}
+    own = {key: value for key, value in plain.items() if key not in ("schema", "layout", "asked_by", *SAID)}
+    asked = decode(_WORDS, plain.get("asked_by", []), Place("asked_by", None, {}))
     follow = kind in (HeadWeights, HeadView)
     result: Result = decode(kind, own, Place("", arrays, {}, believed, follow))
     object.__setattr__(result, "from_file", not believed)
+    object.__setattr__(result, "asked_by", asked)
     if isinstance(result, HeadView) and not believed and not view_follows(result):
         raise Departs("the weights of its rows and columns are not those of its tokens")
     return result
@@ -184,6 +188,7 @@ def _harmless(character: str) -> str:
     return json.dumps(character)[1:-1] if steers(character) else character
 
 
+_TOLD = (".png", ".svg", ".pdf", ".csv")
 _PICTURES = (b"\x89PNG", b"%PDF", b"<?xml", b"<svg", b"\xff\xd8\xff", b"GIF8")
 
 
@@ -205,7 +210,7 @@ def stored(path: str | Path) -> tuple[Result, Any]:
     if content.startswith(ARCHIVE):
         told, arrays = _from_npz(content, name)
         return restored(told, arrays, name), told
-    if content.startswith((*_PICTURES, b"# schema: attnscope.")) or _is_told(Path(path)):
+    if content.startswith((*_PICTURES, b"# schema: attnscope.")) or Path(path).suffix.lower() in _TOLD:
         raise InputError(
             f"cannot read '{name}': pictures and CSV cannot be read again: give the .npz or .json"
         )
@@ -220,10 +225,6 @@ def stored_verdict(told: Any, place: tuple[int, int] | None = None) -> Verdict |
     own = told.get("certificate")
     said = told.get("verdict", own.get("verdict") if isinstance(own, dict) else None)
     return next((each for each in Verdict if each == said), None)
-
-
-def _is_told(path: Path) -> bool:
-    return path.suffix.lower() in (".png", ".svg", ".pdf", ".csv")
 
 
 def _from_json(content: bytes, name: str) -> Any:

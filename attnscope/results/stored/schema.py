@@ -46,6 +46,7 @@ def json_schema(kind: str) -> Schema:
         "answer": text | {"minLength": 1},
         "next": text,
         "verdict": {"enum": [*(each.value for each in Verdict), None]},
+        "asked_by": {"type": "array", "items": text},
         "layout": {"const": LAYOUT},
         "exact": {"type": "object"},
         "digests": {"type": "object", "additionalProperties": text},
@@ -78,16 +79,12 @@ def _listing(kind: str) -> Schema:
     )
 
 
-def _any(schemas: list[Schema]) -> Schema:
-    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-
-
 def _fields(kind: Any, objects: dict[str, Schema]) -> Schema:
     said = _said(kind)
     properties: dict[str, Schema] = {}
     needed: list[str] = []
     for slot in slots(kind):
-        for key, schema, always in _keys(kind, slot, objects):
+        for key, schema, always in _keys(slot, objects):
             whole = slot.spread or slot.holds_tokens
             properties[key] = schema if whole else _saying(schema, said.get(key) or _else(key, slot.hint))
             needed += [key] if always else []
@@ -160,7 +157,8 @@ def _else(key: str, hint: Hint) -> str:
 _GLOSSARY = _sentences(
     """`schema` is the kind of document and its version. `answer` is the first line of the screen. `next` is a
     command that leads on. `verdict` is what is proved of the numbers, the worst of it; null where nothing is
-    to be proved. `layout` says how fields are laid out, `exact` what strict JSON cannot hold, by JSON
+    to be proved. `asked_by` is what it answers, as words of a command. `layout` says how fields are laid out,
+    `exact` what strict JSON cannot hold, by JSON
     Pointer, and `digests` are hashes of keys and arrays. `layer` and `head` count from 0, as `layers` and
     `heads` do. `kind` is which attention of the model it is. `name` is what it is called, `label` the same in
     few words, `title` a heading. `module` is the path of the attention in the model. `tower` is the part of
@@ -175,7 +173,7 @@ _GLOSSARY = _sentences(
 )
 
 
-def _keys(kind: Any, slot: Slot, objects: dict[str, Schema]) -> list[tuple[str, Schema, bool]]:
+def _keys(slot: Slot, objects: dict[str, Schema]) -> list[tuple[str, Schema, bool]]:
     if slot.holds_tokens:
         always = NoneType not in options(slot.hint)
         own = _tokens(objects)["properties"]
@@ -198,7 +196,7 @@ def _of(hint: Hint, objects: dict[str, Schema]) -> Schema:
     schemas = [_single(each, several(hint), objects) for each in kinds]
     if NoneType in options(hint):
         schemas.append({"type": "null"})
-    return _any(schemas)
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _single(kind: Hint, tagged: bool, objects: dict[str, Schema]) -> Schema:

@@ -17,8 +17,8 @@ from jaxtyping import Shaped
 from attnscope.errors import Damaged
 from attnscope.results.base.parts import Value
 
-# of all that `attnscope.results.stored` writes: a field that is added, moved or renamed makes it 8
-LAYOUT = 7
+# of all that `attnscope.results.stored` writes: a field that is added, moved or renamed makes it 9
+LAYOUT = 8
 # what other programs rely on: a key that is renamed, taken away or means something else makes it 3
 VERSION = 2
 

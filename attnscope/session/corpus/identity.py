@@ -16,22 +16,12 @@ from attnscope.incoming import settings
 from attnscope.session.corpus.engine.machine import settings_digest, versions
 from attnscope.session.corpus.source import Source
 from attnscope.session.request import ModelRequest
+from attnscope.session.verbs.corpus import BATCH, LONGEST, Linked
 from attnscope.session.wanted import Wanted
 from attnscope.version import __version__
 
 if TYPE_CHECKING:
     from attnscope.model.source.checkpoint import Checkpoint
-
-LONGEST = 1024  # tokens of a text: the weights of a layer are quadratic in them
-BATCH = 32
-
-
-@dataclass(frozen=True)
-class Linked:
-    """The question which head links words of one part of speech to those of another."""
-
-    source: str
-    target: str
 
 
 @dataclass(frozen=True)
@@ -80,7 +70,7 @@ def identity_of(
         "weights": checkpoint.told_apart,
         "tokenizer": settings_digest(checkpoint),
         "device": device.partition(":")[0] if spread is None else "several",
-        "how": {name: value for name, value in request.items() if name != "model"},
+        "how": {name: value for name, value in request.items() if name != "name"},
         "attention": asdict(recipe.wanted),
         "measures": list(recipe.measures),
         "linked": None if recipe.linked is None else asdict(recipe.linked),

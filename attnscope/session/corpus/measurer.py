@@ -24,7 +24,7 @@ from attnscope.process.machine import peak_memory
 from attnscope.results.base.origin import Verdict
 from attnscope.results.claims.lengths import CorpusText
 from attnscope.session.corpus.batches import Ready, pools
-from attnscope.session.corpus.engine.interface import Finished, SetAside, Split, Text
+from attnscope.session.corpus.engine.interface import EVERY, SAMPLED, Finished, SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import Instructions
 from attnscope.session.corpus.judged import Judged
@@ -34,8 +34,9 @@ from attnscope.session.corpus.rows import RowsOfSplit
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import Reading
 from attnscope.session.listener import Quiet
-from attnscope.session.opening import Purpose, open_model
+from attnscope.session.opening import open_model
 from attnscope.session.request import Inputs
+from attnscope.vocabulary import Purpose
 
 _POOL, _TOKENS = 1024, 2**15  # of texts that are in memory at once
 _NUMBERED = 24  # binary digits of a text's number in its split
@@ -66,7 +67,7 @@ class MeasuredSplit:
         """Every text that can be read."""
         reading = Reading(self.split)
         texts = filter(None, map(self._encoded, reading))
-        proves = self.split.is_sampled
+        proves = self.split.only is None and self.split.number % EVERY < SAMPLED
         for pool in pools(texts, most=_POOL, tokens=_TOKENS):
             self._add(_Pool(self.reader, pool, self.split.number if proves else None))
             proves = False

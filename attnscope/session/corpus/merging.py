@@ -11,10 +11,10 @@ from attnscope.results.base.origin import Provenance
 from attnscope.results.claims.corpus import Corpus, CorpusRead
 from attnscope.results.stored.codec import Place, decode
 from attnscope.session.corpus.engine.interface import SetAside
-from attnscope.session.corpus.identity import Linked
 from attnscope.session.corpus.part import Part
 from attnscope.session.corpus.source import Source
 from attnscope.session.corpus.splits import placed
+from attnscope.session.verbs.corpus import Linked
 
 _LONG = "longer than the tokens that are read"
 

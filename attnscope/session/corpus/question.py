@@ -1,11 +1,11 @@
-"""What is asked of a corpus, checked, and the walk to its answer, for the command and for the library alike.
+"""The walk from what is asked of a corpus to its answer, for the command and for the library alike.
 
 The corpus is planned, the run finds its folder, the engine measures what is not measured yet (`run`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,15 +22,17 @@ from attnscope.session.corpus.engine.interface import Done, Engine, Finished, Re
 from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
 from attnscope.session.corpus.folder import Folder
-from attnscope.session.corpus.identity import BATCH, LONGEST, Linked, identity_of, key_of
+from attnscope.session.corpus.identity import identity_of, key_of
 from attnscope.session.corpus.named import files_of, is_piped
-from attnscope.session.corpus.source import FIELD, Signed, Source, source_of
+from attnscope.session.corpus.source import Signed, Source, source_of
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts, share
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import ahead, fetched
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
-from attnscope.session.request import AUTO, ModelRequest
+from attnscope.session.option import slots, words
+from attnscope.session.request import AUTO, Loading, ModelRequest
+from attnscope.session.verbs.corpus import ALL, ENGINES, LOCAL, RAY, REFUSE, CorpusFiles, CorpusQuestion
 from attnscope.session.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -38,71 +40,17 @@ if TYPE_CHECKING:
 
 HOME = Path("outputs")
 FEW = 32  # texts: measured sooner here than by a process that is started for them
-LOCAL, RAY = "local", "ray"
-ENGINES = (LOCAL, RAY)
-SKIP, REFUSE = "skip", "refuse"
-BROKEN = (SKIP, REFUSE)  # what becomes of what cannot be read
 
 
-@dataclass(frozen=True)
-class CorpusQuestion:
-    """Which files, how texts stand in them, what is measured, and where the run is kept.
-
-    `workers` None is one for each accelerator, or else for each core, and for few texts this very process, as
-    0 is. The `engine` that runs them is `local`, or `ray` at `ray_address`, each of whose workers takes
-    `ray_resources`. `run` is the run's folder, by default one in `outputs` that is called after what it is a
-    run of. What cannot be read is set aside, or, with `broken` as `refuse`, ends the run.
-    """
-
-    files: Sequence[str | Path | Place]
-    form: str | None = None
-    field: str = FIELD
-    measures: str = "all"
-    source: str | None = None
-    target: str | None = None
-    limit: int | None = None
-    broken: str = SKIP
-    longest: int = LONGEST
-    batch: int = BATCH
-    truncate: bool = False
-    workers: int | None = None
-    engine: str = LOCAL
-    ray_address: str | None = None
-    ray_resources: str | None = None
-    run: str | Path | None = None
-    rows: str | Path | None = None
-    command: str = ""
-
-    def __post_init__(self) -> None:
-        numbers = {"--limit": self.limit, "--batch": self.batch, "--longest": self.longest}
-        for name, value in numbers.items():
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}: it takes at least 1")
-        if self.workers is not None and self.workers < 0:
-            raise InputError(f"--workers is {self.workers}: it takes at least 0, this process alone")
-        if (self.source is None) != (self.target is None):
-            raise InputError("--from-pos and --to-pos go together: give both")
-        if self.broken not in BROKEN:
-            raise InputError(f"no --broken {self.broken}: {', '.join(BROKEN)}")
-        if not self.files:
-            raise InputError("give a file to read")
-
-    @property
-    def linked(self) -> Linked | None:
-        """The parts of speech that are asked about."""
-        if self.source is None or self.target is None:
-            return None
-        return Linked(self.source, self.target)
-
-    def sources(self) -> tuple[Source, ...]:
-        """The files that are named, each in its form; `InputError` for one that is given twice."""
-        files = files_of(self.files)
-        short = [incoming.called(place.address) if is_piped(place) else place.name for place in files]
-        own = short if len(set(short)) == len(short) else [str(place) for place in files]
-        return tuple(
-            source_of(place, name, self.form, self.field, self.broken == REFUSE)
-            for place, name in zip(files, own, strict=True)
-        )
+def sources_of(asked: CorpusFiles) -> tuple[Source, ...]:
+    """The files that are named, each in its form; `InputError` for one that is given twice."""
+    files = files_of(asked.places)
+    short = [incoming.called(place.address) if is_piped(place) else place.name for place in files]
+    own = short if len(set(short)) == len(short) else [str(place) for place in files]
+    return tuple(
+        source_of(place, name, asked.form, asked.field, asked.broken == REFUSE)
+        for place, name in zip(files, own, strict=True)
+    )
 
 
 def _planned(
@@ -114,7 +62,7 @@ def _planned(
     with listener.working("looking at the texts"):
         texts, first = first_texts(spans, asked.limit or FEW + 1)
     checkpoint = find_checkpoint(request, listener)
-    device = request.device.partition(":")[0] if request.device_map is None else request.device_map
+    device = request.device.partition(":")[0] if request.device_map is None else "several"
     plan = Plan.of(spans if asked.limit is None else first, share(checkpoint.whole, device))
     return plan, texts <= FEW, checkpoint
 
@@ -126,21 +74,24 @@ def corpus_of(
     listener: Listener,
     done: Done | None = None,
     engine: Engine | None = None,
+    command: str = "",
 ) -> Corpus:
     """All measures of all chosen heads over the corpus; what was measured before is not measured again.
 
-    `engine` measures in place of the one that is asked for; `done` is told how far it is.
+    `engine` measures in place of the one that is asked for; `done` is told how far it is. The run keeps the
+    `command` that was typed.
     """
-    request = _resolved(request, asked, listener)
+    given, request = request, _resolved(request, asked, listener)
     engine = engine or engine_of(asked, request)
-    names = parse_measures(asked.measures)
-    names = measurable(names) if asked.measures == "all" else names
+    measures = asked.measures
+    names = parse_measures(measures if isinstance(measures, str) else ",".join(measures))
+    names = measurable(names) if measures == ALL else names
     check_measurable(names)
     how = asked.longest, asked.batch, asked.truncate, asked.rows is not None, asked.linked
     from attnscope.session.corpus.run import CorpusRecipe, Run
 
     recipe = CorpusRecipe(request, wanted, names, *how)
-    with _with_sizes(asked.sources()) as sources:
+    with _with_sizes(sources_of(asked)) as sources:
         signed = Signed(sources)
         plan, few, checkpoint = _planned(request, asked, sources, listener)
         with listener.working("looking at the texts"):
@@ -149,14 +100,17 @@ def corpus_of(
         folder = Folder(Place.of(asked.run or HOME / f"corpus-{key_of(identity)}"))
         kept = f"what is measured is kept in {folder.place}, the same command goes on from there"
         with folder.locked(listener), said_when_interrupted(printable(kept)):
-            begun = folder.claim(identity, _provenance(asked, request))
+            begun = folder.claim(identity, _provenance(asked, request, command))
             folder.clear_leftovers()
             few = few and not begun  # what was cut off may end whoever reads it again
             workers = 0 if few and asked.workers is None else asked.workers
             here = partial(_on_this_machine, request, workers, plan.about)
             recipe = replace(recipe, into=folder.place.address)
             run = Run(recipe, signed, plan, folder, listener)
-            return run.corpus(engine or here, done, None if asked.rows is None else Place.of(asked.rows))
+            found = run.corpus(engine or here, done, None if asked.rows is None else Place.of(asked.rows))
+    of_model = ("-m", found.provenance.model, *words(given, slots(Loading)))
+    ran = (*of_model, *words(wanted, ("kind", "tower")))
+    return replace(found, provenance=replace(found.provenance, read=asked.read_again, run=ran))
 
 
 @contextmanager
@@ -217,12 +171,12 @@ def _resolved(request: ModelRequest, asked: CorpusQuestion, listener: Listener) 
     return request
 
 
-def _provenance(asked: CorpusQuestion, request: ModelRequest) -> dict[str, Any]:
+def _provenance(asked: CorpusQuestion, request: ModelRequest, command: str) -> dict[str, Any]:
     where: dict[str, Any] = {"devices": request.device_map or [request.device]}
     if asked.engine == LOCAL and request.device_map is None:
         where = {"device": described(request.device), "devices": places(request.device)}
     begun = datetime.now(UTC).isoformat(timespec="seconds")
-    return {"command": asked.command, "engine": asked.engine, **where, "begun": begun}
+    return {"command": command, "engine": asked.engine, **where, "begun": begun}
 
 
 def _on_this_machine(

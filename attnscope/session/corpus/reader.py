@@ -18,7 +18,7 @@ from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.links import links
 from attnscope.analysis.corpus.measuring import leaking, measured
 from attnscope.attention import AttentionCall
-from attnscope.capture import Labels, Selection, record
+from attnscope.capture import Labels, record
 from attnscope.capture.running import if_it_runs
 from attnscope.capture.weights import OneText, Passed, Passing
 from attnscope.errors import InputError
@@ -44,9 +44,7 @@ class BatchReader:
         self.recipe, self.model, self.chosen = recipe, opened.model.settled(), opened.chosen
         self._check()
         chosen = self.chosen
-        self.selection = Selection(
-            chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route
-        )
+        self.selection = chosen.selection(heads=chosen.heads)
         self.passing = Passing(self.model.module, self.selection, chosen.block)
         self.limit = self.model.limit(recipe.longest)
         padding = getattr(self.model.tokenizer, "pad_token_id", None)
@@ -125,7 +123,8 @@ class BatchReader:
 
     def _labels(self, one: Ready, most: int) -> Labels:
         target = self.model.opening().tokens if self.model.writes else None
-        return Labels(filled_up(one.tokens, most, self.padding), target, self.model.origin())
+        source = self.model.origin() | {"run": ()}  # a part is the same wherever it was measured
+        return Labels(filled_up(one.tokens, most, self.padding), target, source)
 
     def groups(self, texts: Sequence[Ready], *, padded: bool) -> Iterator[list[Ready]]:
         """Texts that are read together."""

@@ -24,6 +24,7 @@ from attnscope.session.corpus.packed import (
     unpacked_name,
 )
 from attnscope.session.corpus.store import Place, ask_anew
+from attnscope.session.verbs.corpus import FIELD
 
 
 class Form(StrEnum):
@@ -43,7 +44,6 @@ _BY_SUFFIX = {
     ".conllu": Form.CONLLU,
     ".parquet": Form.PARQUET,
 }
-FIELD = "text"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The ways in: a model by its name, one that is in memory, and what there is of one before its weights."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from attnscope.capture.running import as_written
@@ -13,28 +14,20 @@ from attnscope.results import Outline
 from attnscope.session.library.models import Model, opened
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened
+from attnscope.session.question import taking
 from attnscope.session.questions.outline import Lengths, outline_model
-from attnscope.session.request import Budgets, DeviceMap, ModelRequest
+from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Numbers, Wanted
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Load(ModelRequest):
+    listener: Listener | None = None
+
+
 @alone
-def load(
-    name: str | None = None,
-    *,
-    revision: str | None = None,
-    device: str = "auto",
-    dtype: str = "float32",
-    attn: str | None = None,
-    trust_remote_code: bool = False,
-    allow_pickle: bool = False,
-    ignore_unread: bool = False,
-    adapter: str | None = None,
-    device_map: DeviceMap = None,
-    max_memory: Budgets = None,
-    tokenizer: str | None = None,
-    listener: Listener | None = None,
-) -> Model:
+@taking(_Load)
+def load(asked: _Load) -> Model:
     """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
 
     Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
@@ -53,21 +46,7 @@ def load(
     Raises `ModelUnavailableError` where it cannot be had, `DoesNotFitError` where it needs more memory than
     there is, `InputError` for an option that is no choice.
     """
-    request = ModelRequest(
-        name,
-        device,
-        dtype,
-        revision,
-        trust_remote_code,
-        allow_pickle,
-        attn,
-        ignore_unread,
-        adapter,
-        device_map,
-        max_memory,
-        tokenizer,
-    )
-    return opened(request, listener or Log())
+    return opened(asked, asked.listener or Log())
 
 
 @alone

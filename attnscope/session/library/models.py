@@ -5,35 +5,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from attnscope.analysis.claims.finding.needles import Fact
 from attnscope.capture.following.describe import remarks
 from attnscope.errors import InputError
-from attnscope.model.inputs.chat import Chat, chat_of, read_chat
 from attnscope.model.inputs.tokenizer import Tokenizer
 from attnscope.process.alone import each_alone
-from attnscope.results import Composition, Dependencies, Drift, Referee, Retrieval
+from attnscope.results import Drift, Referee, Retrieval
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import choose, towers_of
 from attnscope.session.library.prompted import Prompted
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Quiet
-from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.prompts import SPANS, TEXT, Field, prompt_of, prompts_of
-from attnscope.session.questions.claims.composition import DRAWS, CompositionQuestion, compose_in
+from attnscope.session.opening import Opened, open_model
+from attnscope.session.prompts import prompts_of
+from attnscope.session.question import OfModel, R, asks, taking
 from attnscope.session.questions.claims.drift import DriftQuestion, drift_of
-from attnscope.session.questions.claims.judging import Judging, cases_in, judge
-from attnscope.session.questions.claims.relations import find_relations_in
-from attnscope.session.questions.claims.retrieving import LENGTHS, NEEDLES, Retrieving, retrieve
-from attnscope.session.questions.claims.treebank import BATCH, TreebankQuestion
 from attnscope.session.reading import encode_inputs
-from attnscope.session.request import Inputs, ModelRequest, Writing
-from attnscope.session.wanted import READS, Numbers, Wanted
-
-
-def _chat(given: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | Path | None) -> Chat | None:
-    if given is None:
-        return None
-    return read_chat(Path(given)) if isinstance(given, str | Path) else chat_of(given)
+from attnscope.session.request import InputOptions, Inputs, ModelRequest
+from attnscope.session.verbs.cite import Judge
+from attnscope.session.verbs.compose import Compose
+from attnscope.session.verbs.dependencies import Relate
+from attnscope.session.verbs.find import Retrieve
+from attnscope.session.wanted import Numbers, Wanted
+from attnscope.vocabulary import Purpose
 
 
 @each_alone
@@ -78,59 +71,24 @@ class Model:
         """Where it has attention: by tower how many query heads each layer has, 0 where that is not told."""
         return {tower.called: dict(tower.heads) for tower in towers_of(self._opened.model)}
 
-    def read(
-        self,
-        text: str | None = None,
-        *,
-        pair: str | None = None,
-        target: str | None = None,
-        image: str | Path | None = None,
-        audio: str | Path | None = None,
-        generate: int | None = None,
-        truncate: bool = False,
-        words: Sequence[str] | None = None,
-        ids: str | Sequence[int] | None = None,
-        vocab: str | Path | None = None,
-        target_ids: str | Sequence[int] | None = None,
-        chat: Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | Path | None = None,
-        system: str | None = None,
-        fields: Mapping[str, str | tuple[int, int] | Field] | None = None,
-    ) -> "Reading":
+    @taking(InputOptions)
+    def read(self, asked: InputOptions) -> Reading:
         """What the model reads: a `text` or a `pair`, a picture or a sound; `generate` tokens are its own.
 
         `image` and `audio` are files. What is generated is the likeliest each time. A text that is longer
         than the model reads raises `InputError`, or is cut with `truncate`. `target` is what the decoder of
-        an encoder-decoder reads, `target_ids` the same as numbers (default: what the model writes). In place
-        of a text stand its `words`, cut already, or `ids`, exactly these tokens, spelled by the tokenizer or
-        as in the file `vocab`, or a `chat`: messages ({"role": ..., "content": ...}), a mapping that has
-        them beside `tools` and what else the model's chat template knows, or a JSON file of either. With
-        `system`, which may be empty, a text is the user's message behind that. `fields` are parts of the
-        text by name, their words or their characters: `field:a` then names the tokens of that one.
+        an encoder-decoder reads, `target_ids` the same as numbers (default: what the model writes). With
+        `split` the words of a text are those between its blanks. In place of a text stand its `words`, cut
+        already, or `ids`, exactly these tokens, spelled by the tokenizer or as in the file `vocab`, or a
+        `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside `tools` and what else
+        the model's chat template knows, or a JSON file of either. With `system`, which may be empty, a text
+        is the user's message behind that. `fields` are parts of the text by name, their words or their
+        characters: `field:a` then names the tokens of that one.
         """
-        if all(each is None for each in (text, image, audio, words, ids, chat)):
+        if all(each is None for each in (asked.text, asked.image, asked.audio, asked.ids, asked.chat)):
             raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
-        if words is not None and (text is not None or isinstance(words, str) or not words):
-            raise InputError("words are a list of strings, at least one, in place of a text")
         self._remark()
-        picture, sound, spelled = (None if file is None else Path(file) for file in (image, audio, vocab))
-        inputs = Inputs(
-            text if words is None else " ".join(words),
-            pair,
-            target,
-            picture,
-            sound,
-            Writing(generate),
-            truncate,
-            split=words is not None,
-            words=None if words is None else tuple(words),
-            ids=ids,
-            vocab=spelled,
-            target_ids=target_ids,
-            chat=_chat(chat),
-            system=system,
-            fields={} if fields is None else prompt_of({TEXT: text, SPANS: fields}).fields,
-        )
-        return Reading(self._opened, inputs, self._listener)
+        return Reading(self._opened, Inputs(**vars(asked)), self._listener)
 
     def prompts(
         self,
@@ -145,31 +103,6 @@ class Model:
         those of `read`.
         """
         return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
-
-    def dependencies(
-        self,
-        path: str | Path,
-        relation: str | None = None,
-        *,
-        limit: int | None = None,
-        batch: int = BATCH,
-        layers: Numbers = None,
-        heads: Numbers = None,
-        kind: str | None = None,
-        tower: str | None = None,
-        block: int = 0,
-        route: str | None = None,
-    ) -> Dependencies:
-        """Which head finds which grammatical relation of a treebank in CoNLL-U, beside the best fixed offset.
-
-        `path` is its file. With a `relation` all heads are shown for that one. The first `limit` sentences
-        are read, by default all, at most `batch` of one length at once.
-        """
-        self._remark()
-        asked = TreebankQuestion(Path(path), relation, limit, batch)
-        wanted = Wanted(layers, heads, kind, tower, block, route)
-        chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
-        return find_relations_in(self._opened, chosen, asked, self._listener)
 
     def compare(
         self,
@@ -197,89 +130,26 @@ class Model:
         other._remark()
         given = tuple(Prompt(number, text) for number, text in enumerate(texts, start=1))
         asked = DriftQuestion(given, limit=fail_above, inputs=Inputs(truncate=truncate), seed=seed)
-        wanted = Wanted(layers, heads, kind, tower)
+        wanted = Wanted(layers, heads, kind=kind, tower=tower)
         before, after = (
             replace(each, chosen=choose(each.model, wanted, self._listener, sensed=False))
             for each in (self._opened, other._opened)
         )
         return drift_of(before, after, asked, self._listener)
 
-    def cite(
-        self,
-        template: str,
-        cases: str | Path,
-        *,
-        generate: int | None = None,
-        subsets: int | None = None,
-        seed: int = 0,
-        gradients: bool = True,
-        layers: Numbers = None,
-        heads: Numbers = None,
-        kind: str | None = None,
-        tower: str | None = None,
-        system: str | None = None,
-    ) -> Referee:
-        """Ways to cite side by side, over the `cases` of a file of JSON lines whose source is known.
+    cite, retrieval = asks(Judge), asks(Retrieve)
+    composition, dependencies = asks(Compose), asks(Relate)
 
-        Each has `passages`, a `question`, an `answer` (without one the model writes at most `generate`
-        tokens), and its `source`, None for none of them; the `template` makes a prompt of it,
-        "{passages} Question: {question} Answer:", behind the `system` message. `subsets` and
-        `gradients` are those of `Reading.cite`.
-        """
+    def ask(self, question: Judge | Retrieve | OfModel[R]) -> Referee | Retrieval | R:
+        """The answer to a `question` that needs no text, or makes its texts itself."""
         self._remark()
-        inputs = Inputs(template, system=system)
-        how = generate, subsets, seed, gradients
-        asked = Judging(cases_in(Path(cases)), inputs, str(cases), *how)
-        wanted = Wanted(layers, heads, kind, tower, takes=READS)
-        chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
-        return judge(encode_inputs(self._opened, asked.first, self._listener), chosen, asked)
-
-    def retrieval(
-        self,
-        text: str | None = None,
-        facts: Sequence[Fact] = (),
-        *,
-        lengths: Sequence[int] = LENGTHS,
-        needles: int = NEEDLES,
-        seed: int = 0,
-        layers: Numbers = None,
-        heads: Numbers = None,
-        kind: str | None = None,
-        tower: str | None = None,
-    ) -> Retrieval:
-        """Which heads fetch a fact that is asked for, out of texts of these `lengths` in tokens.
-
-        So many `needles` for each length, a fact with its question and answer, stand at seeded depths of the
-        `text`; without `facts` and a text bundled ones are taken. Beside each head stands how often it looks
-        at another fact, and what the model answers without the heads that are named.
-        """
-        self._remark()
-        asked = Retrieving(text, tuple(facts), tuple(lengths), needles, seed)
-        chosen = choose(self._opened.model, Wanted(layers, heads, kind, tower), self._listener, sensed=False)
-        return retrieve(encode_inputs(self._opened, asked.first, Quiet()), chosen, asked)
-
-    def composition(
-        self,
-        layer: Numbers = None,
-        head: Numbers = None,
-        *,
-        through: str | None = None,
-        draws: int = DRAWS,
-        seed: int = 0,
-        kind: str | None = None,
-        tower: str | None = None,
-        route: str | None = None,
-    ) -> Composition:
-        """How much of what later heads read earlier ones write, beside random circuits; no text is needed.
-
-        Of all pairs, or of one `layer` and `head` with all before and after it; `through` the later head's
-        query, key or value, by default each. `draws` random circuits of the same singular values are drawn.
-        """
-        self._remark()
-        asked = CompositionQuestion(layer, head, through, draws, seed)
-        wanted = Wanted(kind=kind, tower=tower, route=route)
-        chosen = choose(self._opened.model, wanted, self._listener, sensed=False)
-        return compose_in(self._opened, chosen, asked, self._listener)
+        asked, inputs = question.reads(Inputs())
+        wanted, model = question.wanted, self._opened.model
+        chosen = None if wanted is None else choose(model, wanted, self._listener, sensed=False)
+        if isinstance(question, OfModel):
+            return question.answer_in(replace(self._opened, chosen=chosen), self._listener)
+        listener = Quiet() if question.OWN_TEXTS else self._listener
+        return asked.answered(encode_inputs(self._opened, inputs, listener), chosen).result
 
     def __repr__(self) -> str:
         places = ", ".join(

@@ -1,62 +1,53 @@
 """Several at once: two readings or two runs held against each other, and the texts of a corpus measured."""
 
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, fields
 from pathlib import Path
+from shutil import get_terminal_size
+from time import monotonic
 
 from attnscope.errors import InputError
 from attnscope.process.alone import alone
 from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Result, load
-from attnscope.session.corpus.engine.interface import Done
-from attnscope.session.corpus.identity import BATCH, LONGEST
-from attnscope.session.corpus.question import LOCAL, SKIP, CorpusQuestion, corpus_of
-from attnscope.session.corpus.source import FIELD
-from attnscope.session.library.progress import bar
+from attnscope.session.corpus.engine.interface import Done, Progress
+from attnscope.session.corpus.question import corpus_of
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
+from attnscope.session.question import taking
 from attnscope.session.questions.claims.difference import compare_any
 from attnscope.session.questions.comparison import compare_in_layers, compare_readings
-from attnscope.session.request import DeviceMap, ProvenModel
+from attnscope.session.questions.pages import BothHeads
+from attnscope.session.request import Loading, ProvenModel
+from attnscope.session.verbs.corpus import CorpusQuestion
 from attnscope.session.wanted import Looking, Numbers, Wanted
+from attnscope.session.which import Heads
+
+_FORMAT = "{l_bar}{bar}| {elapsed} gone, {remaining} left{postfix}"
+
+
+@dataclass(frozen=True)
+class _Corpus(Loading, Heads, CorpusQuestion):
+    model: str | None = None
+    _: KW_ONLY
+    progress: bool | None = None
+    done: Done | None = None
+    listener: Listener | None = None
+
+    def __post_init__(self) -> None:
+        CorpusQuestion.__post_init__(self)  # its request checks how the model is loaded
+
+    @property
+    def request(self) -> ProvenModel:
+        """The model that is asked for."""
+        return ProvenModel(self.model, **{each.name: getattr(self, each.name) for each in fields(Loading)})
 
 
 @alone
-def corpus(
-    files: str | Path | Sequence[str | Path],
-    model: str | None = None,
-    *,
-    measures: str | Sequence[str] = "all",
-    form: str | None = None,
-    field: str = FIELD,
-    broken: str = SKIP,
-    from_pos: str | None = None,
-    to_pos: str | None = None,
-    layers: Numbers = None,
-    heads: Numbers = None,
-    kind: str | None = None,
-    tower: str | None = None,
-    limit: int | None = None,
-    longest: int = LONGEST,
-    truncate: bool = False,
-    batch: int = BATCH,
-    workers: int | None = None,
-    engine: str = LOCAL,
-    ray_address: str | None = None,
-    ray_resources: str | None = None,
-    run: str | Path | None = None,
-    rows: str | Path | None = None,
-    device: str = "auto",
-    dtype: str = "float32",
-    attn: str | None = None,
-    revision: str | None = None,
-    adapter: str | None = None,
-    device_map: DeviceMap = None,
-    tokenizer: str | None = None,
-    trust_remote_code: bool = False,
-    allow_pickle: bool = False,
-    progress: bool | None = None,
-    done: Done | None = None,
-    listener: Listener | None = None,
-) -> Corpus:
+@taking(_Corpus)
+def corpus(asked: _Corpus) -> Corpus:
     """All measures of all heads over the texts of `files`: mean, standard error and quantiles by head.
 
     `files` are paths, folders, patterns and addresses (`s3://`, `https://`, `hf://datasets/NAME:SPLIT`); what
@@ -71,46 +62,14 @@ def corpus(
     Parquet file for a row for each text and head. `progress` shows a bar, by default in a notebook and at a
     terminal; `done` is told in its place how far it is (a `Progress`).
 
-    `model` is the name of one; `device`, `dtype`, `attn`, `revision`, `adapter`, `device_map`, `tokenizer`,
-    `listener`, `trust_remote_code` and `allow_pickle` are those of `load`, `layers`, `heads`, `kind` and
-    `tower` those of `Model`. Raises what `load` raises, and `InputError` for files without a text that
-    counts.
+    `model` is the name of one; `device`, `dtype`, `attn`, `revision`, `adapter`, `device_map`, `max_memory`,
+    `tokenizer`, `listener`, `trust_remote_code`, `allow_pickle` and `ignore_unread` are those of `load`,
+    `layers`, `heads`, `kind`, `tower`, `block` and `route` those of `Model`. Raises what `load` raises, and
+    `InputError` for files without a text that counts.
     """
-    several = [files] if isinstance(files, str | Path) else list(files)
-    asked = CorpusQuestion(
-        files=tuple(several),
-        form=form,
-        field=field,
-        broken=broken,
-        measures=measures if isinstance(measures, str) else ",".join(measures),
-        source=from_pos,
-        target=to_pos,
-        limit=limit,
-        longest=longest,
-        batch=batch,
-        truncate=truncate,
-        workers=workers,
-        engine=engine,
-        ray_address=ray_address,
-        ray_resources=ray_resources,
-        run=run,
-        rows=rows,
-    )
-    request = ProvenModel(
-        model,
-        device,
-        dtype,
-        revision,
-        trust_remote_code,
-        allow_pickle,
-        attn,
-        adapter=adapter,
-        device_map=device_map,
-        tokenizer=tokenizer,
-    )
-    with bar(progress if done is None else False) as shown:
-        told = done or shown
-        return corpus_of(request, asked, Wanted(layers, heads, kind, tower), listener or Log(), told)
+    with bar(asked.progress if asked.done is None else False) as shown:
+        told = asked.done or shown
+        return corpus_of(asked.request, asked, asked.wanted, asked.listener or Log(), told)
 
 
 @alone
@@ -137,14 +96,14 @@ def compare(
     rows that are shown, or with `renormalise` left out of all rows. `by`, `kind` and `tower` are those of
     `Reading`. Likeness is a cosine, -1 to 1; raises `InputError` for a word that is not there.
     """
-    wanted, looking = Wanted(layer, head, kind, tower), Looking(words, special, by)
+    wanted, looking = Wanted(layer, head, kind=kind, tower=tower), Looking(words, special, by)
     names = str(word), str(word if word_b is None else word_b)
     first = a._read(wanted.all_layers)
     if layer_b is not None:
         if a is not b:
             raise InputError("layer_b compares two layers of one reading: give the same reading twice")
-        return compare_in_layers(*first, names[0], layer, layer_b, looking)
-    return compare_readings(first, b._read(wanted.all_layers), names, layer, looking)
+        return compare_in_layers(*first, names[0], layer, layer_b, looking, BothHeads())
+    return compare_readings(first, b._read(wanted.all_layers), names, layer, looking, BothHeads())
 
 
 def difference(
@@ -167,3 +126,46 @@ def difference(
     names = [Path(run).name if isinstance(run, str | Path) else "AB"[i] for i, run in enumerate((a, b))]
     first, second = (load(run) if isinstance(run, str | Path) else run for run in (a, b))
     return compare_any(first, second, (names[0], names[1]), layer, head, layer_b, head_b)
+
+
+@contextmanager
+def bar(wanted: bool | None) -> Iterator[Done | None]:
+    """A bar with a rate and the time left, which is moved by what this gives; None for no bar.
+
+    Without a wish there is one in a notebook, and where somebody reads standard error at a terminal. Above it
+    stands what all of it will take, once the first part is measured. What was measured before counts as
+    through, and not for the rate.
+    """
+    if not (_is_read() if wanted is None else wanted):
+        yield None
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a notebook without widgets gets a bar of letters
+        from tqdm.auto import tqdm
+
+    wide = None if _in_notebook() else get_terminal_size().columns  # 80 where it is said to have none
+    shown, begun = tqdm(desc="corpus", ncols=wide, bar_format=_FORMAT), monotonic()
+
+    def done(now: Progress) -> None:
+        shown.total = now.whole
+        if not now.texts:
+            shown.initial = shown.n = now.through
+            shown.refresh()
+            return
+        if now.forecast is not None:
+            shown.write(str(now.forecast), file=sys.stderr)
+        rate = now.tokens / max(monotonic() - begun, 1e-9)
+        shown.set_postfix_str(f"{now.texts:,} texts, {rate:,.0f} tokens a second", refresh=False)
+        shown.update(now.through - shown.n)
+
+    with shown:
+        yield done
+
+
+def _is_read() -> bool:
+    return _in_notebook() or sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    python = sys.modules.get("IPython")
+    return python is not None and hasattr(python.get_ipython(), "kernel")

@@ -29,7 +29,7 @@ def compare_inputs(
     wanted: Wanted,
     listener: Listener,
     looking: Looking,
-    page: BothHeads | None = None,
+    page: BothHeads,
 ) -> Comparison:
     """A word in two inputs of one model: its vectors in every layer, one head in full, a `page` more."""
     first, chosen = open_chosen(request, inputs[0], wanted.all_layers, listener)
@@ -46,7 +46,7 @@ def compare_layers(
     other: Numbers,
     listener: Listener,
     looking: Looking,
-    page: BothHeads | None = None,
+    page: BothHeads,
 ) -> Comparison:
     """A word in two layers of one model, `wanted.layer` and `other`."""
     if wanted.layer is None:
@@ -62,12 +62,11 @@ def compare_models(
     wanted: Wanted,
     listener: Listener,
     looking: Looking,
-    page: BothHeads | None = None,
+    page: BothHeads,
 ) -> Comparison:
     """A word under two models, of which one at a time is in memory."""
     first = open_chosen(requests[0], inputs[0], wanted.all_layers, listener)
-    if page is not None:
-        page.foresee(first, first)  # the second reads about as much
+    page.foresee(first, first)  # the second reads about as much
     a = _side(first, words[0], wanted.layer, looking)
     del first  # before the second model is loaded
     second = open_chosen(requests[1], inputs[1], wanted.all_layers, listener)
@@ -81,11 +80,10 @@ def compare_readings(
     words: Words,
     layer: Numbers,
     looking: Looking,
-    page: BothHeads | None = None,
+    page: BothHeads,
 ) -> Comparison:
     """A word in two readings: of one model in two texts, else under two models."""
-    if page is not None:
-        page.foresee(a, b)
+    page.foresee(a, b)
     one_model = a[0].model.module is b[0].model.module
     names = ("the first text", "the second text") if one_model else ("", "the second model")
     first, second = (
@@ -102,21 +100,19 @@ def compare_in_layers(
     layer: Numbers,
     other: Numbers,
     looking: Looking,
-    page: BothHeads | None = None,
+    page: BothHeads,
 ) -> Comparison:
     """A word in two layers of one reading."""
     first, second = (_one(choose_layers(reading.model, chosen.tower, number)) for number in (layer, other))
     if first == second:
         raise InputError(f"--layer and --layer-b are both layer {first}: give two layers")
-    position = _position(reading, chosen, word, looking)
-    if page is not None:
-        page.foresee((reading, chosen), (reading, chosen))
+    position, _ = position_of(reading, chosen, word, looking)
+    page.foresee((reading, chosen), (reading, chosen))
     with reading.listener.working("comparing"):
         captured = _captured(reading, chosen, (first, second))
         two, look = (first, second), _look(looking)
         result = comparison.compare_layers(captured, position, two, heads=chosen.heads, look=look)
-        if page is not None:
-            page.hold(result, (captured, captured))
+        page.hold(result, (captured, captured))
     return _with_notes(result, reading, reading)
 
 
@@ -134,7 +130,7 @@ def _side(
 ) -> _Side:
     reading, chosen = opened
     layers = choose_layers(reading.model, chosen.tower, layer)
-    position = _position(reading, chosen, word, looking, where)
+    position, _ = position_of(reading, chosen, word, looking, where)
     with reading.listener.working("reading the attention"):
         return _Side(position, _captured(reading, chosen), layers, chosen.heads, reading.notes)
 
@@ -151,13 +147,12 @@ def _compared(
     b: _Side,
     listener: Listener,
     looking: Looking,
-    page: BothHeads | None,
+    page: BothHeads,
 ) -> Comparison:
     with listener.working("comparing"):
         captures, positions = (a.captured, b.captured), (a.position, b.position)
         result = compare(*captures, positions, layers=a.layers, heads=a.heads, look=_look(looking))
-        if page is not None:
-            page.hold(result, captures)
+        page.hold(result, captures)
     return _with_notes(result, a, b)
 
 
@@ -204,7 +199,3 @@ def position_of(
         in_it = f"{where}: " if where else ""
         reading.listener.notice(f"{in_it}no '{word}', but another form of it: '{taken}'")
     return (places if groups is None else tuple(i for place in places for i in groups[place])), taken
-
-
-def _position(reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = "") -> Places:
-    return position_of(reading, chosen, word, looking, where)[0]

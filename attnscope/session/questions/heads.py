@@ -16,7 +16,6 @@ from attnscope.analysis.verification import verify_model
 from attnscope.attention import Capture
 from attnscope.capture import provenance_of
 from attnscope.capture.returned import Returned
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.measures.registry import needs_norms
@@ -27,18 +26,21 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     Overview,
+    Projection,
     Thumbnails,
     Verification,
     Worked,
 )
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.looking import ENTROPY, look_at
-from attnscope.session.opening import Purpose
+from attnscope.session.looking import ENTROPY, aim_at, look_at, map_head
+from attnscope.session.question import Answer
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.verbs.tsne import Map
+from attnscope.session.verbs.verify import Verify
 from attnscope.session.wanted import Looking, Wanted
 from attnscope.vocabulary import Stage
 
@@ -79,11 +81,9 @@ class OpenedHeads:
         layer, head = chosen.only()
         with reading.listener.working("reading the attention"):
             attention = reading.attention(chosen)
-            if not isinstance(attention, Returned):
-                return recompute_head(attention, layer, head, block=chosen.block)
-            if stage != Stage.WEIGHTS:
+            if isinstance(attention, Returned) and stage != Stage.WEIGHTS:
                 raise InputError(f"{reading.model.name} returns weights alone here: leave --show {stage} out")
-            return returned_head(attention, layer, head)
+            return _head_in(attention, chosen, layer, head)
 
     def terms(self) -> HeadTerms:
         """The scores of the head taken apart."""
@@ -120,11 +120,36 @@ class OpenedHeads:
             attention = self.reading.attention(chosen)
         for layer in chosen.layers:
             for head in chosen.heads:
-                if isinstance(attention, Returned):
-                    weights: HeadWeights = returned_head(attention, layer, head)
-                else:
-                    weights = recompute_head(attention, layer, head, block=chosen.block)
+                weights = _head_in(attention, chosen, layer, head)
                 yield look_at(weights, looking) or weights
+
+
+def _head_in(attention: Capture | Returned, chosen: Chosen, layer: int, head: int) -> HeadWeights:
+    if isinstance(attention, Returned):
+        return returned_head(attention, layer, head)
+    return recompute_head(attention, layer, head, block=chosen.block)
+
+
+def overview_in(attention: Capture | Returned, chosen: Chosen, measures: Sequence[str]) -> Overview:
+    """The chosen heads by `measures`, of the weights that are returned where no more is captured."""
+    if isinstance(attention, Returned):
+        return returned_overview(attention, chosen.heads, measures)
+    return measure_heads(attention, chosen.heads, chosen.block, measures)
+
+
+def map_of(reading: Reading, chosen: Chosen, asked: Map) -> Answer[Projection]:
+    """The map of the head, by the points that are named where these are of several tokens."""
+    head = OpenedHeads(reading, chosen).head()
+    seen = aim_at(head, asked.looking, asked.query, asked.key, asked.compare_query)
+    view = seen.shown if isinstance(seen.shown, HeadView) else None
+    queries = [each for each in (seen.query, seen.beside) if each is not None]
+    result = map_head(head, asked.settings, reading.listener, view)
+    return Answer(
+        result,
+        {"queries": tuple(queries), "key": seen.key},
+        every_head=lambda: [result],
+        drawn_by=(asked.looking, asked.settings, queries, seen.key),
+    )
 
 
 def _overview_of_text(
@@ -133,17 +158,14 @@ def _overview_of_text(
     check_has_words(reading, chosen, looking)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen, projections=needs_norms(measures))
-        if isinstance(attention, Returned):
-            overview = returned_overview(attention, chosen.heads, measures)
-        else:
-            overview = measure_heads(attention, chosen.heads, chosen.block, measures)
+        overview = overview_in(attention, chosen, measures)
     overview = replace(overview, notes=(*overview.notes, *reading.notes))
     if looking.links_among_all:
         overview = among_all(overview)
     if not looking.changes:
         return overview
     allowed = None if isinstance(attention, Returned) else allowed_pairs(attention, chosen, overview.layers)
-    return viewed_overview(overview, by=looking.unit, special=looking.treatment, allowed=allowed)
+    return viewed_overview(overview, **looking.how, allowed=allowed)
 
 
 def check_has_words(reading: Reading, chosen: Chosen, looking: Looking) -> None:
@@ -174,20 +196,15 @@ def _layers_by_memory(reading: Reading, chosen: Chosen) -> Iterator[Capture | Re
         yield attention
 
 
-def verify_reading(reading: Reading, *, every_token: bool = False) -> Verification:
-    """The certificates of all heads, and the model's results held against a run that was not touched.
-
-    With `every_token` the place of each token is tried, however long the text, and each row of a block.
-    """
+def verify_reading(reading: Reading, asked: Verify) -> Verification:
+    """The certificates of all heads, and the model's results held against a run that was not touched."""
     model, inputs, tokens = reading.model, reading.inputs, reading.encoded.tokens
     target = None if reading.target is None else reading.target.tokens
-    listener = reading.listener
-    with listener.working("certifying every head"), if_it_runs(model.module, inputs, model.name):
-        provenance = provenance_of(model.module, tokens, model.origin())
-        result = verify_model(model.module, inputs, tokens, provenance, target, every_token)
-    if reading.perceived is None or reading.perceived.medium is None:
-        return result
-    return replace(result, notes=(reading.perceived.medium.described, *result.notes))
+    with reading.running("certifying every head"):
+        provenance = provenance_of(model.module, tokens, reading.origin())
+        result = verify_model(model.module, inputs, tokens, provenance, target, asked.every_token)
+    medium = reading.medium
+    return result if medium is None else replace(result, notes=(medium.described, *result.notes))
 
 
 def work_through_theatre(
@@ -200,9 +217,9 @@ def work_through_theatre(
     from attnscope.session.reading import open_chosen
     from attnscope.worked.model_head import HEAD, LAYER, SENTENCE, theatre
 
-    usual = HEAD if request.model in ("demo", None) else 0
+    usual = HEAD if request.name in ("demo", None) else 0
     wanted = Wanted(layer=LAYER if layer is None else layer, head=usual if head is None else head, kind=kind)
-    reading, chosen = open_chosen(request, Inputs(SENTENCE), wanted, listener, Purpose.ATTENTION)
+    reading, chosen = open_chosen(request, Inputs(SENTENCE), wanted, listener)
     if not chosen.one:
         raise InputError("--layer, --head: the theatre needs one head")
     with listener.working("reading the attention"):

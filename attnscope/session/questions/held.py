@@ -8,7 +8,7 @@ larger, that of the layers asked for last stays, and the others are read again.
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from threading import Lock, RLock
 
@@ -17,7 +17,7 @@ from attnscope.measures import MEASURES
 from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import look_at
-from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.questions.heads import TOKENS, OpenedHeads
 from attnscope.session.questions.media import Laid, lay_over
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
@@ -43,51 +43,36 @@ class HeldReading:
         self._alone = reading.perceived is not None  # the windows of a picture are named layer by layer
         self.looked_at = chosen.layers[0]
 
-    def head(self, layer: int, head: int, looking: Looking = Looking()) -> HeadWeights | HeadView:  # noqa: B008
+    def head(self, layer: int, head: int, looking: Looking = TOKENS) -> HeadWeights | HeadView:
         """One head, or the view of it that `looking` is; what the model returns where there is no more."""
         self.looked_at = layer
-        reading, chosen = self._one(layer, head)
-        with self._unless_kept(reading):
-            weights = OpenedHeads(reading, chosen).weights()
+        with self._opened(layer, (head,)) as heads:
+            weights = heads.weights()
         return look_at(weights, looking) or weights
 
     def terms(self, layer: int, head: int) -> HeadTerms:
         """The scores of one head taken apart."""
-        reading, chosen = self._one(layer, head)
-        with self._unless_kept(reading):
-            return OpenedHeads(reading, chosen).terms()
+        with self._opened(layer, (head,)) as heads:
+            return heads.terms()
 
     def over(self, layer: int, head: int, query: int | None) -> Laid:
         """What one query gives to every patch or frame."""
-        reading, chosen = self._one(layer, head)
-        with self._unless_kept(reading):
-            return lay_over(reading, chosen, None if query is None else f"@{query}")
+        with self._opened(layer, (head,)) as heads:
+            return lay_over(heads.reading, heads.chosen, None if query is None else f"@{query}")
 
-    def measured(
-        self,
-        layer: int,
-        measures: Sequence[str],
-        heads: tuple[int, ...] | None = None,
-        looking: Looking = Looking(),  # noqa: B008
-    ) -> Overview:
-        """The heads of one layer, or some of them, by all of `measures`, each head with its certificate."""
-        reading, chosen = self._layer(layer)
-        chosen = replace(chosen, heads=chosen.heads if heads is None else heads)
+    def measured(self, layer: int, measures: Sequence[str], heads: tuple[int, ...]) -> Overview:
+        """These heads of one layer by all of `measures`, each head with its certificate."""
         apart = any(MEASURES[name].description.apart for name in measures)
-        with self._unless_kept(reading, apart):
-            return OpenedHeads(reading, chosen).overview(measures, looking)
+        with self._opened(layer, heads, runs=apart) as opened:
+            return opened.overview(measures)
 
     @contextmanager
-    def _unless_kept(self, reading: Reading, runs: bool = False) -> Iterator[None]:
-        if reading.captured is not None and not runs:
-            yield
-            return
-        with self.running:
-            yield
-
-    def _one(self, layer: int, head: int) -> tuple[Reading, Chosen]:
+    def _opened(self, layer: int, heads: tuple[int, ...], *, runs: bool = False) -> Iterator[OpenedHeads]:
+        """These heads of a layer; where the model has to run for them nobody else has it run."""
         reading, chosen = self._layer(layer)
-        return reading, replace(chosen, heads=(head,))
+        kept = reading.captured is not None and not runs
+        with nullcontext() if kept else self.running:
+            yield OpenedHeads(reading, replace(chosen, heads=heads))
 
     def _layer(self, layer: int) -> tuple[Reading, Chosen]:
         chosen = replace(self.chosen, layers=(layer,))

@@ -10,40 +10,35 @@ from torch import Tensor
 from attnscope.analysis.claims.controls import ControlTexts, control_texts
 from attnscope.analysis.layered import layered_places, probabilities_of
 from attnscope.analysis.prediction import Spell, last_of, masks_of
-from attnscope.capture import provenance_of
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.loading.answering import Judging, class_names, judging
 from attnscope.results import LayeredPlace, LayeredPrediction
-from attnscope.session.effects import Layering
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.reading import Reading
+from attnscope.session.verbs.predict import PredictLayers
 
 _IDS = "input_ids"
 _HIGH = 0.95
 
 
-def predict_layers(reading: Reading, beside: Layering = Layering()) -> LayeredPrediction:  # noqa: B008 - frozen
+def predict_layers(reading: Reading, asked: PredictLayers) -> LayeredPrediction:
     """The logit lens at every mask, after the last token, or at the class of the whole input.
 
     `InputError` for a model that writes a text of its own, judges pairs or tells classes that do not exclude
     one another, and for one whose head reads more than its last layer.
     """
     with fused_where_long(reading) as told:
-        made = _layered(reading, beside)
+        made = _layered(reading, asked)
         return replace(made, provenance=told(made.provenance))
 
 
-def _layered(reading: Reading, beside: Layering) -> LayeredPrediction:
+def _layered(reading: Reading, asked: PredictLayers) -> LayeredPrediction:
     task, positions, spell = _asked(reading)
     model, tokens = reading.model, reading.encoded.tokens
-    provenance = provenance_of(model.module, tokens, {**model.origin(), "route": "untouched"})
-    with (
-        reading.listener.working("predicting from each layer"),
-        if_it_runs(model.module, reading.inputs, model.name),
-    ):
+    provenance = reading.untouched
+    with reading.running("predicting from each layer"):
         places, read_back = layered_places(model.module, reading.inputs, positions, provenance, spell)
-    texts, how = _controls(reading, positions, beside)
+    texts, how = _controls(reading, positions, asked)
     if texts is not None:
         with reading.listener.working(f"reading {len(texts)} controls"):
             answers = [place.answer.id for place in places]
@@ -53,9 +48,7 @@ def _layered(reading: Reading, beside: Layering) -> LayeredPrediction:
             ]
         places = _beside(places, torch.stack(seen).cpu().numpy())
     ids = np.zeros((0, 0), dtype=int) if texts is None else texts.ids
-    return LayeredPrediction(
-        task, tokens, places, read_back, provenance, how, beside.seed, ids, reading.notes
-    )
+    return LayeredPrediction(task, tokens, places, read_back, provenance, how, asked.seed, ids, reading.notes)
 
 
 def _asked(reading: Reading) -> tuple[str, list[int | None], Spell]:
@@ -82,15 +75,15 @@ def _asked(reading: Reading) -> tuple[str, list[int | None], Spell]:
 
 
 def _controls(
-    reading: Reading, positions: list[int | None], beside: Layering
+    reading: Reading, positions: list[int | None], asked: PredictLayers
 ) -> tuple[ControlTexts | None, str]:
-    if not beside.controls:
+    if not asked.controls:
         return None, "no shuffled texts were asked for"
     if reading.perceived is not None or _IDS not in reading.inputs:
         return None, "no control: what was read is no text alone"
     kept = [each for each in positions if each is not None]
     mask = getattr(reading.model.tokenizer, "mask_token_id", None)
-    drawn = beside.controls, beside.seed
+    drawn = asked.controls, asked.seed
     try:
         texts = control_texts(reading.encoded.tokens, mask_id=mask, count=drawn[0], seed=drawn[1], kept=kept)
     except InputError as error:

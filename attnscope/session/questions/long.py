@@ -1,13 +1,15 @@
 """Heads of a text that is too long to hold all queries by all keys: chosen by cost, asked in tiles."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from attnscope.analysis.heads.long import WORTH, Cost, gigabytes, read_long_head
+from attnscope.analysis.heads.long import read_long_head
 from attnscope.analysis.heads.long_overview import measure_long
 from attnscope.attention import Capture
 from attnscope.capture.long.run import record_long
+from attnscope.capture.returned import Returned
 from attnscope.capture.routes import Selection
 from attnscope.capture.running import if_it_runs
 from attnscope.errors import DoesNotFitError, InputError
@@ -19,13 +21,74 @@ from attnscope.results import LongHead, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.apart import with_apart
-from attnscope.session.questions.heads import TOKENS
 from attnscope.session.reading import Reading
 from attnscope.session.selection import window
-from attnscope.session.wanted import Looking
-from attnscope.vocabulary import Kind, Pool, Route
+from attnscope.session.verbs.heads import AtAGlance, Long, ShowHeads
+from attnscope.vocabulary import Pool, Route
 
-__all__ = ["ask_long", "in_tiles", "read_long", "read_long_overview"]
+_GIGABYTE = 10**9
+WORTH = _GIGABYTE  # bytes from which squares are worth avoiding
+_STAGES = 9  # float64 copies of one head that are alive while it is recomputed and certified
+_KERNEL = 12  # bytes that an eager kernel takes for a pair in every head: scores, weights and their mask
+_RUN = 3 * 10**8  # of torch and the model's code themselves
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A question about `heads` heads in `layers` layers of a model that has `width` heads of `dim` each.
+
+    `hidden` is how wide the stream is. With `biased` the model makes a term of queries by keys by itself.
+    """
+
+    queries: int
+    keys: int
+    layers: int
+    heads: int
+    width: int
+    dim: int
+    hidden: int
+    biased: bool = False
+
+    @property
+    def pairs(self) -> int:
+        return self.queries * self.keys
+
+    @property
+    def dense(self) -> int:
+        """Bytes with all queries by all keys at once."""
+        kept = 12 * self.layers * self.heads  # captured weights, and the same in float64
+        return self.pairs * (_KERNEL * self.width + kept + 8 * _STAGES) + self._run
+
+    @property
+    def tiled(self) -> int:
+        """Bytes in tiles: what grows with the text, and what a model makes of pairs by itself."""
+        length = self.queries + self.keys
+        captured = 4 * 4 * self.layers * self.width * self.dim * length // 2
+        sample = 4 * 16 * self.keys * self.heads * self.layers
+        own = 8 * self.width * self.pairs if self.biased else 0
+        return captured + sample + own + self._run
+
+    @property
+    def _run(self) -> int:
+        return _RUN + 4 * 16 * self.hidden * max(self.queries, self.keys)
+
+    def longest(self, room: int, *, tiled: bool) -> int:
+        """How many tokens would fit in `room` bytes, about."""
+        low, high = 1, max(self.queries, self.keys)
+        while low < high:
+            middle = (low + high + 1) // 2
+            share = middle / max(self.queries, self.keys)
+            sized = replace(self, queries=math.ceil(self.queries * share), keys=math.ceil(self.keys * share))
+            low, high = (
+                (middle, high) if (sized.tiled if tiled else sized.dense) <= room else (low, middle - 1)
+            )
+        return low
+
+
+def gigabytes(size: float) -> str:
+    """`0.4 GB`, `14 GB`, `6,900 GB`."""
+    amount = size / _GIGABYTE
+    return f"{amount:.1f} GB" if amount < 10 else f"{amount:,.0f} GB"
 
 
 def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, against: str = "") -> bool:
@@ -52,8 +115,7 @@ def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, again
 
 def cost_of(reading: Reading, chosen: Chosen) -> Cost:
     """What the chosen heads cost for what was read."""
-    queries = len(reading.tokens_of(chosen.kind))
-    keys = len(reading.encoded.tokens) if chosen.kind is Kind.CROSS else queries
+    queries, keys = map(len, reading.sides(chosen.kind))
     config, module = reading.model.module.config, reading.model.module
     width = max(chosen.tower.heads[layer] for layer in chosen.layers)
     hidden = int(getattr(config, "hidden_size", None) or 64 * width)
@@ -103,6 +165,14 @@ def captured_long(
         return record_long(reading.model.module, reading.inputs, selection, reading.labels(chosen))
 
 
+def attention_of(reading: Reading, chosen: Chosen, queries: Sequence[int] | None) -> Capture | Returned:
+    """The chosen attention with what takes it on, or of a long text nothing but the rows of these queries."""
+    with reading.listener.working("reading the attention"):
+        if queries is None:
+            return reading.attention(chosen, projections=True)
+        return captured_long(reading, chosen, projections=True, queries=queries)
+
+
 def selection_of(chosen: Chosen) -> Selection:
     """All heads of the chosen layers."""
     return Selection(layers=chosen.layers, kind=chosen.kind, tower=chosen.tower.pattern)
@@ -115,43 +185,30 @@ def beginning(inputs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_long(
-    reading: Reading,
-    chosen: Chosen,
-    *,
-    zoom: str | None = None,
-    query: str | int | None = None,
-    pool: Pool = Pool.MEAN,
-) -> LongHead:
+def read_long(reading: Reading, chosen: Chosen, asked: Long | ShowHeads) -> LongHead:
     """The one chosen head, in blocks; with a `zoom` ("1000-1063:900-1100") that window of it."""
     layer, head = chosen.only()
-    queries = reading.tokens_of(chosen.kind)
-    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-    seen = None if zoom is None else window(zoom, len(queries), len(keys))
-    row = None if query is None else queries.position(query)
+    queries, keys = reading.sides(chosen.kind)
+    seen = None if asked.zoom is None else window(asked.zoom, len(queries), len(keys))
+    row = None if asked.query is None else queries.position(asked.query)
+    pool = Pool(asked.pool or Pool.MEAN)
     with reading.listener.working("reading the attention in tiles"):
         captured = captured_long(reading, chosen)
         return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
 
 
-def ask_long(
-    reading: Reading, chosen: Chosen, zoom: str | None, query: str | int | None, pool: str
-) -> LongHead:
-    """As `read_long`, whatever all pairs cost; `InputError` where there are no tiles, or no such pool."""
-    if pool not in tuple(Pool):
-        raise InputError(f"a block shows the {' or the '.join(Pool)} of its pairs, not '{pool}'")
+def long_head(reading: Reading, chosen: Chosen, asked: Long) -> LongHead:
+    """As `read_long`, whatever all pairs cost; `InputError` where there are no tiles."""
     in_tiles(reading, chosen, True)
-    return read_long(reading, chosen, zoom=zoom, query=query, pool=Pool(pool))
+    return read_long(reading, chosen, asked)
 
 
-def read_long_overview(
-    reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY, looking: Looking = TOKENS
-) -> Overview:
-    """The chosen heads in the chosen layers, each by all of `measures` of this text."""
+def read_long_overview(reading: Reading, chosen: Chosen, asked: AtAGlance | ShowHeads) -> Overview:
+    """The chosen heads in the chosen layers, each by all measures of this text."""
+    measures = asked.measures or ENTROPY
     of_text = tuple(name for name in measures if not MEASURES[name].description.apart) or ENTROPY
     with reading.listener.working("reading the attention in tiles"):
         captured = captured_long(reading, chosen, projections=needs_norms(of_text))
-        overview = measure_long(
-            captured, chosen.heads, chosen.block, of_text, among_all=looking.links_among_all
-        )
+        among_all = asked.looking.links_among_all
+        overview = measure_long(captured, chosen.heads, chosen.block, of_text, among_all=among_all)
     return with_apart(reading, chosen, overview, measures)

@@ -16,32 +16,31 @@ from attnscope.results import (
     Picture,
     PictureAttention,
     PictureHeads,
+    Sound,
     SoundAttention,
     SoundHeads,
 )
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.reading import Reading
+from attnscope.session.which import Name
 from attnscope.tokens import Tokens
 
 Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
 MEAN = "mean"
 
 
-def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid:
+def lay_over(reading: Reading, chosen: Chosen, query: Name | None = None) -> Laid:
     """The chosen heads over the medium, for `query`; which one is looked at where none is named is told."""
     with reading.listener.working("reading the attention"):
         captured = reading.capture(chosen)
-    medium = None if reading.perceived is None else reading.perceived.medium
+    medium = reading.medium
     if medium is None:
         raise InputError(f"{reading.model.name} reads a picture in pieces: it cannot be laid over one")
     tell_windows(captured, reading, chosen)
     if chosen.one:
         head = recompute_head(captured, *chosen.only(), block=chosen.block)
-        position = _query(head.query_tokens, head.key_tokens, query, reading.listener)
-        if isinstance(medium, Picture):
-            return over_picture(head, medium, position)
-        return over_sound(head, medium, position)
+        return _over(head, medium, _query(head.query_tokens, head.key_tokens, query, reading.listener))
     several = measure_heads(captured, chosen.heads, chosen.block)
     position = _query(several.query_tokens, several.key_tokens, query, reading.listener)
     if isinstance(medium, Picture):
@@ -51,9 +50,15 @@ def lay_over(reading: Reading, chosen: Chosen, query: str | None = None) -> Laid
 
 def laid_over(reading: Reading, head: HeadAttention, query: int) -> PictureAttention | SoundAttention | None:
     """A head that is read already over the medium, for `query`; None without a medium."""
-    medium = None if reading.perceived is None else reading.perceived.medium
+    medium = reading.medium
     if medium is None:
         return None
+    return _over(head, medium, query)
+
+
+def _over(
+    head: HeadAttention, medium: Picture | Sound, query: int | None
+) -> PictureAttention | SoundAttention:
     return (
         over_picture(head, medium, query) if isinstance(medium, Picture) else over_sound(head, medium, query)
     )
@@ -70,7 +75,7 @@ def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
     reading.listener.notice(f"it is read in {windows} windows: showing {shown} (--block chooses)")
 
 
-def _query(tokens: Tokens, keys: Tokens, wanted: str | None, listener: Listener) -> int | None:
+def _query(tokens: Tokens, keys: Tokens, wanted: Name | None, listener: Listener) -> int | None:
     if wanted is not None:
         return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
     chosen = default_query(tokens, keys)

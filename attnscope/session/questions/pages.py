@@ -3,10 +3,10 @@
 Which heads a page has room for is known before the model runs (`Extent`); it draws nothing here.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -14,7 +14,6 @@ import torch
 from attnscope.analysis.claims.finding.rows import Layer, rows_of
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.overview import measure_heads
-from attnscope.analysis.heads.returned import returned_overview
 from attnscope.analysis.heads.thumbnails import View, made_small
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
@@ -27,7 +26,7 @@ from attnscope.results.base.evidence import Link, Opening, Weights
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
 from attnscope.session.questions.claims.exchanging import Controls, exchange_of, layers_of, rounding, runs
-from attnscope.session.questions.heads import allowed_pairs, check_has_words
+from attnscope.session.questions.heads import allowed_pairs, check_has_words, overview_in
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
@@ -36,15 +35,8 @@ from attnscope.vocabulary import Kind, Route
 MOST_HEADS, MOST_NUMBERS = 16, 400_000  # up to so many heads, queries, keys and weights all are there in full
 # control texts that the link a page opens on is held against, and tokens of a text that has them
 CONTROLS, SEED, CONTROLLED = 8, 0, 512
+Held = Mapping[str, Any]  # all heads where there is room for them, those in `full` with queries and keys
 Places = tuple[tuple[int, int], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Held:
-    """All heads by tokens, where there is room for them; `full` are those of them with queries and keys."""
-
-    overview: Overview | None
-    full: tuple[HeadAttention, ...] = ()
 
 
 class Extent(NamedTuple):
@@ -66,8 +58,7 @@ def extent(reading: Reading, chosen: Chosen) -> Extent | None:
         return None
     if reading.perceived is not None:
         return _foreseen(reading, chosen)
-    queries = len(reading.tokens_of(chosen.kind))
-    keys = len(reading.encoded.tokens) if chosen.kind is Kind.CROSS else queries
+    queries, keys = map(len, reading.sides(chosen.kind))
     return Extent(len(chosen.layers), len(chosen.heads), queries, keys, chosen.kind is Kind.DECODER)
 
 
@@ -105,24 +96,24 @@ def kept(reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY) ->
 
 
 def read_small(reading: Reading, chosen: Chosen, looking: Looking) -> tuple[Thumbnails, Held]:
-    """Every chosen head in small, and as it is, each recomputed once."""
+    """Every chosen head in small, and beside it as it is, each recomputed once."""
     check_has_words(reading, chosen, looking)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
         if reading.perceived is not None and isinstance(attention, Capture):
             tell_windows(attention, reading, chosen)
-        overview = _overview(attention, chosen)
+        overview = overview_in(attention, chosen, ENTROPY)
         full = in_full(attention, chosen, strongest_first(overview))
         view = View(looking.unit, looking.treatment)
         small = made_small(overview, _allowed(attention, chosen, overview), view)
-    return replace(small, notes=(*small.notes, *reading.notes)), Held(overview, full)
+    return replace(small, notes=(*small.notes, *reading.notes)), {"full": full, "heads": (overview,)}
 
 
-def read_ranked(reading: Reading, chosen: Chosen, ranking: Finding | Ablation, *, whole: bool) -> Held | None:
+def read_ranked(reading: Reading, chosen: Chosen, ranking: Finding | Ablation, *, whole: bool) -> Held:
     """The heads that were ranked, so that a page shows what their numbers are taken of; the best in full.
 
-    Not `whole`, only the best that are in full: the others have no room. None where a layer does not look at
-    what another one looks at; that is told.
+    Not `whole`, only the best that are in full: the others have no room. Nothing where a layer does not look
+    at what another one looks at; that is told.
     """
     places = _ranked(ranking, chosen)
     layers, heads = (tuple(sorted({place[axis] for place in places})) for axis in (0, 1))
@@ -130,11 +121,11 @@ def read_ranked(reading: Reading, chosen: Chosen, ranking: Finding | Ablation, *
     try:
         with reading.listener.working("reading the attention"):
             attention = reading.attention(meant)
-            overview = _overview(attention, meant) if whole else None
-            return Held(overview, in_full(attention, meant, places, few=True))
+            overview = (overview_in(attention, meant, ENTROPY),) if whole else ()
+            return {"full": in_full(attention, meant, places, few=True), "heads": overview}
     except InputError as error:
         reading.listener.notice(f"the page shows no weights: {error}")
-        return None
+        return {}
 
 
 def heads_in_full(
@@ -215,12 +206,6 @@ def _ranked(ranking: Finding | Ablation, chosen: Chosen) -> Places:
     return tuple(dict.fromkeys(place for place in every if place[1] in chosen.heads))
 
 
-def _overview(attention: Capture | Returned, chosen: Chosen) -> Overview:
-    if isinstance(attention, Returned):
-        return returned_overview(attention, chosen.heads, ENTROPY)
-    return measure_heads(attention, chosen.heads, chosen.block, ENTROPY)
-
-
 def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) -> AllowedPairs:
     """Where queries may look; what a model returns does not tell, and a weight of 0 is one like any other."""
     if isinstance(attention, Returned):
@@ -239,15 +224,17 @@ Fit = Callable[[Sequence[Extent]], bool]
 class BothHeads:
     """`fit` says whether all heads have room, and refuses where not even one of each side has.
 
-    `heads` are an overview of each side after that; none where they have no room.
+    `heads` are an overview of each side after that; none where they have no room, or nobody asks for a page.
     """
 
-    def __init__(self, fit: Fit) -> None:
-        self._fit, self._whole = fit, True
+    def __init__(self, fit: Fit | None = None) -> None:
+        self._fit, self._whole = fit, fit is not None
         self.heads: tuple[Overview, ...] = ()
 
     def foresee(self, *sides: tuple[Reading, Chosen]) -> None:
         """What one layer of each side comes to, before the model runs."""
+        if self._fit is None:
+            return
         ones = [(reading, replace(chosen, layers=chosen.layers[:1])) for reading, chosen in sides]
         extents = [extent(*one) for one in ones]
         foreseen = [size for size in extents if size is not None]

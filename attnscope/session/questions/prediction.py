@@ -1,37 +1,42 @@
 """What the model itself makes of what it read, alone and beside one head in a report."""
 
 from dataclasses import replace
+from typing import Any
 
 from attnscope.analysis import prediction
 from attnscope.analysis.heads import report as analysis
-from attnscope.capture import provenance_of
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import CertificateError, InputError
 from attnscope.model.loading.answering import Judging, class_names, judging
-from attnscope.results import HeadAttention, MapSettings, Prediction, Report
+from attnscope.results import Prediction, Report
 from attnscope.results.claims.effect import Asks
+from attnscope.session.choosing import Chosen
 from attnscope.session.looking import look_at, map_head
+from attnscope.session.question import Answer
 from attnscope.session.questions.claims.answers import finds, tags
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.questions.claims.spoken import with_answer
+from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.questions.media import laid_over
 from attnscope.session.reading import Reading, read_target
-from attnscope.session.wanted import Looking
+from attnscope.session.verbs.predict import Predict
+from attnscope.session.verbs.report import ReportHead
+from attnscope.session.which import Name
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
-TOP = 5  # guesses
+_TOP = 5  # guesses
 ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 
-def predict(reading: Reading, top: int = TOP, answer: str | None = None) -> Prediction:
+def predict(reading: Reading, asked: Predict = Predict()) -> Prediction:  # noqa: B008 - frozen
     """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes, tags,
     an answer within a text, a score.
 
-    Where an `answer` is named how likely it is, its tokens multiplied. `InputError` for a model that has no
+    Where an answer is named how likely it is, its tokens multiplied. `InputError` for a model that has no
     head to answer with, and for a text that asks for nothing.
     """
-    if top < 1:
-        raise InputError(f"--top {top}: it is how many answers are shown, 1 or more")
     with fused_where_long(reading) as told:
+        top, answer = asked.top or _TOP, asked.answer
         made = _predicted(reading, top) if answer is None else _named(reading, answer)
         return replace(made, provenance=told(made.provenance), notes=reading.notes)
 
@@ -45,8 +50,8 @@ def _named(reading: Reading, answer: str) -> Prediction:
     whole, question, _ = with_answer(reading, answer, None)
     if question.asks is Asks.PAIR:
         raise InputError("the verdict on a pair has its probability without --answer: leave it out")
-    provenance = provenance_of(model.module, tokens, {**model.origin(), "route": "untouched"})
-    with reading.listener.working("predicting"), if_it_runs(model.module, whole.inputs, model.name):
+    provenance = reading.untouched
+    with whole.running("predicting"):
         return prediction.named(
             model.module, whole.inputs, tokens, provenance, question=question, spell=model.spell
         )
@@ -73,15 +78,13 @@ def _predicted(reading: Reading, top: int) -> Prediction:
     told = judging(type(model.module))
     if reading.task is None and told is None:
         raise InputError(f"{model.name} has no head that predicts words, and none that tells classes")
-    origin = {**model.origin(), "route": "untouched"}
-    provenance = provenance_of(model.module, tokens, origin)
     paired = reading.asked.paired
     if paired and told is None and reading.task != "masked":
         reading.listener.notice(
             f"{model.name} has no next-sentence head: it reads the two texts as one input"
         )
-    common = (model.module, reading.inputs, tokens, provenance)
-    with reading.listener.working("predicting"), if_it_runs(model.module, reading.inputs, model.name):
+    common = (model.module, reading.inputs, tokens, reading.untouched)
+    with reading.running("predicting"):
         if told is Judging.SPAN and reading.task is None:
             return prediction.found(*common, top=top)
         if reading.task is None:
@@ -105,26 +108,28 @@ def _predicted(reading: Reading, top: int) -> Prediction:
         )
 
 
-def check_looking(looking: Looking) -> None:
-    """Raises `InputError` for sentences and passages: a report is of one token, and of what it looks at."""
-    if looking.unit.is_long:
-        raise InputError(f"a report is of one token: leave --by {looking.unit} out (heads and find have it)")
+def report(reading: Reading, chosen: Chosen, asked: ReportHead) -> Answer[Report]:
+    """The report on one query of the head, by default the `default_query` of its weights."""
+    head = OpenedHeads(reading, chosen).head()
+    view, query = look_at(head, asked.looking), _position(head.query_tokens, asked.query)
+    if query is None:
+        query = analysis.default_query(head, reading.encoded.mask_id)
+    projection = map_head(head, asked.settings, reading.listener)
+    result = analysis.compose_report(projection, query, predict_beside(reading, head.kind), view)
+
+    def laid() -> dict[str, Any]:
+        over = reading.lies_over_medium(chosen)
+        return {"laid": laid_over(reading, result.head, result.query) if over else None}
+
+    drawn_by = asked.looking, asked.settings, result.query
+    return Answer(result, every_head=lambda: [result], beside=laid, drawn_by=drawn_by)
 
 
-def report_head(
-    reading: Reading,
-    head: HeadAttention,
-    query: str | None = None,
-    looking: Looking = Looking(),  # noqa: B008 - frozen
-    settings: MapSettings = MapSettings(),  # noqa: B008
-) -> Report:
-    """The report on one query of `head`, by default the `default_query` of its weights."""
-    check_looking(looking)
-    view, tokens = look_at(head, looking), head.query_tokens
-    position = (
-        analysis.default_query(head, reading.encoded.mask_id)
-        if query is None
-        else tokens.span(query).one(f"{ONE_QUERY}, choose one of these")
-    )
-    projection = map_head(head, settings, reading.listener)
-    return analysis.compose_report(projection, position, predict_beside(reading, head.kind), view)
+def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: ReportHead) -> None:
+    """`InputError` for a query that is not there, or is several tokens."""
+    if queries is not None:
+        _position(queries, asked.query)
+
+
+def _position(tokens: Tokens, query: Name | None) -> int | None:
+    return None if query is None else tokens.span(query).one(f"{ONE_QUERY}, choose one of these")

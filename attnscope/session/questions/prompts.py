@@ -152,7 +152,7 @@ def answer_of(reading: Reading, result: Prediction) -> Answered:
         return Answered("follows", result.next_sentence.probability, None, None)
     guess = (result.classes or first).guesses[0]  # type: ignore[union-attr] # one of the two is there
     module = reading.model.module
-    provenance = provenance_of(module, reading.encoded.tokens, reading.model.origin())
+    provenance = provenance_of(module, reading.encoded.tokens, reading.origin())
     position = None if first is None else first.position
     exclusive = result.classes is None or result.classes.exclusive
     chances = chances_at(module, reading.inputs, position, provenance, exclusive=exclusive)

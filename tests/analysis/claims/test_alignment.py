@@ -1,5 +1,6 @@
 """Links and times by the book: warping by a double loop, scores by sets, shares that a mixture would have."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +21,7 @@ def warped_by_the_book(cost: np.ndarray) -> float:
     return float(best[rows, columns])
 
 
-@pytest.mark.parametrize(
-    ("rows", "frames", "seed"), [(1, 7, 0), (5, 1, 1), (4, 30, 2), (9, 10, 3), (12, 57, 4)]
-)
+@pytest.mark.parametrize(("rows", "frames", "seed"), [(1, 7, 0), (5, 1, 1), (12, 57, 4)])
 def test_the_path_is_the_cheapest_of_all(rows: int, frames: int, seed: int) -> None:
     gain = np.random.default_rng(seed).normal(size=(rows, frames))
     path = timing.path(gain)
@@ -86,19 +85,9 @@ def test_how_often_something_is_right_is_counted_by_how_sure_it_is() -> None:
         (0.9, 2, 0.5),
         (0.97, 1, 1.0),
     ]
-
-
-def test_a_share_of_few_answers_is_told_with_how_far_it_can_be_trusted() -> None:
     few, many = (judging.reliabilities([0.95] * n, [True] * (n - 1) + [False])[0] for n in (5, 500))
     assert few.right_low < 0.5 < few.right < few.right_high < 1
     assert many.right_high - many.right_low < 0.02
-
-
-def test_each_part_is_judged_by_what_was_learnt_of_the_others() -> None:
-    for cases in (list(range(2)), list(range(12))):
-        for case, known in zip(cases, judging.left_out(cases, list), strict=True):
-            assert case not in known
-            assert all(other in known for other in cases if other % 5 != case % 5)
 
 
 @pytest.mark.parametrize("linked", [0.0, 1.0])
@@ -107,18 +96,6 @@ def test_gold_that_links_nothing_or_everything_teaches_nothing(linked: float) ->
     words = [linking.WordWeights(*random.dirichlet(np.ones(5), size=(2, 4, 3))) for _ in range(4)]
     with pytest.raises(InputError, match="nothing to learn"):
         linking.learn(words, [np.full((3, 5), bool(linked))] * 4)
-
-
-def test_heads_that_agree_are_told_from_heads_that_are_only_sharp() -> None:
-    random = np.random.default_rng(5)
-    agreeing = np.tile(np.eye(8, 9), (6, 1, 1)) * 0.9 + 0.01
-    sharp = np.stack([np.eye(9)[random.integers(9, size=8)] for _ in range(6)])
-    stop = np.zeros((6, 8, 9))
-    stop[..., -1] = 1.0  # every head looks at the full stop: they agree, and on nothing
-    for rows, tells in ((agreeing, True), (sharp, False), (stop, False)):
-        shares = weighing.even(6)
-        own, other = weighing.agreement(rows, shares), weighing.shuffled(rows, shares)
-        assert ((1 + (other >= own).sum()) / (len(other) + 1) <= 0.05) == tells
 
 
 def test_a_head_counts_by_how_sharp_and_how_monotone_it_is() -> None:
@@ -169,15 +146,6 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("text", BAD)
-def test_a_line_that_is_no_gold_is_named(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "gold.txt"
-    file.write_text(text)
-    with pytest.raises(InputError) as told:
-        gold.read_links(file)
-    assert BAD[text] in str(told.value)
-
-
 BAD_TIMES = {
     "a\t0.1": ":1: a line has word, begin",
     "a\t0\t0.5\nb\t0.7\t0.6": ":2: begin 0.7 and end 0.6 are no stretch",
@@ -186,13 +154,19 @@ BAD_TIMES = {
 }
 
 
-@pytest.mark.parametrize("text", BAD_TIMES)
-def test_a_line_that_is_no_time_is_named(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "times.tsv"
+@pytest.mark.parametrize(
+    ("read", "text", "why"),
+    [(gold.read_links, *each) for each in BAD.items()]
+    + [(gold.read_times, *each) for each in BAD_TIMES.items()],
+)
+def test_a_line_that_is_no_gold_or_no_time_is_named(
+    read: Callable[[Path], object], text: str, why: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "gold.txt"
     file.write_text(text)
     with pytest.raises(InputError) as told:
-        gold.read_times(file)
-    assert BAD_TIMES[text] in str(told.value)
+        read(file)
+    assert why in str(told.value)
 
 
 def test_links_are_read_as_they_are_written(tmp_path: Path) -> None:
@@ -203,3 +177,10 @@ def test_links_are_read_as_they_are_written(tmp_path: Path) -> None:
     assert first.possible == {(0, 0), (1, 1), (2, 2)}
     assert second.place.endswith(":3")
     assert first.matrix(3, 3, sure=True).tolist() == [[True, False, False], [False] * 3, [False, False, True]]
+
+
+def test_each_part_is_judged_by_what_was_learnt_of_the_others() -> None:
+    for cases in (list(range(2)), list(range(12))):
+        for case, known in zip(cases, judging.left_out(cases, list), strict=True):
+            assert case not in known
+            assert all(other in known for other in cases if other % 5 != case % 5)

@@ -1,6 +1,7 @@
-"""Control texts keep a text's shape and its words, and break what a claim is about."""
+"""Control texts keep words and break what a claim is about; links held against them by a plain count."""
 
 from collections import Counter
+from collections.abc import Sequence
 from itertools import permutations
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 import torch
 
 from attnscope.analysis.claims.controls import batches, classes_of, control_texts, inputs_with
+from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
 from attnscope.errors import InputError
+from attnscope.results.base.evidence import LEAST
 from attnscope.tokens import Token, Tokens
 
 MASK = 4
@@ -46,7 +49,7 @@ def test_a_control_has_the_same_words_and_special_tokens_and_masks_in_their_plac
     assert not (found.ids == ids).all(axis=1).any()
 
 
-def test_tokens_change_places_within_their_class_alone() -> None:
+def test_tokens_change_places_within_their_class_alone_and_what_asks_stays() -> None:
     found = control_texts(SENTENCE, mask_id=MASK, count=80, seed=0)
     classes = np.array(classes_of(SENTENCE, MASK), dtype=object)
     assert (classes[found.sources] == classes).all()
@@ -55,9 +58,6 @@ def test_tokens_change_places_within_their_class_alone() -> None:
     assert (found.sources[:, 4] == 10).any()  # and they do
     assert (found.sources[:, 11] == 13).any()
     assert "each among their own kind" in found.how
-
-
-def test_what_asks_stays() -> None:
     found = control_texts(SENTENCE, mask_id=MASK, count=60, seed=1, kept=[9], moved=[5])
     assert (found.ids[:, 9] == SENTENCE.ids[9]).all()
     assert "the token that asks" in found.how
@@ -79,21 +79,6 @@ def test_a_text_is_one_of_its_own_orders_and_each_is_as_likely_as_any_other() ->
     assert kinds[short.ids[2]] == pytest.approx(230 * 5 / 23, abs=25)
 
 
-def test_a_moved_token_of_a_class_that_is_small_changes_places_with_any() -> None:
-    text = tokens_of("[CLS]", "watch", "##ing", "the", "door", "##s", "[SEP]")
-    found = control_texts(text, count=10, moved=[2])
-    assert {*found.sources[:, 2].tolist()} > {2, 5}
-    assert "whatever their kind" in found.how
-    apart = control_texts(text, count=10)
-    assert {*apart.sources[:, 2].tolist()} == {2, 5}
-
-
-def test_the_same_seed_gives_the_same_controls_and_another_one_others() -> None:
-    first, again, other = (control_texts(SENTENCE, count=20, seed=seed).ids for seed in (5, 5, 6))
-    assert (first == again).all()
-    assert not (first == other).all()
-
-
 @pytest.mark.parametrize(
     ("text", "moved"),
     [(tokens_of("[CLS]", "door", "[SEP]"), [1]), (tokens_of("[CLS]", "a", "a", "a", "[SEP]"), [2])],
@@ -101,11 +86,6 @@ def test_the_same_seed_gives_the_same_controls_and_another_one_others() -> None:
 def test_a_text_without_another_order_has_no_control(text: Tokens, moved: list[int]) -> None:
     with pytest.raises(InputError, match="too few words"):
         control_texts(text, count=5, moved=moved)
-
-
-def test_a_special_token_that_is_asked_for_stays_where_it_is() -> None:
-    found = control_texts(SENTENCE, mask_id=MASK, count=10, moved=[14])
-    assert (found.ids[:, 14] == SENTENCE.ids[14]).all()
 
 
 def test_a_batch_repeats_what_is_not_exchanged() -> None:
@@ -118,9 +98,6 @@ def test_a_batch_repeats_what_is_not_exchanged() -> None:
     assert made["use_cache"] is False
     packed = {"input_ids": inputs["input_ids"], "pixel_values": torch.ones(4, 3, 2, 2)}
     assert inputs_with(packed, "input_ids", ids) is None
-
-
-def test_batches_hold_every_control_once() -> None:
     parts = list(batches(7, 10, at_once=35))
     assert [range(7)[part] for part in parts] == [range(3), range(3, 6), range(6, 7)]
     assert list(batches(2, 10**6)) == [slice(0, 1), slice(1, 2)]
@@ -161,3 +138,95 @@ def test_no_control_is_wider_where_no_two_words_are_linked_twice() -> None:
     assert (orders.wider(places[:6], places[:6], links) == 1).all()
     pair = control_texts(SENTENCE, count=9, moved=[DOOR]).wider([[5, DOOR]], [[9, 10]], np.array([[0, 0]]))
     assert (pair == 1).all()
+
+
+LAYERS, HEADS, SIZE = 2, 3, 7
+
+
+def _tokens(names: Sequence[str]) -> Tokens:
+    special = {"[CLS]", "[SEP]"}
+    return Tokens(
+        (" ".join(names),),
+        tuple(
+            Token(sum(map(ord, name)), name, name, None, i, 0, special=name in special)
+            for i, name in enumerate(names)
+        ),
+    )
+
+
+def _texts(count: int, causal: bool, seed: int) -> list[Read]:
+    random = np.random.default_rng(seed)
+    tokens, read = _tokens(["[CLS]", "red", "fox", "saw", "blue", "dog", "."]), list[Read]()
+    for number in range(count):
+        weights = random.dirichlet(np.full(SIZE, 0.2), (LAYERS, HEADS, SIZE))
+        if causal:
+            weights = np.tril(weights)
+            weights /= weights.sum(-1, keepdims=True)
+        order = np.array([0, *(1 + random.permutation(5)), 6]) if number else np.arange(SIZE)
+        moved = in_order(tokens, order)
+        read.append(Read(weights, moved, moved))
+    return read
+
+
+def _plainly(texts: list[Read], of: int, causal: bool) -> dict[tuple[int, ...], float]:
+    """The evidence of every link of one text, straight from the words that define it."""
+    mine, found = texts[of], dict[tuple[int, ...], float]()
+    ids = [token.id for token in mine.keys.items]
+    words = [token.text.isalpha() and not token.special for token in mine.keys.items]
+    for layer in range(LAYERS):
+        allowed = [[any(mine.weights[layer, h, q, k] > 0 for h in range(HEADS)) for k in range(SIZE)]
+                   for q in range(SIZE)]  # fmt: skip
+        for head in range(HEADS):
+            seen = mine.weights[layer, head]
+            for q in range(SIZE):
+                for k in range(SIZE):
+                    near = abs(q - k) < 2 or ids[q] == ids[k] or (causal and k == 0)
+                    if near or not (words[q] and words[k] and allowed[q][k]):
+                        continue
+                    away = [seen[a, a + k - q] for a in range(SIZE) if a != q and 0 <= a + k - q < SIZE
+                            and allowed[a][a + k - q]]  # fmt: skip
+                    same = [seen[a, k] for a in range(SIZE) if a != q and allowed[a][k]]
+                    others = [each.weights[layer, head, q, k] for i, each in enumerate(texts) if i != of]
+                    most = max(max(others), np.mean(same or [0]), 1 / sum(allowed[q]),
+                               np.mean(away) if away else 0)  # fmt: skip
+                    found[layer, head, q, k] = seen[q, k] - most
+    return found
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_every_text_is_held_against_all_the_others(causal: bool) -> None:
+    texts = _texts(6, causal, seed=5)
+    seen = telling_links(iter(texts), crosses=False, causal=causal)
+    expected = {place: left for place, left in _plainly(texts, 0, causal).items() if left >= LEAST}
+    assert expected, "the specimen has links with evidence"
+    assert {(each.layer, each.head, each.query, each.key) for each in seen.links} == set(expected)
+    for each in seen.links:
+        assert each.evidence == pytest.approx(expected[each.layer, each.head, each.query, each.key])
+    assert [each.evidence for each in seen.links] == sorted(
+        (each.evidence for each in seen.links), reverse=True
+    )
+    best = [max(0.0, *_plainly(texts, i, causal).values()) for i in range(1, len(texts))]
+    assert seen.best == pytest.approx(best)
+
+
+def test_a_link_that_every_order_has_is_none() -> None:
+    texts = _texts(5, False, seed=2)
+    always = np.full((LAYERS, HEADS, SIZE, SIZE), 0.02)
+    always[1, 2, 5, 2] = 0.88
+    same = [Read(always, each.queries, each.keys) for each in texts]
+    assert telling_links(iter(same), crosses=False, causal=False).links == ()
+    others = [Read(np.full_like(always, 0.02), each.queries, each.keys) for each in texts[1:]]
+    alone = telling_links(iter([same[0], *others]), crosses=False, causal=False)
+    assert [(each.layer, each.head, each.query, each.key) for each in alone.links] == [(1, 2, 5, 2)]
+    assert not alone.best.any()
+
+
+def test_of_texts_that_differ_by_chance_the_first_is_seldom_clearest() -> None:
+    """All orders are alike: the share of them with as clear a link is as often small as large."""
+    shares = []
+    for seed in range(60):
+        seen = telling_links(iter(_texts(20, False, seed)), crosses=False, causal=False)
+        mine = seen.links[0].evidence if seen.links else 0.0
+        shares.append((1 + (seen.best >= mine).sum()) / 20)
+    assert 0.35 < np.mean(shares) < 0.7
+    assert np.mean(np.array(shares) <= 0.05) < 0.2

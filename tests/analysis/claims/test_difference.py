@@ -1,8 +1,10 @@
-"""Two runs held against each other: divergences worked by hand, controls, and what cannot be compared."""
+"""Two runs, and one word in many texts: divergences by hand, pairs counted one by one, controls."""
 
 import json
 import math
+from collections import Counter
 from dataclasses import replace
+from itertools import combinations, permutations
 from pathlib import Path
 
 import cases_difference as made
@@ -12,8 +14,12 @@ import pytest
 
 import attnscope as at
 from attnscope.analysis.claims.comparison.difference import Picked, difference, matrices_in
+from attnscope.analysis.claims.comparison.senses import separation, together
+from attnscope.analysis.claims.comparison.word import forms_in, stems
 from attnscope.errors import InputError
-from attnscope.results import Difference, Verdict
+from attnscope.results import Difference
+from attnscope.results.claims.senses import splits_of
+from attnscope.tokens import Token, Tokens
 
 
 def by_hand(a: list[float], b: list[float]) -> float:
@@ -34,16 +40,13 @@ def two(a: list[list[float]], b: list[list[float]], tolerance: float = 1e-6) -> 
     return difference(*runs, ("a", "b"))
 
 
-def test_rows_and_heads_are_apart_as_worked_by_hand() -> None:
+def test_rows_and_heads_are_apart_as_worked_by_hand_and_what_a_sink_takes_is_one_more_key() -> None:
     found = two([[0.5, 0.5], [1.0, 0.0]], [[0.9, 0.1], [0.0, 1.0]])
     rows = [by_hand([0.5, 0.5], [0.9, 0.1]), math.log(2)]
     assert found.rows[0].tolist() == pytest.approx(rows)
     assert found.divergences[0] == pytest.approx(sum(rows) / 2)
     assert found.signed.tolist() == [pytest.approx([0.4, -0.4]), [-1.0, 1.0]]
     assert (found.largest[0], found.rounding[0]) == (1.0, 2e-6)
-
-
-def test_what_a_sink_takes_counts_as_one_more_key() -> None:
     found = two([[0.5, 0.1], [0.5, 0.5]], [[0.2, 0.1], [0.5, 0.5]])
     assert found.rows[0].tolist() == pytest.approx([by_hand([0.5, 0.1, 0.4], [0.2, 0.1, 0.7]), 0.0])
 
@@ -93,9 +96,6 @@ def test_a_run_beside_itself_is_the_same_to_the_bit() -> None:
     assert (found.within_rounding, found.other_tokens) == (len(found.pairs), 0)
     assert not found.divergences.any()
     assert "each of 12 heads, to the last bit" in found.text()
-
-
-def test_two_heads_of_one_run_can_be_held_against_each_other() -> None:
     run = made.run()
     found = difference(run, run, ("a", "b"), Picked((1,), (2,), 0, 3))
     assert found.pairs == ((1, 2, 0, 3),)
@@ -127,26 +127,6 @@ def test_runs_without_a_head_in_common_or_with_other_lengths_are_refused() -> No
         matrices_in(made_results.verification(), "v.npz")
 
 
-def test_every_form_holds_the_same(tmp_path: Path) -> None:
-    found = made.between()
-    for suffix in ("json", "npz"):
-        again = at.open(found.save(tmp_path / f"difference.{suffix}"))
-        assert isinstance(again, Difference)
-        assert (again.pairs, again.shown, again.verdict) == (found.pairs, found.shown, Verdict.STORED)
-        assert (again.signed == found.signed).all()
-        assert (again.rows == found.rows).all()
-        shown, asked = (each.text(width=100) for each in (again, found))
-        assert "✓ certified: both runs" in asked
-        assert "○ as stored, not checked here: both runs" in shown
-    told = json.loads((tmp_path / "difference.json").read_text("utf-8"))
-    assert [each["divergence"] for each in told["ranking"]] == sorted(
-        found.divergences.tolist(), reverse=True
-    )
-    frame = found.to_pandas()
-    weights = frame[frame.fact == "weight"]
-    assert weights.value.tolist() == found.signed.ravel().tolist()
-
-
 def test_files_are_compared_by_the_library_and_by_the_command(tmp_path: Path, monkeypatch) -> None:
     from typer.testing import CliRunner
 
@@ -175,3 +155,127 @@ def test_files_are_compared_by_the_library_and_by_the_command(tmp_path: Path, mo
         refused = run(*arguments)
         assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
         assert why in refused.stderr
+
+
+def test_a_file_and_a_table_hold_the_numbers(tmp_path: Path) -> None:
+    found = made.between()
+    again = at.open(found.save(tmp_path / "d.json"))
+    assert "✓ certified: both runs" in found.text(width=100)
+    assert "○ as stored, not checked here: both runs" in again.text(width=100)
+    told = json.loads((tmp_path / "d.json").read_text("utf-8"))["ranking"]
+    assert [each["divergence"] for each in told] == sorted(found.divergences.tolist(), reverse=True)
+    frame = found.to_pandas()
+    assert frame[frame.fact == "weight"].value.tolist() == found.signed.ravel().tolist()
+
+
+TEXTS, HEADS, DIM, LAYERS = 7, 3, 4, 2
+LABELS = ["river", "money", "river", "money", "money", "river", "river"]
+
+
+def vectors(seed: int = 0) -> list[np.ndarray]:
+    random = np.random.default_rng(seed)
+    return [random.normal(size=(TEXTS, HEADS, DIM)) for _ in range(LAYERS)]
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> float:
+    return float((a.ravel() @ b.ravel()) / (np.linalg.norm(a) * np.linalg.norm(b)))
+
+
+def test_cosines_within_and_between_are_those_of_pairs_counted_one_by_one() -> None:
+    by_layer = vectors()
+    found = separation(by_layer, LABELS, controls=5, seed=0)
+    for layer, each in enumerate(by_layer):
+        pairs = list(combinations(range(TEXTS), 2))
+        same = [cosine(each[i], each[j]) for i, j in pairs if LABELS[i] == LABELS[j]]
+        other = [cosine(each[i], each[j]) for i, j in pairs if LABELS[i] != LABELS[j]]
+        assert found.within[layer] == pytest.approx(np.mean(same))
+        assert found.between[layer] == pytest.approx(np.mean(other))
+        for head in range(HEADS):
+            own = [cosine(each[i, head], each[j, head]) for i, j in pairs if LABELS[i] == LABELS[j]]
+            assert found.heads_within[layer, head] == pytest.approx(np.mean(own))
+        assert together(each)[1, 4] == pytest.approx(cosine(each[1], each[4]))
+    nothing = separation([np.zeros((TEXTS, HEADS, DIM))], LABELS, controls=100, seed=0)
+    assert nothing.p == nothing.heads_p == 1
+
+
+def test_groups_that_lie_apart_beat_shuffled_labels_and_random_ones_do_not() -> None:
+    by_layer = vectors()
+    river = np.array([label == "river" for label in LABELS])
+    for each in by_layer:
+        each[river] += 5
+        each[~river] -= 5
+    found = separation(by_layer, LABELS, controls=500, seed=1)
+    assert (found.gap > 1).all()
+    assert found.exact
+    assert (found.below == found.controls).all()
+    assert found.p == found.least_p == 1 / 35
+    assert (np.abs(found.control_mean) < 0.3).all()
+    random = [separation(vectors(seed), LABELS, controls=200, seed=0).p for seed in range(60)]
+    assert 0.4 < np.mean(random) < 0.7
+    assert np.mean(np.array(random) <= 0.1) < 0.2
+
+
+def test_the_best_layer_and_the_best_head_are_held_against_the_best_of_other_labels() -> None:
+    found = separation(vectors(), LABELS, controls=300, seed=0)
+    first = separation(vectors()[:1], LABELS, controls=300, seed=0)
+    assert found.controls == first.controls
+    assert (found.strongest > first.strongest - 1e-9).all()
+    assert (found.strongest > first.strongest + 0.1).any()
+    alone = separation([each[:, :1] for each in vectors()], LABELS, controls=300, seed=0)
+    assert alone.heads_strongest == pytest.approx(alone.strongest)
+    assert alone.heads_p == alone.p
+    few = separation(vectors(), LABELS, controls=30, seed=0)  # more splits than are asked for: shuffled
+    assert (few.exact, few.controls, few.splits, few.least_p) == (False, 30, 35, 1 / 31)
+
+
+def by_permutations(labels: list[str]) -> set[tuple[bool, ...]]:
+    """Which pairs of texts have one label, for every way to hand the labels out."""
+    return {tuple(a == b for a, b in combinations(each, 2)) for each in permutations(labels)}
+
+
+@pytest.mark.parametrize("labels", [LABELS, list("aabbcc"), list("aabbbc"), list("aaabbb")])
+def test_few_texts_are_held_against_every_other_split_once(labels: list[str]) -> None:
+    by_layer = [each[: len(labels)] for each in vectors()]
+    found = separation(by_layer, labels, controls=1000, seed=0)
+    every = by_permutations(labels)
+    assert found.splits == splits_of(list(Counter(labels).values())) == len(every)
+    pairs = list(combinations(range(len(labels)), 2))
+    gaps = []
+    for same in every:
+        cosines = [[cosine(each[i], each[j]) for i, j in pairs] for each in by_layer]
+        kept = np.array(same)
+        gaps.append([np.mean(np.array(c)[kept]) - np.mean(np.array(c)[~kept]) for c in cosines])
+    spread = np.maximum(np.std(gaps, axis=0), 0.02)
+    excess = (np.array(gaps) - np.mean(gaps, axis=0)) / spread
+    own = (found.gap - np.mean(gaps, axis=0)) / spread
+    assert found.excess == pytest.approx(own)
+    most = sorted(excess.max(axis=1))
+    del most[next(i for i, each in enumerate(most) if each == pytest.approx(own.max()))]
+    assert sorted(found.strongest) == pytest.approx(most)
+    assert found.p == pytest.approx(np.mean(excess.max(axis=1) >= own.max() - 1e-9))
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"), [(["a"] * TEXTS, "two groups are needed"), (list("abcdefg"), "no two texts")]
+)
+def test_labels_that_part_nothing_are_refused(labels: list[str], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        separation(vectors(), labels, controls=5, seed=0)
+
+
+def test_forms_of_a_word_share_a_stem_and_other_words_do_not() -> None:
+    for word, form in (("bank", "banks"), ("bank", "banking"), ("story", "stories"), ("live", "lived")):
+        assert stems(word) & stems(form), word
+    for word, other in (("was", "wa"), ("bus", "bu"), ("bank", "blank")):
+        assert not stems(word) & stems(other), word
+
+
+def sentence(*words: str) -> Tokens:
+    return Tokens((), tuple(Token(i, word, word, (0, 1), i) for i, word in enumerate(words)))
+
+
+def test_a_form_is_looked_for_only_where_the_word_itself_is_not() -> None:
+    assert forms_in(sentence("the", "banks", "of", "a", "river"), "bank") == [1]
+    assert forms_in(sentence("the", "bank", "and", "banks"), "bank") == []
+    assert forms_in(sentence("banks", "and", "banking"), "bank") == [0, 2]
+    assert forms_in(sentence("a", "3"), "3") == []

@@ -15,13 +15,13 @@ from attnscope.analysis.claims.controls import control_texts
 from attnscope.analysis.claims.finding.rank import Away, beside, beside_controls, numbers, summary
 from attnscope.analysis.claims.finding.rows import LayerRows, Lens, lens, rows_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, divergence, pair, pattern_keys
+from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall, Term
 from attnscope.errors import CertificateError
 from attnscope.measures.rows import moved_norms
 from attnscope.results import Pattern, Sought, Special
 from attnscope.results.claims.finding import Case, Controls, Finding
 from attnscope.results.claims.ranking import DependsOn, Evidence, Group, beyond
-from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Unit
 
@@ -63,12 +63,12 @@ def test_the_number_of_a_pattern_is_the_mean_over_its_queries_of_the_weight_on_i
     assert target.rank(rows[:, list(target.queries)]) == pytest.approx(ranks)
 
 
-def test_one_pair_is_one_weight_and_its_rank_in_its_row() -> None:
-    rows = random_rows(2)
-    target = pair(3, 6, KEYS)
-    assert target.number(rows[:, [3]]) == pytest.approx(rows[:, 3, 6])
-    order = [sorted(head[3], reverse=True).index(head[3, 6]) + 1 for head in rows]
-    assert target.rank(rows[:, [3]]).tolist() == order
+def test_a_query_without_any_key_counts_for_nothing() -> None:
+    rows = random_rows(3)
+    target = Target.of(np.ones((QUERIES, KEYS), dtype=bool) & (np.arange(KEYS) < 2))
+    rows[:, 0] = np.nan
+    assert target.number(rows) == pytest.approx([head[1:, :2].sum() / 4 for head in rows])
+    assert np.isnan(target.number(np.full_like(rows, np.nan))).all()
 
 
 def test_what_other_queries_give_to_the_same_keys_is_the_mean_of_those_that_are_not_meant() -> None:
@@ -96,25 +96,6 @@ def test_a_key_that_all_queries_look_at_is_no_sign_of_one_of_them() -> None:
     assert alone.case is Case.KEY_ONLY
     blind = cases_find.beside(own, controls)
     assert blind.evidence.of_group(Group.STANDS_OUT) == ((0, 1), (1, 2), (2, 0))
-
-
-def test_of_those_that_stand_out_the_largest_number_comes_first() -> None:
-    random = np.random.default_rng(3)
-    controls = 0.02 * random.random((99, 2, 3))
-    controls[:, 0, 1] = 0.3 * random.random(99)
-    own = np.full((2, 3), 0.01)
-    own[0, 1], own[1, 2] = 0.96, 0.9
-    found = cases_find.beside(own, controls)
-    assert found.evidence.excess[1, 2] > found.evidence.excess[0, 1]
-    assert found.evidence.of_group(Group.STANDS_OUT) == ((0, 1), (1, 2))
-
-
-def test_a_query_without_any_key_counts_for_nothing() -> None:
-    rows = random_rows(3)
-    target = Target.of(np.ones((QUERIES, KEYS), dtype=bool) & (np.arange(KEYS) < 2))
-    rows[:, 0] = np.nan
-    assert target.number(rows) == pytest.approx([head[1:, :2].sum() / 4 for head in rows])
-    assert np.isnan(target.number(np.full_like(rows, np.nan))).all()
 
 
 PATTERNS = {
@@ -165,13 +146,6 @@ SIX = text_of("a", "b", "c", "d", "e", "f")
 TOKENS: Lens = lens(SIX, SIX, by=Unit.TOKEN, special=Special.SHOW)
 
 
-def test_some_rows_of_a_layer_are_those_of_its_whole_attention() -> None:
-    call = called(sinks=torch.randn(4, generator=torch.Generator().manual_seed(5)))
-    whole = [attend(call.operands(head)).weights[0].numpy() for head in (0, 3)]
-    assert rows_of(call, (0, 3), (1, 5)) == pytest.approx(np.stack(whole)[:, [1, 5]])
-    assert rows_of(call, (3,)) == pytest.approx(whole[1][None])
-
-
 def test_the_norm_of_a_pair_is_its_weight_times_the_length_of_what_moves() -> None:
     projection = torch.randn(4, 3, 8, generator=torch.Generator().manual_seed(7))
     call = called(projection=projection)
@@ -190,6 +164,12 @@ def test_the_norm_of_a_pair_is_its_weight_times_the_length_of_what_moves() -> No
     assert moved_norms(call.v, projection).shape == (4, 6)
     assert told.even == pytest.approx(np.full((1, 3), 1 / 5))  # query 4 may look at 5 keys
     assert beside(target, [called()], (0,), TOKENS).norms is None
+
+
+def test_some_rows_of_a_layer_are_those_of_its_whole_attention() -> None:
+    call = called(sinks=torch.randn(4, generator=torch.Generator().manual_seed(5)))
+    whole = [attend(call.operands(head)).weights[0].numpy() for head in (0, 3)]
+    assert rows_of(call, (0, 3), (1, 5)) == pytest.approx(np.stack(whole)[:, [1, 5]])
 
 
 def test_controls_are_counted_one_by_one() -> None:
@@ -241,6 +221,27 @@ def test_likeness_leaves_out_the_head_itself_and_less_is_better() -> None:
     assert found.best == pytest.approx([np.nanmin(each) for each in controls])
 
 
+def test_of_likeness_the_nearest_come_first_where_none_stands_out() -> None:
+    near = finding(like=(2, 4))
+    assert len(near.ranking) == 11
+    rest = [place for place in near.ranking if near.evidence.group(place) is Group.NEITHER]
+    values = [near.weights[place] for place in rest]
+    assert values == sorted(values)
+
+
+def test_controls_that_are_as_wide_as_the_text_change_nothing() -> None:
+    random = np.random.default_rng(2)
+    own, controls = random.random((2, 3)), random.random((19, 2, 3))
+    plain, same, twice = (
+        summary(own, controls, False, each) for each in (None, np.ones(19), np.full(19, 2.0))
+    )
+    assert same.spread == pytest.approx(plain.spread)
+    assert same.best_excess == pytest.approx(plain.best_excess)
+    assert twice.spread == pytest.approx(2 * plain.spread)
+    for name in ("mean", "low", "high", "best"):
+        assert getattr(twice, name) == pytest.approx(getattr(plain, name))
+
+
 def test_heads_that_prefer_nothing_are_found_no_more_often_than_promised_where_words_repeat() -> None:
     random, count, questions, heads = np.random.default_rng(0), 39, 60, 6
     words = ["sea", "hill", "sea", "road", "sea", "lamp", "sea", "hill", "moon", "tree", "door", "king"]
@@ -263,19 +264,6 @@ def test_heads_that_prefer_nothing_are_found_no_more_often_than_promised_where_w
             claimed[name] += any(shown.group((0, head)) is Group.STANDS_OUT for head in range(heads))
     assert claimed["as wide"] <= binom.ppf(0.999, questions, 0.05)
     assert claimed["mixed"] > binom.ppf(0.999, questions, 0.05)
-
-
-def test_controls_that_are_as_wide_as_the_text_change_nothing() -> None:
-    random = np.random.default_rng(2)
-    own, controls = random.random((2, 3)), random.random((19, 2, 3))
-    plain, same, twice = (
-        summary(own, controls, False, each) for each in (None, np.ones(19), np.full(19, 2.0))
-    )
-    assert same.spread == pytest.approx(plain.spread)
-    assert same.best_excess == pytest.approx(plain.best_excess)
-    assert twice.spread == pytest.approx(2 * plain.spread)
-    for name in ("mean", "low", "high", "best"):
-        assert getattr(twice, name) == pytest.approx(getattr(plain, name))
 
 
 def test_equal_numbers_are_not_gone_beyond() -> None:
@@ -366,16 +354,6 @@ def test_a_head_stands_out_against_the_best_head_of_every_control(seed: int, rai
     assert set(found.ranking[: len(raised)]) == set(raised)
 
 
-def test_a_steady_head_stands_out_by_less_weight_than_one_that_wanders() -> None:
-    random = np.random.default_rng(3)
-    controls = 0.01 + 0.01 * random.random((99, 1, 2))
-    controls[:, 0, 1] = random.random(99) * 0.8
-    own = np.array([[0.25, 0.75]])
-    found = cases_find.beside(own, controls)
-    assert found.stands_out((0, 0))
-    assert not found.stands_out((0, 1))
-
-
 def test_with_fewer_than_nineteen_controls_nothing_stands_out() -> None:
     for count, out in ((18, False), (19, True)):
         controls = np.full((count, 3, 4), 0.1) + np.random.default_rng(0).random((count, 3, 4)) / 100
@@ -384,6 +362,21 @@ def test_with_fewer_than_nineteen_controls_nothing_stands_out() -> None:
         found = cases_find.beside(own, controls)
         assert found.stands_out((2, 1)) is out
         assert found.case is (Case.ONE if out else Case.TOO_SHORT)
+
+
+def test_what_wanders_or_is_explained_by_position_comes_after_what_stands_out_whatever_its_weight() -> None:
+    random = np.random.default_rng(3)
+    controls = 0.01 + 0.01 * random.random((99, 1, 2))
+    controls[:, 0, 1] = random.random(99) * 0.8
+    found = cases_find.beside(np.array([[0.25, 0.75]]), controls)
+    assert [found.stands_out((0, head)) for head in (0, 1)] == [True, False]
+    controls = random.random((60, 3, 4)) / 50
+    controls[:, 0, 0] = 0.85 + random.random(60) / 10
+    own = random.random((3, 4)) / 50
+    own[0, 0], own[1, 1] = 0.99, 0.6
+    found = cases_find.beside(own, controls)
+    assert found.ranking[0] == (1, 1)
+    assert found.evidence.of_group(Group.POSITION) == ((0, 0),)
 
 
 @pytest.mark.parametrize(("count", "reaching", "out"), [(38, 1, False), (39, 1, True), (39, 2, False)])
@@ -395,23 +388,3 @@ def test_the_text_itself_counts_among_those_that_reach_as_far(count: int, reachi
     found = cases_find.beside(own, controls)
     assert found.evidence.as_far((2, 1)) == reaching
     assert found.stands_out((2, 1)) is out
-
-
-def test_what_position_explains_comes_after_what_stands_out_whatever_its_weight() -> None:
-    random = np.random.default_rng(5)
-    controls = random.random((60, 3, 4)) / 50
-    controls[:, 0, 0] = 0.85 + random.random(60) / 10
-    own = random.random((3, 4)) / 50
-    own[0, 0], own[1, 1] = 0.99, 0.6
-    found = cases_find.beside(own, controls)
-    assert found.ranking[0] == (1, 1)
-    assert found.evidence.group((0, 0)) is Group.POSITION
-    assert found.evidence.of_group(Group.POSITION) == ((0, 0),)
-
-
-def test_of_likeness_the_nearest_come_first_where_none_stands_out() -> None:
-    near = finding(like=(2, 4))
-    assert len(near.ranking) == 11
-    rest = [place for place in near.ranking if near.evidence.group(place) is Group.NEITHER]
-    values = [near.weights[place] for place in rest]
-    assert values == sorted(values)

@@ -12,7 +12,6 @@ from attnscope.analysis.claims.relations.answers import (
     answers,
     looks_ahead,
     pieces_of,
-    together,
     word_weights,
 )
 from attnscope.analysis.claims.relations.ranking import (
@@ -151,28 +150,16 @@ def test_weights_of_words_are_sums_over_keys_and_means_over_queries_worked_by_ha
     assert found.numpy() == pytest.approx(np.array(expected), abs=1e-7)
 
 
-def test_answers_leave_out_the_word_itself_special_tokens_and_words_without_pieces() -> None:
+def test_answers_leave_out_the_word_itself_and_lie_where_a_causal_head_can_look() -> None:
     found = answers(WEIGHTS[None, None], pieces_of(tokens(), 4)[None])[0, 0].tolist()
     # whom each attends to; who attends to each: 0 gets .25 of 1 and .1 of 3, 1 gets .25 of 0, .3 of 3
     assert found == [[1, 0, -1, 1], [1, 3, -1, 1]]
-
-
-def test_a_causal_head_has_no_answer_for_a_first_word_and_its_answers_lie_where_it_can_look() -> None:
     causal = torch.tril(WEIGHTS + 0.01)
     found = answers(causal[None, None], pieces_of(tokens(), 4)[None])[0, 0]
     assert found[0].tolist() == [-1, 0, -1, 1]
     assert found[1].tolist() == [1, 3, -1, -1]
     assert looks_ahead(WEIGHTS[None, None])
     assert not looks_ahead(causal[None, None])
-
-
-def test_sentences_of_one_batch_do_not_touch_each_other() -> None:
-    pieces = together([pieces_of(tokens(), 4), pieces_of(tokens(), 7)])
-    assert pieces.shape == (2, 7, 6)
-    other = torch.rand(6, 6).softmax(-1)
-    both = answers(torch.stack([WEIGHTS, other])[:, None], pieces)
-    assert both[0, 0, :, :4].tolist() == [[1, 0, -1, 1], [1, 3, -1, 1]]
-    assert (both[:, :, :, 4:] == -1).all()
 
 
 def slow(given, name: str | None, right) -> tuple[list[int], list[int]]:
@@ -234,14 +221,6 @@ def test_a_head_finds_the_dependent_it_attends_to_most_though_another_word_atten
     assert tally.halves[0].right[0, 0].tolist() == [[0, 0, 0], [0, 1, 1], [1, 0, 1]]
 
 
-def test_a_fixed_distance_finds_as_many_pairs_from_the_head_as_from_the_dependent() -> None:
-    tally, given = made.tally()
-    of_offsets = distance_accuracies(tally.halves[0] + tally.halves[1])[:, 1]
-    for offset, share in zip(FIXED_DISTANCES, of_offsets, strict=True):
-        counts, rights = slow(given, "nsubj", lambda _, dependent, head, by=offset: head - by == dependent)
-        assert share == pytest.approx(sum(rights) / sum(counts))
-
-
 @pytest.mark.parametrize("name", ["det", "nsubj", None])
 def test_what_is_held_out_was_never_chosen_on(name: str | None) -> None:
     tally, given = made.tally()
@@ -279,12 +258,11 @@ def test_the_best_of_many_guessing_heads_looks_good_and_falls_when_it_is_held_ou
     _, overall = ranked(tally, (made.LAYERS, made.HEADS))
     chance = float(accuracies(tally.halves[0] + tally.halves[1])[..., -1].mean())
     assert overall.held_out is not None
-    assert overall.best.accuracy > overall.held_out.accuracy
-    assert overall.best.accuracy > 1.15 * chance
+    assert overall.best.accuracy > max(overall.held_out.accuracy, 1.15 * chance)
     assert abs(overall.held_out.accuracy - chance) < overall.best.accuracy - chance
 
 
-def test_words_of_one_sentence_are_no_independent_trials() -> None:
+def test_words_of_one_sentence_are_no_independent_trials_and_an_interval_is_wilsons() -> None:
     """Two sentences of a hundred edges, one all right and one all wrong, are worth one trial and no more."""
     tally = Tally(1, 1, ("det",))
     edges = [(i, i + 5, "det") for i in range(100)]
@@ -298,9 +276,6 @@ def test_words_of_one_sentence_are_no_independent_trials() -> None:
     variance = ((100 - 0.5 * 100) ** 2 + (0 - 0.5 * 100) ** 2) * 2 / 1 / 200**2
     assert (relation.best.low, relation.best.high) == pytest.approx(wilson(0.5, 0.25 / variance))
     assert relation.best.high - relation.best.low > 0.85
-
-
-def test_an_interval_of_a_share_is_wilsons() -> None:
     assert wilson(0.5, 10.0) == pytest.approx((0.2366, 0.7634), abs=1e-4)  # Newcombe 1998
     assert wilson(1.0, 10.0) == pytest.approx((0.7225, 1.0), abs=1e-4)
     assert wilson(0.0, 10.0) == pytest.approx((0.0, 0.2775), abs=1e-4)

@@ -5,18 +5,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModel
+from families import sharp
 
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.long import Cost, gigabytes, read_long_head, step_of
+from attnscope.analysis.heads.long import read_long_head, step_of
 from attnscope.analysis.heads.long_overview import measure_long
 from attnscope.analysis.heads.overview import measure_heads
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.long.run import record_long
 from attnscope.measures import MEASURES
-from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.results import HeadAttention, Verdict
+from attnscope.session.questions.long import Cost, gigabytes
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Pool
 
@@ -31,16 +31,7 @@ def captured() -> tuple[Capture, Capture]:
 
 def _captured() -> tuple[Capture, Capture]:
     """The same layers whole and long."""
-    torch.manual_seed(0)
-    config = AutoConfig.for_model(
-        "mistral", hidden_size=32, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2,
-        head_dim=8, vocab_size=64, intermediate_size=48, sliding_window=11,
-    )  # fmt: skip
-    config._attn_implementation = "eager"
-    model = AutoModel.from_config(config).eval()
-    for parameter in model.parameters():
-        if parameter.ndim > 1:
-            parameter.data.mul_(6)
+    model = sharp("mistral")
     ids = torch.randint(3, 9, (1, COUNT), generator=torch.Generator().manual_seed(1))
     words = ["[A]", ",", "it", "was", "the", "door", ".", "x", "y"]
     read = Tokens(
@@ -75,33 +66,24 @@ def blocks(dense: HeadAttention, first: tuple[int, int], size: tuple[int, int], 
     return found
 
 
-@pytest.mark.parametrize("step", [1, 4, 8])
+@pytest.mark.parametrize("step", [1, 4])
 def test_blocks_are_means_and_largest_weights_of_their_pairs(captured, whole, step, monkeypatch):
     monkeypatch.setattr("attnscope.analysis.heads.long.step_of", lambda length, zoomed: step)
     found = read_long_head(captured[1], 2, 3, query=20)
     expected = blocks(whole, (0, 0), (COUNT, COUNT), step)
     mine = list(zip(found.mean.flatten().tolist(), found.largest.flatten().tolist(), strict=True))
-    assert mine == [pytest.approx(each, abs=1e-6, nan_ok=True) for each in expected]
-    assert found.row == pytest.approx(np.where(whole.allowed[20], whole.weights[20], 0), abs=1e-6)
+    assert mine == [pytest.approx(each, abs=1e-5, nan_ok=True) for each in expected]
+    assert found.row == pytest.approx(np.where(whole.allowed[20], whole.weights[20], 0), abs=1e-5)
     assert found.certificate.verdict is Verdict.CERTIFIED
     pooled = read_long_head(captured[1], 2, 3).coarser(step, step) if step > 1 else found
     assert (found.coarser(3, 2).pairs.sum(), pooled.pairs.sum()) == (found.pairs.sum(), whole.allowed.sum())
-
-
-def test_coarser_blocks_are_those_of_all_their_pairs(captured, whole, monkeypatch):
-    monkeypatch.setattr("attnscope.analysis.heads.long.step_of", lambda length, zoomed: 2)
-    found = read_long_head(captured[1], 2, 3).coarser(3, 3)
-    assert found.steps == (6, 6)
-    expected = blocks(whole, (0, 0), (COUNT, COUNT), 6)
-    mine = list(zip(found.mean.flatten().tolist(), found.largest.flatten().tolist(), strict=True))
-    assert mine == [pytest.approx(each, abs=1e-6, nan_ok=True) for each in expected]
 
 
 def test_a_window_is_the_weights_themselves(captured, whole):
     found = read_long_head(captured[1], 2, 3, zoom=(range(12, 30), range(5, 25)), pool=Pool.MAX)
     assert found.exact
     expected = np.where(whole.allowed, whole.weights, np.nan)[12:30, 5:25]
-    assert found.mean == pytest.approx(expected, abs=1e-6, nan_ok=True)
+    assert found.mean == pytest.approx(expected, abs=1e-5, nan_ok=True)
     assert np.array_equal(found.mean, found.largest, equal_nan=True)
 
 
@@ -112,7 +94,7 @@ def test_every_query_has_its_strongest_keys_and_its_entropy(captured, whole):
         best = sorted(allowed, key=lambda key: -row[key])[:5]
         kept = found.top_keys[query]
         assert kept[kept >= 0].tolist() == best
-        assert found.top_weights[query][: len(best)] == pytest.approx(row[best], abs=1e-6)
+        assert found.top_weights[query][: len(best)] == pytest.approx(row[best], abs=1e-5)
         entropy = -math.fsum(p * math.log(p) for p in row[allowed] if p > 0)
         assert found.entropy[query] == pytest.approx(entropy, abs=1e-5)
 
@@ -131,20 +113,17 @@ def test_an_overview_in_tiles_is_that_of_a_short_text(captured, among_all):
         assert long.scores[name].absent == short.scores[name].absent
     assert "ranks all pairs" in long.scores["near"].absent
     assert np.array_equal(long.strongest, short.strongest)
-    assert long.strongest_weight == pytest.approx(short.strongest_weight, abs=1e-6)
-    assert long.special_shares == pytest.approx(short.special_shares, abs=1e-6)
-    assert long.special_mass.total == pytest.approx(short.special_mass.total, abs=1e-6)
+    assert long.strongest_weight == pytest.approx(short.strongest_weight, abs=1e-5)
+    assert long.special_shares == pytest.approx(short.special_shares, abs=1e-5)
+    assert long.special_mass.total == pytest.approx(short.special_mass.total, abs=1e-5)
     assert long.verdict is short.verdict is Verdict.CERTIFIED
     assert long.weights is None
     assert "in tiles" in long.notes[-1]
 
 
-def test_blocks_are_powers_of_two_and_at_most_256():
+def test_blocks_are_powers_of_two_and_what_a_text_costs_by_hand():
     assert [step_of(n, False) for n in (200, 256, 257, 2000, 32768, 131072)] == [1, 1, 2, 8, 128, 512]
     assert [step_of(n, True) for n in (1024, 1025)] == [1, 8]
-
-
-def test_what_a_text_costs_by_hand():
     cost = Cost(queries=1000, keys=2000, layers=2, heads=3, width=12, dim=64, hidden=768)
     run = 3 * 10**8 + 4 * 16 * 768 * 2000
     assert cost.dense == 2_000_000 * (12 * 12 + 12 * 2 * 3 + 72) + run
@@ -152,18 +131,3 @@ def test_what_a_text_costs_by_hand():
     fits = cost.longest(cost.dense // 2, tiled=False)
     assert 900 < fits < 1100
     assert (gigabytes(4.2e8), gigabytes(1.44e10), gigabytes(6.9e12)) == ("0.4 GB", "14 GB", "6,900 GB")
-
-
-def test_of_a_text_longer_than_was_tried_it_is_said_how_far_its_rows_were_seen_to_be_its_tokens(
-    captured: tuple[Capture, Capture], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = " was tried on the first "
-    assert not any(said in note for note in read_long_head(captured[1], 2, 3).notes)
-    monkeypatch.setattr("attnscope.capture.long.run.TRIED", COUNT - 1)
-    whole, cut = (read_long_head(each, 2, 3) for each in (captured[1], _captured()[1]))
-    assert any(note.endswith(f"{said}{COUNT - 1}") for note in cut.notes)
-    assert whole.certificate.positions_tried == ""
-    assert cut.certificate.positions_tried == f"on the first {COUNT - 1}"
-    assert f" · tokens in place (tried on the first {COUNT - 1}) · " in certificate_words(cut.certificate)
-    assert certificate_words(whole.certificate).endswith(" (tried up to the last layer's result)")
-    assert f" · acts on its own rows (tried on the first {COUNT - 1}, " in certificate_words(cut.certificate)

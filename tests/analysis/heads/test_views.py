@@ -1,19 +1,21 @@
-"""Weights by words and without special tokens, against slow loops and numbers by hand."""
+"""Weights by words and without special tokens, and what goes on a page, by slow loops and by hand."""
 
 import math
 from dataclasses import replace
 
+import made_reports as reports
 import made_results as made
 import numpy as np
 import pytest
 from small_tokenizers import BUILD
 
 from attnscope.analysis.heads.overview import viewed_overview
+from attnscope.analysis.heads.report import contributions, default_query, statistics
 from attnscope.analysis.heads.view import viewed
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
-from attnscope.results import HeadAttention, Special
-from attnscope.results.base.groups import regrouped, words_of
+from attnscope.results import HeadAttention, Kind, Special
+from attnscope.results.base.groups import words_of
 from attnscope.vocabulary import Unit
 
 TEXTS = {
@@ -81,22 +83,6 @@ def test_a_pair_of_words_is_masked_only_when_all_its_pieces_are() -> None:
     assert by_words.allowed.diagonal().all(), "and yet the word sees itself"
 
 
-def test_rows_that_a_sink_takes_from_keep_what_the_sink_leaves() -> None:
-    of = head("roberta", TEXTS["english"], sink=1.0)
-    by_words = viewed(of, by=Unit.WORD)
-    for row, query in enumerate(by_words.query_groups):
-        left = np.mean([of.weights[i].sum() for i in query])
-        assert by_words.weights[row].sum() == pytest.approx(left)
-        assert left < 0.999
-
-
-def test_a_piece_without_any_key_is_left_out_of_its_word_s_mean() -> None:
-    weights = np.array([[0.25, 0.25, 0.5], [np.nan] * 3, [np.nan] * 3])
-    found = regrouped(weights, ((0, 1), (2,)), ((0,), (1, 2)))
-    assert found[0] == pytest.approx([0.25, 0.75])
-    assert np.isnan(found[1]).all()
-
-
 def by_hand(**changed: object) -> HeadAttention:
     """Three tokens between [CLS] and [SEP], with weights that are easy to add up."""
     rows = [
@@ -122,19 +108,7 @@ def test_the_mass_on_special_tokens_is_the_mean_over_the_queries_that_have_a_key
     assert without.total == pytest.approx(2.3 / 4)
 
 
-def test_a_text_without_special_tokens_has_no_mass_on_them() -> None:
-    assert made.head(["the", "cat"]).special_mass is None
-
-
-def test_special_tokens_of_one_name_are_counted_together() -> None:
-    of = made.head(["[CLS]", "the", "[SEP]", "cat", "sat", "[SEP]"])
-    mass = of.special_mass
-    assert mass is not None
-    assert list(mass.by_name) == ["[CLS]", "[SEP]"]
-    assert mass.by_name["[SEP]"] == pytest.approx(of.weights[:, [2, 5]].sum(axis=1).mean())
-
-
-def test_hidden_special_tokens_take_rows_and_columns_with_them_and_change_no_weight() -> None:
+def test_hidden_special_tokens_change_no_weight_and_renormalised_rows_are_divided_by_what_remains() -> None:
     hidden = viewed(by_hand(), special=Special.HIDE)
     assert hidden.query_tokens.names == ("the", "cat", "sat")
     assert np.array_equal(hidden.weights, by_hand().weights[1:4, 1:4])
@@ -142,9 +116,6 @@ def test_hidden_special_tokens_take_rows_and_columns_with_them_and_change_no_wei
     assert hidden.answered.tolist() == [True, True, False]
     assert hidden.query_row(2) == 1
     assert hidden.query_row(0) is None
-
-
-def test_renormalised_rows_are_divided_by_what_remains_and_an_empty_one_is_counted() -> None:
     scaled = viewed(by_hand(), special=Special.RENORMALISE)
     assert scaled.weights[:2] == pytest.approx(np.array([[0.25, 0.5, 0.25], [0.4, 0.4, 0.2]]))
     assert np.isnan(scaled.weights[2]).all()
@@ -154,35 +125,21 @@ def test_renormalised_rows_are_divided_by_what_remains_and_an_empty_one_is_count
 
 def test_words_and_special_tokens_work_together() -> None:
     of = head("bert", TEXTS["english"])
-    both = viewed(of, by=Unit.WORD, special=Special.RENORMALISE)
     kept = [word for word in words_of(of.query_tokens) if not of.query_tokens.items[word[0]].special]
     expected = slow(of, kept, kept)
+    both = viewed(of, by=Unit.WORD, special=Special.RENORMALISE)
     assert both.weights == pytest.approx(expected / expected.sum(axis=1, keepdims=True))
-    assert both.weights.sum(axis=1) == pytest.approx(np.ones(len(kept)))
-    hidden = viewed(of, by=Unit.WORD, special=Special.HIDE)
-    assert hidden.weights == pytest.approx(expected)
-    assert (hidden.weights.sum(axis=1) < 1).all()
+    assert viewed(of, by=Unit.WORD, special=Special.HIDE).weights == pytest.approx(expected)
+    assert (expected.sum(axis=1) < 1).all()
 
 
-def test_a_query_that_had_no_key_from_the_first_is_not_counted_as_emptied() -> None:
-    of = made.head(["[CLS]", "the", "cat", "[SEP]"], empty=[1])
-    hidden = viewed(of, special=Special.HIDE)
-    assert hidden.answered.tolist() == [False, True]
-    assert hidden.emptied == 0
-
-
-def test_nothing_but_special_tokens_is_refused_when_they_are_left_out() -> None:
+def test_nothing_but_special_tokens_and_an_overview_with_holes_are_refused() -> None:
     of = made.head(["[CLS]", "[SEP]"])
     with pytest.raises(InputError, match="every query is a special token"):
         viewed(of, special=Special.HIDE)
     assert viewed(of).weights.shape == (2, 2)
-
-
-def test_cross_attention_groups_each_side_by_its_own_tokens() -> None:
-    of = made.head(["a", "b", "c"], key_names=["d", "e", "f", "[SEP]"])
-    hidden = viewed(of, special=Special.HIDE)
-    assert hidden.weights.shape == (3, 3)
-    assert np.array_equal(hidden.weights, of.weights[:, [0, 1, 2]])
+    with pytest.raises(InputError, match="--special renormalise, or give one --layer and one --head"):
+        viewed_overview(made.overview(2, 3), special=Special.HIDE)
 
 
 def test_an_overview_by_words_has_the_entropies_and_links_of_its_words() -> None:
@@ -206,6 +163,74 @@ def test_an_overview_by_words_has_the_entropies_and_links_of_its_words() -> None
     assert by_words.scores["entropy"].values[0, 0] != pytest.approx(by_words.scores["entropy"].values[0, 1])
 
 
-def test_an_overview_of_rows_with_holes_is_refused() -> None:
-    with pytest.raises(InputError, match="--special renormalise, or give one --layer and one --head"):
-        viewed_overview(made.overview(2, 3), special=Special.HIDE)
+def values(head: HeadAttention) -> dict[str, float]:
+    return {one.measure: float(one.values[0, 0]) for one in statistics(head)}
+
+
+def of_two_queries(weights: list[list[float]], allowed: np.ndarray | None = None) -> HeadAttention:
+    """A head of two queries and three keys, [CLS] and [SEP] among them, with `weights`."""
+    head = made.head(["a", "b"], ["[CLS]", "x", "[SEP]"])
+    given = np.array(weights)
+    return replace(head, weights=given, allowed=head.allowed if allowed is None else allowed)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        made.head(),
+        made.head(causal=True),
+        reports.cross(5, 9),
+        reports.with_sink(reports.causal(7)),
+    ],
+    ids=["encoder", "causal", "cross", "sink"],
+)
+def test_contributions_are_those_of_a_slow_loop_and_sum_to_1(head: HeadAttention) -> None:
+    for query in range(len(head.q)):
+        found = contributions(head, query)
+        assert found == pytest.approx(reports.shares(head, query), abs=1e-12)
+        assert math.fsum(found) == pytest.approx(1, abs=1e-12)
+
+
+def test_contributions_by_hand_and_of_masked_keys() -> None:
+    for weights, v, expected in (
+        # output = .5 (2, 0) + .25 (0, 4) + .25 (0, -4) = (1, 0): only the first key moves it along
+        ([0.5, 0.25, 0.25], [[2.0, 0.0], [0.0, 4.0], [0.0, -4.0]], [1, 0, 0]),
+        ([0.75, 0.25], [[2.0, 0.0], [-2.0, 0.0]], [1.5, -0.5]),  # the second key pulls back
+    ):
+        told = {"weights": np.array([weights]), "v": np.array(v), "output": np.array([[1.0, 0.0]])}
+        head = replace(made.head(["a"], [*"xyz"[: len(v)]]), **told)
+        assert contributions(head, 0).tolist() == expected
+    causal = contributions(made.head(causal=True), 4)
+    assert causal[:5].all()
+    assert not causal[5:].any()
+
+
+def test_statistics_by_hand() -> None:
+    found = values(of_two_queries([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]]))
+    assert found["entropy"] == pytest.approx((0.5 * math.log(2) + 2 * 0.25 * math.log(4) + 0) / 2)
+    assert found["confidence"] == pytest.approx((0.5 + 1) / 2)
+    assert found["special tokens"] == pytest.approx((0.75 + 0) / 2)
+
+
+def test_the_default_query_is_the_first_mask_or_of_a_decoder_the_last_or_else_the_surest() -> None:
+    head = made.head(["[CLS]", "the", "door", "the", "[SEP]"])
+    ids = head.query_tokens.ids
+    assert default_query(head, ids[3]) == 3
+    assert default_query(head, ids[4]) == 4
+    head = replace(made.head(["[CLS]", "the", "door", "opened", "[SEP]"]), kind=Kind.DECODER)
+    assert default_query(head, None) == 3
+    head = made.head(["[CLS]", "[SEP]"])
+    weights = np.array([[0.5, 0.5], [0.1, 0.9]])
+    assert default_query(replace(head, weights=weights), None) == 1
+    assert default_query(made.head(["[CLS]", "[SEP]"], empty=[0, 1]), None) == 0
+    head = made.head(["[CLS]", "a", "b", "c", "[SEP]"], empty=[3])
+    weights = head.weights.copy()
+    weights[0], weights[2] = [1, 0, 0, 0, 0], [0, 0.99, 0, 0.01, 0]
+    assert default_query(replace(head, weights=weights), None) == 2
+
+
+def test_without_keys_or_output_there_is_nothing_to_share_out() -> None:
+    assert np.isnan(contributions(made.head(empty=[2]), 2)).all()
+    head = made.head()
+    assert np.isnan(contributions(replace(head, output=np.zeros_like(head.output)), 3)).all()
+    assert not np.isnan(contributions(made.head(empty=[2]), 3)).any()

@@ -1,10 +1,9 @@
-"""What running the model again tells of an answer, what that costs, and that nothing of it stays behind."""
+"""What running the model again tells of an answer, what that costs, and by which rules rows are compared."""
 
 from itertools import permutations
 
 import pytest
 import torch
-import transformers as hf
 from families import TOKENS, ids, sharp, twin
 from torch import Tensor, nn
 
@@ -12,12 +11,12 @@ from attnscope.capture import Selection, record
 from attnscope.capture.cause import outputs, rows
 from attnscope.capture.cause.exchange import Change
 from attnscope.capture.cause.reaching import reaches_of
+from attnscope.capture.cause.rerun import restored
+from attnscope.capture.cause.rows import Shape
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Reach, Verdict
 from attnscope.verify import certify
 from attnscope.vocabulary import Effect
-
-FAMILIES = ("bert", "gpt2", "llama", "gemma2", "modernbert")
 
 
 def reached(model: nn.Module, *layers: int) -> dict[str, dict[int, Reach]]:
@@ -35,14 +34,6 @@ def test_no_word_contains_another_so_that_a_row_answers_to_one_alone(count: int)
     assert torch.equal(rows.decoded(code, code), torch.arange(count))
     both = code[:1] | code[-1:]
     assert count < 2 or rows.decoded(both, code) is None
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_every_head_of_a_sound_model_acts_on_its_own_rows(family: str) -> None:
-    found = reached(sharp(family))
-    assert len(found) == 3
-    for each in found.values():
-        assert {reach.effect for reach in each.values()} == {Effect.OWN}
 
 
 @pytest.mark.parametrize("kernel", ["eager", "sdpa"])
@@ -80,22 +71,6 @@ def test_heads_that_are_averaged_before_they_go_on_are_not_their_own(
         assert told[3].reason == "what head 3 computes goes on in every head's place alike"
 
 
-@pytest.mark.parametrize("row", range(TOKENS - 1))
-def test_any_two_rows_that_are_exchanged_are_seen(row: int) -> None:
-    model = twin(sharp("bert"), "eager")
-
-    def exchanged(_module: nn.Module, _inputs: object, result: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        order = [*range(row), row + 1, row, *range(row + 2, TOKENS)]
-        return result[0][:, order], *result[1:]
-
-    with_hook = model.encoder.layer[1].attention.self
-    handle = with_hook.register_forward_hook(exchanged)
-    (told,) = reached(model, 1).values()
-    handle.remove()
-    assert told[3].effect is Effect.OTHER
-    assert reached(model, 1)["encoder.layer.1.attention.self"][3].effect is Effect.OWN
-
-
 def test_a_layer_takes_five_runs_that_end_with_it_and_one_for_heads_that_had_no_row() -> None:
     model, ran = sharp("llama"), list[int]()
     handles = [
@@ -107,26 +82,6 @@ def test_a_layer_takes_five_runs_that_end_with_it_and_one_for_heads_that_had_no_
         handle.remove()
     assert found["layers.1.self_attn", 0][3] == Reach(Effect.OWN, "up to what comes next", 6)
     assert ran == 6 * [0, 1]
-
-
-def test_attentions_that_share_a_block_are_tried_in_turn_and_leave_no_doubt_in_one_another() -> None:
-    sizes = {
-        "encoder_attention_heads": 4,
-        "decoder_attention_heads": 6,
-        "encoder_ffn_dim": 30,
-        "decoder_ffn_dim": 30,
-    }
-    torch.manual_seed(0)
-    config = hf.BartConfig(vocab_size=97, d_model=24, encoder_layers=2, decoder_layers=3, **sizes)
-    model = hf.BartModel._from_config(config, attn_implementation="eager").eval()
-    inputs = {"input_ids": torch.randint(7, 90, (1, 11)), "decoder_input_ids": torch.randint(7, 90, (1, 7))}
-    found = reaches_of(model, inputs, find_sites(model), None).found
-    assert [len(heads) for heads in found.values()] == [4, 4] + 6 * [6]
-    # clean, two with factors, queries of half the rows, one for each attention of a block, one for heads
-    reached = [{*heads.values()} for heads in found.values()]
-    assert reached == 6 * [{Reach(Effect.OWN, "", 7)}] + 2 * [
-        {Reach(Effect.OWN, "up to the last layer's result", 7)}
-    ]
 
 
 def test_two_rows_exchanged_within_the_half_that_a_block_is_tried_with_are_told_where_every_row_is() -> None:
@@ -170,28 +125,6 @@ def test_a_row_with_large_features_is_silent_only_where_the_precision_could_show
     assert told().effect is Effect.SOME
 
 
-def test_code_that_writes_over_an_answer_in_place_writes_over_nothing_that_is_kept_of_it() -> None:
-    model = twin(sharp("llama"), "sdpa")
-    for layer in model.layers:
-        layer.self_attn.o_proj.register_forward_pre_hook(lambda _part, given: (given[0].mul_(1.5),))
-    found = reaches_of(model, ids(), find_sites(model), None, every_row=True).found
-    assert len(found) == 3
-    assert {reach.effect for heads in found.values() for reach in heads.values()} == {Effect.OWN}
-
-
-def test_the_model_its_hooks_and_the_random_numbers_are_as_they_were() -> None:
-    model = sharp("gpt2").train()
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    hooks = [len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules()]
-    state = torch.get_rng_state()
-    reached(model)
-    assert torch.equal(torch.get_rng_state(), state)
-    assert [len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules()] == hooks
-    assert all(part.training for part in model.modules())
-    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
-    model.eval()
-
-
 def test_a_model_that_does_not_run_again_is_certified_and_said_not_to_have_been_tried() -> None:
     model, seen = sharp("bert"), []
 
@@ -220,3 +153,89 @@ def test_what_goes_wrong_in_the_proof_itself_is_not_taken_for_the_model_s_refusa
     monkeypatch.setattr(Change, "of", broken)
     with pytest.raises(TypeError, match="a bug"):
         record(sharp("bert"), ids(), Selection([1]))
+
+
+BATCH, HEADS, QUERIES, DIM = 2, 3, 5, 4
+SHAPE = Shape(BATCH, HEADS, QUERIES, DIM)
+ANSWER = torch.arange(BATCH * HEADS * QUERIES * DIM, dtype=torch.float32).view(BATCH, HEADS, QUERIES, DIM)
+ROWS = torch.stack([ANSWER[b, :, q].flatten() for b in range(BATCH) for q in range(QUERIES)])  # by hand
+
+
+@pytest.mark.parametrize(
+    ("arrangement", "result"),
+    [
+        ("rows", ROWS),
+        ("batch query feature", ROWS.view(BATCH, QUERIES, -1)),
+        ("query batch feature", ROWS.view(BATCH, QUERIES, -1).transpose(0, 1)),
+        ("batch feature query", ROWS.view(BATCH, QUERIES, -1).transpose(1, 2)),
+        ("batch head query dim", ANSWER),
+        ("batch query head dim", ANSWER.transpose(1, 2)),
+        ("batch feature height width", ROWS.view(BATCH, QUERIES, -1).transpose(1, 2).unflatten(2, (5, 1))),
+        ("batch, all of it in one", ROWS.view(BATCH, -1)),
+    ],
+)
+def test_a_result_is_read_as_rows_however_it_is_laid_out(arrangement: str, result: Tensor) -> None:
+    found = list(rows.layouts(result, SHAPE, BATCH * QUERIES))
+    assert any(each.shape == ROWS.shape and torch.equal(each, ROWS) for each in found), arrangement
+    assert all(len(each) == BATCH * QUERIES for each in found)
+
+
+def test_a_size_is_the_root_of_the_mean_square_of_what_is_finite() -> None:
+    assert rows.size_of(torch.tensor([3.0, -4.0, float("inf"), float("nan")])) == pytest.approx(12.5**0.5)
+    assert rows.size_of(torch.zeros(3)) == 1.0
+
+
+def test_a_row_in_another_order_has_the_same_numbers_and_one_that_is_constant_gets_others() -> None:
+    values = torch.stack([torch.tensor([1.0, -2, 3, 5, 8, 13]), torch.full((6,), 4.0)])
+    new = rows.shuffled(values, 31)
+    assert torch.equal(new[0].sort().values, values[0].sort().values)
+    assert bool((new != values).any(1).all())
+    few = torch.tensor([[1.0, 2, 3]])  # another order of three is too often nearly the same
+    assert float((rows.shuffled(few, 31) - few).abs().max()) > 1
+
+
+@pytest.mark.parametrize(("dtype", "steps"), [(torch.float32, 64), (torch.bfloat16, 4)])
+def test_a_change_of_more_than_rounding_of_the_row_s_largest_number_counts(
+    dtype: torch.dtype, steps: int
+) -> None:
+    epsilon = torch.finfo(dtype).eps
+    before = torch.zeros(3, 6, dtype=dtype)
+    before[:2, 0] = 8
+    now = before.clone().double()
+    now[0, 1] = 8 * epsilon * steps * 0.9
+    now[1, 1] = 8 * epsilon * steps * 1.1
+    assert rows.changed(now.to(dtype), before).tolist() == [False, True, False]
+    assert rows.changed(now.to(dtype), before, epsilon=epsilon * steps).tolist() == [False, False, False]
+    before[2, 0] = float("nan")
+    assert rows.changed(before, before).tolist() == [False, False, False]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_in_half_precision_a_change_of_many_features_counts_beside_one_that_is_a_thousand_times_as_large(
+    dtype: torch.dtype,
+) -> None:
+    epsilon = torch.finfo(dtype).eps
+    before = torch.full((3, 8), 2.0, dtype=dtype)
+    before[:, 5] = 4096
+    now = before.clone()
+    now[0, :3] += 10 * epsilon  # of three of eight features more than rounding
+    now[1, :2] += 10 * epsilon
+    now[2, :] += 4 * epsilon
+    assert rows.changed(now, before).tolist() == [dtype != torch.float32, False, False]
+    assert rows.changed(now, before, epsilon=1 / 64).tolist() == [False, False, False]
+
+
+def test_the_share_of_a_change_that_stands_in_each_head_s_columns() -> None:
+    found = rows.slices(torch.tensor([[1.0, -1, 0, 6, 0, 0], [0, 0, 0, 0, 0, 0]]), 3)
+    assert torch.allclose(found, torch.tensor([[0.25, 0.75, 0], [0, 0, 0]]))
+
+
+def test_what_was_returned_before_is_put_back_where_it_was_kept_and_fits() -> None:
+    before, now = (
+        [torch.ones(2, 3), torch.ones(0), torch.ones(4)],
+        [torch.zeros(2, 3), torch.zeros(2), torch.zeros(5)],
+    )
+    back = restored(before, now)
+    assert [each.tolist() for each in back] == [[[1.0] * 3] * 2, [0.0] * 2, [0.0] * 5]
+    assert back[0] is not before[0]
+    assert restored(before[:2], now) == now

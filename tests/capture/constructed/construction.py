@@ -1,9 +1,13 @@
-"""One construction: which parts stand where, on which route, in which layer; how it is built and asked."""
+"""One construction: which parts stand where, on which route, in which layer; how it is built and asked.
+
+    place (`model`) x deed and way (`rows`) x route  ->  `misleading`, `harmless`
+
+What is true of each is found by perturbing its own tensors, and held against what attnscope says (`truth`).
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -20,7 +24,10 @@ from tests.capture.constructed.model import LAYERS, TOKENS, VOCABULARY, Model, P
 Parts = Mapping[Place, Part | Sequence[Part]]
 Head = tuple[int, int, int]  # layer, head, call of the kernel in this layer
 LAST = (LAYERS - 1,)
-READ = 5  # tokens of the text that is looked at by another
+EVERY = ("eager", "fused", "named", "traced", "tiled")
+SPREAD = ("fused", "traced", "tiled")
+SOME = ("eager", "traced")
+OWN = ("eager", "named", "traced", "tiled")  # the kernel is the model's own function
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +56,6 @@ class Construction:
     def name(self) -> str:
         return f"{self.route}: {self.what}"
 
-    @property
-    def kind(self) -> str:
-        """Where something is done, for tables."""
-        return " and ".join(self.parts) or "the whole"
-
     def built(self, exact: bool = False) -> tuple[Model, dict[str, Tensor]]:
         """The model and its inputs; `exact` in float64."""
         parts = {place: (part,) if callable(part) else tuple(part) for place, part in self.parts.items()}
@@ -62,9 +64,6 @@ class Construction:
         often = self.tokens // VOCABULARY + 1
         ids = [torch.randperm(VOCABULARY, generator=generator).repeat(often) for _ in range(self.texts)]
         inputs = {"input_ids": torch.stack(ids)[:, : self.tokens].contiguous()}
-        if self.shape.get("crossing"):
-            inputs["decoder_input_ids"] = inputs["input_ids"].flip(1)
-            inputs["input_ids"] = inputs["input_ids"][:, :READ].contiguous()
         if self.padded:
             inputs["attention_mask"] = torch.ones_like(inputs["input_ids"])
             inputs["attention_mask"][:, -self.padded :] = 0
@@ -102,12 +101,3 @@ def by_name(made: Iterable[Construction]) -> dict[str, Construction]:
     for each in made:
         assert named.setdefault(each.name, each) is each, f"there are two of {each.name}"
     return named
-
-
-def in_turn(made: Mapping[str, Construction]) -> tuple[list[str], list[str]]:
-    """The names of one of each, on a route that its name draws, and of all others."""
-    routes: dict[str, list[str]] = {}
-    for name, each in made.items():
-        routes.setdefault(each.what, []).append(name)
-    first = [names[crc32(what.encode()) % len(names)] for what, names in routes.items()]
-    return first, [name for name in made if name not in {*first}]

@@ -1,23 +1,140 @@
 """Constructions that are odd and right: everything that is shown acts, on the row that asked.
 
-Products as in `misleading`; a new one is a line in `kept`.
+First what models rightly do around their attention, then products of it with places and routes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers.modeling_outputs import BaseModelOutput
 
-from tests.capture.constructed import kept, others
-from tests.capture.constructed.construction import Construction, by_name, on_routes
-from tests.capture.constructed.model import HEADS, TOKENS, Part, Place
-from tests.capture.constructed.rows import WAYS, rows, undone
+from tests.capture.constructed.construction import EVERY, OWN, SOME, SPREAD, Construction, by_name, on_routes
+from tests.capture.constructed.model import HEADS, HIDDEN, Attention, Model, Part, Place
+from tests.capture.constructed.rows import TEXTS_EXCHANGED, rows, undone, values_of
 
-EVERY = ("eager", "fused", "named", "traced", "tiled")
-SPREAD = ("fused", "traced", "tiled")
-SOME = ("eager", "traced")
-OWN = ("eager", "named", "traced", "tiled")  # the kernel is the model's own function
+
+def _each(function: Callable[[Tensor], Tensor]) -> Part:
+    """A part that makes every number of itself alone."""
+    return lambda own, x, place: function(x)
+
+
+def _norm(x: Tensor) -> Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def _gate(own: Attention, x: Tensor, place: Place) -> Tensor:
+    """A gate that the row makes of what it was given (Qwen3-Next, AFMoE)."""
+    given = own.now["given" if place in (Place.ANSWER, Place.RESULT) else "entered"]
+    gate = torch.sigmoid(given @ own.learned(f"to_gate_{place.name}", HIDDEN, x[0, 0].numel()))
+    return x * gate.view_as(x)
+
+
+def _in_place(own: Attention, x: Tensor, _place: Place) -> Tensor:
+    return x.mul_(0.5).add_(0.25)
+
+
+def _unseen(own: Attention, x: Tensor, _place: Place) -> Tensor:
+    x.detach().numpy()[...] *= 0.5
+    return x
+
+
+def _in_numpy(_own: Attention, x: Tensor, _place: Place) -> Tensor:
+    return torch.from_numpy(np.tanh(x.detach().numpy()) * 1.5)
+
+
+def _norm_by_head(own: Attention, x: Tensor, _place: Place) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:]) * own.learned("norm", x.shape[-1])
+
+
+def _features_shuffled(own: Attention, x: Tensor, _place: Place) -> Tensor:
+    """Within every head, as a rotary embedding orders them (GPT-J)."""
+    return x[..., [*range(0, x.shape[-1], 2), *range(1, x.shape[-1], 2)]]
+
+
+def _convolved(own: Attention, x: Tensor, place: Place) -> Tensor:
+    """A depth-wise convolution of the values beside the attention (ConvBERT, lepe in CSWin)."""
+    by_feature = values_of(own).flatten(2).mT
+    kernel = own.learned("kernel", by_feature.shape[1], 1, 3)
+    return x + F.conv1d(by_feature, kernel, padding=1, groups=len(kernel)).mT.reshape(x.shape)
+
+
+def _experts(own: Attention, x: Tensor, place: Place) -> Tensor:
+    """Rows sorted by the expert that each goes to, worked on and put back (JetMoE)."""
+    flat = x.flatten(0, 1)
+    expert = (flat.flatten(1)[:, 0] > 0).long()
+    order = expert.argsort(stable=True)
+    scale = torch.tensor([0.5, 1.5]).to(x)[expert[order]]
+    made = flat[order] * scale.view(-1, *[1] * (flat.ndim - 1))
+    return torch.empty_like(made).index_copy(0, order, made).view_as(x)
+
+
+# after the kernel, the output projection, in a hook or in the block alike
+ANYWHERE: dict[str, Part] = {
+    "nothing": _each(lambda x: x),
+    "a gate of its own row": _gate,
+    "a layer scale of 1e-5": _each(lambda x: 1e-5 * x),
+    "a norm of the row": lambda own, x, place: _norm(x.flatten(2)).view_as(x),
+    "cubed": _each(lambda x: x**3),
+    "in NumPy": _in_numpy,
+    "in place": _in_place,
+    "written over unseen": _unseen,
+    "rows sorted to experts and put back": _experts,
+}
+BEHIND_THE_KERNEL: dict[str, Part] = {
+    "a norm of each head": _norm_by_head,
+    "features of each head in another order": _features_shuffled,
+    "a convolution of the values added": _convolved,
+}
+ON_QUERIES_AND_KEYS: dict[str, Part] = {
+    "a norm": _each(lambda x: 1.7 * _norm(x)),
+    "another scale for each row": lambda own, x, place: (
+        x * torch.linspace(0.8, 1.3, x.shape[2]).to(x).view(-1, 1)
+    ),
+}
+
+
+def _rotated(x: Tensor) -> Tensor:
+    """A rotary embedding of the first four features."""
+    angles = torch.arange(x.shape[2])[:, None] * torch.tensor([1.0, 0.1])
+    cos, sin = angles.cos().to(x), angles.sin().to(x)
+    first, second, rest = x[..., :2], x[..., 2:4], x[..., 4:]
+    return torch.cat([first * cos - second * sin, second * cos + first * sin, rest], -1)
+
+
+ROTARY = _each(_rotated)
+
+
+def without_padding(own: Attention, x: Tensor, _place: Place) -> Tensor:
+    """Nothing of the rows that stand for no token."""
+    return x * (own.now["mask"][:, 0, 0, :, None] >= 0)
+
+
+def minus_another(own: Attention, answer_to: Callable[..., Tensor], answer: Tensor) -> Tensor:
+    """Differential attention: less a second one over the same values (Ye et al. 2024)."""
+    query, key, value = (own.now[name] for name in ("query", "key", "value"))
+    weight = own.learned("difference", HEADS, 1)
+    return answer - 0.4 * weight * answer_to(query.flip(-1).roll(1, -1), key, value)
+
+
+def quantised(model: Model) -> None:
+    """Linear layers in dynamic int8: scales are those of the whole tensor."""
+    with warnings.catch_warnings(action="ignore"):  # it is to move to another package
+        torch.ao.quantization.quantize_dynamic(model, {nn.Linear}, dtype=torch.qint8, inplace=True)
+
+
+def compiled(model: Model) -> None:
+    """The output projections compiled, by the back end that needs no compiler."""
+    for layer in model.layers:
+        layer.attention.o_proj.compile(backend="eager")
+
+
+def precision(dtype: torch.dtype) -> Callable[[Model], None]:
+    return lambda model: model.to(dtype)
 
 
 def _parts(made: Mapping[str, Part], place: Place, routes: Iterable[str]) -> Iterator[Construction]:
@@ -28,126 +145,66 @@ def _parts(made: Mapping[str, Part], place: Place, routes: Iterable[str]) -> Ite
 _THERE_AND_BACK = (
     (Place.GIVEN, Place.RESULT),
     (Place.GIVEN, Place.ANSWER),
-    (Place.GIVEN, Place.HOOK),
     (Place.PRE_HOOK, Place.HOOK),
     (Place.BEFORE, Place.PASSED),
 )
-
-
-def _put_back(deed: str, routes: Iterable[str]) -> Iterator[Construction]:
-    for there, back in _THERE_AND_BACK:
-        parts = {there: rows(deed), back: undone(deed)}
-        yield from on_routes(f"rows {deed} {there} and put back {back}", parts, routes)
-
-
-def _written(routes: Iterable[str]) -> Iterator[Construction]:
-    """An order that is taken back at once, in every way that code may be written."""
-    for way in WAYS:
-        both = (rows("shuffled", way), undone("shuffled", way))
-        yield from on_routes(f"rows shuffled and put back {way} {Place.ANSWER}", {Place.ANSWER: both}, routes)
-
-
 _SHAPES: dict[str, dict[str, Any]] = {
     "plain": {},
     "key heads shared": {"key_heads": 1},
     "causal": {"causal": True},
-    "causal, key heads shared": {"causal": True, "key_heads": 1},
     "norms behind": {"norm_behind": True},
     "a tensor returned": {"returned": lambda result: result},
     "an output object returned": {"returned": lambda result: BaseModelOutput(last_hidden_state=result)},
-    "a differential attention": {"twice": kept.minus_another},
-    "two attentions in the same rows": {"twice": kept.plus_another},
-    "crossing": {"crossing": True},
-}
-_OPTIONS: dict[str, dict[str, Any]] = {
-    "sinks": {"options": {"s_aux": (HEADS,)}},
-    "an added position": {"options": {"position_bias": (1, HEADS, TOKENS, TOKENS)}},
-    "a soft cap": {"options": {"softcap": 1.5}},
+    "a differential attention": {"twice": minus_another},
 }
 _CHANGES: dict[str, Any] = {
-    "quantised": kept.quantised,
-    "compiled projections": kept.compiled,
-    "bfloat16": kept.precision(torch.bfloat16),
-    "float16": kept.precision(torch.float16),
-    "float64": kept.precision(torch.float64),
+    "quantised": quantised,
+    "compiled projections": compiled,
+    "bfloat16": precision(torch.bfloat16),
+    "float16": precision(torch.float16),
 }
-
-
-def _pairs(routes: Iterable[str]) -> Iterator[Construction]:
-    """Two of them, one behind the other."""
-    names = list(kept.ANYWHERE)
-    for one, other in zip(names[1:], names[4:], strict=False):
-        parts = {Place.ANSWER: kept.ANYWHERE[one], Place.PASSED: kept.ANYWHERE[other]}
-        yield from on_routes(f"{one} {Place.ANSWER}, {other} {Place.PASSED}", parts, routes)
 
 
 def _in_other_models() -> Iterator[Construction]:
-    for what in ("causal", "key heads shared", "norms behind", "crossing"):
-        for name in (
-            "a gate of its own row",
-            "a layer scale of 1e-5",
-            "in NumPy",
-            "rows sorted to experts and put back",
-        ):
-            parts = {Place.ANSWER: kept.ANYWHERE[name]}
+    for what in ("causal", "key heads shared", "norms behind"):
+        for name in ("a gate of its own row", "a layer scale of 1e-5"):
+            parts = {Place.ANSWER: ANYWHERE[name]}
             yield from on_routes(f"{what}, {name} {Place.ANSWER}", parts, SPREAD, shape=_SHAPES[what])
     for what in ("quantised", "bfloat16", "float16"):
-        for name in ("a gate of its own row", "a norm of the row", "cubed"):
-            parts = {Place.ANSWER: kept.ANYWHERE[name]}
-            told, change = f"{what}, {name} {Place.ANSWER}", _CHANGES[what]
-            yield from on_routes(told, parts, SPREAD, change=change, weak="float16" in what)
-
-
-def _crossing() -> Iterator[Construction]:
-    """What is looked at may stand in any order, if keys and values stand in the same."""
-    both = {place: rows("rolled", "by an index") for place in (Place.KEY, Place.VALUE)}
-    for what, parts in {
-        "keys and values rolled": both,
-        "rows flipped and put back": {Place.GIVEN: rows("flipped"), Place.RESULT: undone("flipped")},
-    }.items():
-        yield from on_routes(f"crossing, {what}", parts, SPREAD, shape={"crossing": True})
+        parts, told = {Place.ANSWER: ANYWHERE["cubed"]}, f"{what}, cubed {Place.ANSWER}"
+        yield from on_routes(told, parts, SPREAD, change=_CHANGES[what], weak="float16" in what)
 
 
 def _made() -> Iterator[Construction]:
     for what, shape in _SHAPES.items():
         yield from on_routes(what, {}, EVERY, shape=shape)
-    for what, shape in _OPTIONS.items():
-        routes = [route for route in OWN if (route, what) != ("traced", "sinks")]  # which are not read there
-        yield from on_routes(what, {}, routes, shape=shape)
     for what, change in _CHANGES.items():
         yield from on_routes(what, {}, EVERY, change=change, weak="float16" in what)
-    yield from _parts(kept.ANYWHERE, Place.ANSWER, SPREAD)
-    yield from _parts(kept.ANYWHERE, Place.RESULT, SOME)
-    yield from _parts(kept.ANYWHERE, Place.HOOK, ("fused",))
-    yield from _parts(kept.ANYWHERE, Place.PASSED, ("tiled",))
-    yield from _parts(kept.BEHIND_THE_KERNEL, Place.ANSWER, EVERY)
-    yield from _parts(kept.ON_WEIGHTS, Place.WEIGHTS, OWN)
-    yield from _parts(kept.ON_QUERIES_AND_KEYS, Place.QUERY, SPREAD)
-    yield from _parts(kept.ON_QUERIES_AND_KEYS, Place.KEY, SPREAD)
-    yield from on_routes("a rotary position", {Place.QUERY: kept.ROTARY, Place.KEY: kept.ROTARY}, EVERY)
-    for rolled in (0, 2):
-        windows = {Place.GIVEN: kept.cut(2, rolled), Place.RESULT: kept.joined(2, rolled)}
-        yield from on_routes(f"windows, rolled by {rolled}", windows, SPREAD, tokens=8)
-    exchanged = {Place.GIVEN: others.TEXTS_EXCHANGED, Place.RESULT: others.TEXTS_EXCHANGED}
+    yield from _parts(ANYWHERE, Place.ANSWER, SPREAD)
+    yield from _parts(ANYWHERE, Place.RESULT, SOME)
+    yield from _parts(ANYWHERE, Place.HOOK, ("fused",))
+    yield from _parts(ANYWHERE, Place.PASSED, ("tiled",))
+    yield from _parts(BEHIND_THE_KERNEL, Place.ANSWER, EVERY)
+    yield from _parts({"nothing": ANYWHERE["nothing"]}, Place.WEIGHTS, OWN)
+    yield from _parts(ON_QUERIES_AND_KEYS, Place.QUERY, SPREAD)
+    yield from _parts(ON_QUERIES_AND_KEYS, Place.KEY, SPREAD)
+    yield from on_routes("a rotary position", {Place.QUERY: ROTARY, Place.KEY: ROTARY}, EVERY)
+    exchanged = {Place.GIVEN: TEXTS_EXCHANGED, Place.RESULT: TEXTS_EXCHANGED}
     for what, parts in (("several texts", {}), ("texts exchanged and put back", exchanged)):
         yield from on_routes(what, parts, EVERY, texts=2)
-    for what, parts in (("padding", {}), ("padding left out", {Place.RESULT: kept.without_padding})):
+    for what, parts in (("padding", {}), ("padding left out", {Place.RESULT: without_padding})):
         yield from on_routes(what, parts, EVERY, padded=2)
-    for deed in ("flipped", "shuffled"):
-        yield from _put_back(deed, SPREAD)
-    for place in (Place.STREAM,):  # as a convolution behind the attention does (Conformer)
-        yield from on_routes(f"rows leaking {place}", {place: rows("leaking")}, SPREAD)
+    for there, back in _THERE_AND_BACK:
+        parts = {there: rows("shuffled"), back: undone("shuffled")}
+        yield from on_routes(f"rows shuffled {there} and put back {back}", parts, SPREAD)
+    # as a convolution behind the attention does (Conformer)
+    yield from on_routes(f"rows leaking {Place.STREAM}", {Place.STREAM: rows("leaking")}, SPREAD)
     for place in (Place.COLUMNS, Place.PROJECTED):
-        made = {
-            name: kept.ANYWHERE[name] for name in ("in NumPy", "in place", "a norm of the row", "half of it")
-        }
+        made = {name: ANYWHERE[name] for name in ("in NumPy", "in place", "a norm of the row")}
         yield from _parts(made, place, SPREAD)
     both = {place: rows("rolled in part") for place in (Place.KEY, Place.VALUE)}
     yield from on_routes("rows rolled in part on keys and values", both, ("fused", "tiled"))
     yield from _in_other_models()
-    yield from _crossing()
-    yield from _written(SOME)
-    yield from _pairs(SPREAD)
 
 
 HARMLESS = by_name(_made())

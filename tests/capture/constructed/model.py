@@ -60,11 +60,10 @@ class Attention(nn.Module):
     """Attention with parts at its places; how it comes by its kernel is a matter of the classes below.
 
     `now` holds what was made so far in this forward, for parts that need it; `twice` calls the kernel a
-    second time and puts the two answers together; `options` are what else the kernel is handed: numbers,
-    and shapes of what is learned.
+    second time and puts the two answers together.
     """
 
-    is_causal = is_cross_attention = False
+    is_causal = False
 
     def __init__(
         self, config: PreTrainedConfig, parts: Mapping[Place, Sequence[Part]], key_heads: int
@@ -77,7 +76,6 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(HIDDEN, key_heads * VALUE_DIM)
         self.o_proj = nn.Linear(HEADS * VALUE_DIM, HIDDEN)
         self.now: dict[str, Any] = {}
-        self.options: dict[str, float | tuple[int, ...]] = {}
         self.twice: Callable[[Attention, Callable[..., Tensor], Tensor], Tensor] | None = None
         self.returned: Callable[[Tensor], Any] = lambda result: result
 
@@ -98,17 +96,12 @@ class Attention(nn.Module):
             self.register_parameter(name, nn.Parameter(made))
         return self._parameters[name]
 
-    def made(self, x: Tensor, mask: Any, memory: Tensor | None, attend: Callable[..., Any]) -> Any:
-        """The module's result by way of all places; keys and values are of the `memory` where it is."""
+    def made(self, x: Tensor, mask: Any, attend: Callable[..., Any]) -> Any:
+        """The module's result by way of all places."""
         x = self.at(Place.GIVEN, x)
-        read = x if memory is None else memory
         query, key, value = (
-            each(given).unflatten(-1, (-1, dim)).transpose(1, 2)
-            for each, given, dim in (
-                (self.q_proj, x, DIM),
-                (self.k_proj, read, DIM),
-                (self.v_proj, read, VALUE_DIM),
-            )
+            each(x).unflatten(-1, (-1, dim)).transpose(1, 2)
+            for each, dim in ((self.q_proj, DIM), (self.k_proj, DIM), (self.v_proj, VALUE_DIM))
         )
         self.now |= {"given": x, "value": value, "mask": mask}
         query, key, value = (
@@ -117,12 +110,7 @@ class Attention(nn.Module):
         )
 
         def answer_to(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            options = {
-                name: given if isinstance(given, float) else self.learned(name, *given)
-                for name, given in self.options.items()
-            }
-            made = attend(self, query, key, value, mask, scaling=SCALING, **options)[0]
-            return self.tap("ANSWER", made)
+            return self.tap("ANSWER", attend(self, query, key, value, mask, scaling=SCALING)[0])
 
         self.now |= {"query": query, "key": key}
         answer = answer_to(query, key, value)
@@ -132,22 +120,14 @@ class Attention(nn.Module):
         return self.returned(self.at(Place.RESULT, self.o_proj(answer.flatten(2))))
 
 
-def eager_attention_forward(module, query, key, value, attention_mask, scaling, **options):
+def eager_attention_forward(module, query, key, value, attention_mask, scaling, **_options):
     groups = module.num_key_value_groups
     if groups > 1:
         key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     scores = torch.matmul(query, key.transpose(2, 3)) * scaling
-    if (cap := options.get("softcap")) is not None:
-        scores = cap * torch.tanh(scores / cap)
-    if (bias := options.get("position_bias")) is not None:
-        scores = scores + bias
     if attention_mask is not None:
         scores = scores + attention_mask[:, :, :, : key.shape[2]]
-    if (sinks := options.get("s_aux")) is not None:
-        scores = torch.cat([scores, sinks.reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)], dim=-1)
-    weights = torch.softmax(scores, dim=-1)
-    weights = weights if sinks is None else weights[..., :-1]
-    weights = module.at(Place.WEIGHTS, weights)
+    weights = module.at(Place.WEIGHTS, torch.softmax(scores, dim=-1))
     output = module.at(Place.CONTEXT, torch.matmul(weights, value))
     return output.transpose(1, 2).contiguous(), weights
 
@@ -155,28 +135,28 @@ def eager_attention_forward(module, query, key, value, attention_mask, scaling, 
 class Asking(Attention):
     """It asks transformers' interface for its kernel."""
 
-    def forward(self, x: Tensor, mask: Any = None, memory: Tensor | None = None) -> Any:
+    def forward(self, x: Tensor, mask: Any = None) -> Any:
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(
             self.config._attn_implementation, eager_attention_forward
         )
-        return self.made(x, mask, memory, attend)
+        return self.made(x, mask, attend)
 
 
 class ByName(Attention):
     """It looks a kernel up by its name where that is not eager, as older remote code does."""
 
-    def forward(self, x: Tensor, mask: Any = None, memory: Tensor | None = None) -> Any:
+    def forward(self, x: Tensor, mask: Any = None) -> Any:
         attend = eager_attention_forward
         if self.config._attn_implementation != "eager":
             attend = ALL_ATTENTION_FUNCTIONS[self.config._attn_implementation]
-        return self.made(x, mask, memory, attend)
+        return self.made(x, mask, attend)
 
 
 class ByHand(Attention):
     """Its own code multiplies, takes a softmax and multiplies again."""
 
-    def forward(self, x: Tensor, mask: Any = None, memory: Tensor | None = None) -> Any:
-        return self.made(x, mask, memory, eager_attention_forward)
+    def forward(self, x: Tensor, mask: Any = None) -> Any:
+        return self.made(x, mask, eager_attention_forward)
 
 
 ROUTES = {"eager": Asking, "fused": Asking, "tiled": Asking, "named": ByName, "traced": ByHand}
@@ -191,11 +171,11 @@ class Block(nn.Module):
         self.first, self.second = nn.LayerNorm(HIDDEN), nn.LayerNorm(HIDDEN)
         self.up, self.down = nn.Linear(HIDDEN, 23), nn.Linear(23, HIDDEN)
 
-    def forward(self, x: Tensor, mask: Any = None, memory: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Any = None) -> Tensor:
         at, entered = self.attention.at, x
         self.attention.now = {"entered": entered}
         given = at(Place.BEFORE, x if self.norm_behind else self.first(x))
-        result = self.attention(given, mask, memory)
+        result = self.attention(given, mask)
         result = result if isinstance(result, Tensor) else result[0]
         x = at(Place.STREAM, entered + at(Place.PASSED, result))
         x = self.first(x) if self.norm_behind else x
@@ -204,7 +184,7 @@ class Block(nn.Module):
 
 
 class Model(nn.Module):
-    """An embedding and two blocks, which look at another text where one is given."""
+    """An embedding and two blocks."""
 
     _supports_sdpa = True
 
@@ -214,15 +194,8 @@ class Model(nn.Module):
         self.embedding = nn.Embedding(VOCABULARY, HIDDEN)
         self.layers = nn.ModuleList(blocks)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        decoder_input_ids: Tensor | None = None,
-    ) -> BaseModelOutput:
-        x, mask, memory = self.embedding(input_ids), None, None
-        if decoder_input_ids is not None:
-            x, memory = self.embedding(decoder_input_ids), x
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> BaseModelOutput:
+        x, mask = self.embedding(input_ids), None
         if not self.causal and attention_mask is not None:
             hidden = attention_mask[:, None, None] == 0
             mask = torch.zeros(len(x), 1, *2 * x.shape[1:2]).masked_fill(
@@ -233,7 +206,7 @@ class Model(nn.Module):
                 config=self.config, inputs_embeds=x, attention_mask=attention_mask, past_key_values=None
             )
         for layer in self.layers:
-            x = layer(x, mask, memory)
+            x = layer(x, mask)
         return BaseModelOutput(last_hidden_state=x)
 
 
@@ -244,19 +217,16 @@ def model_of(
     causal: bool = False,
     norm_behind: bool = False,
     twice: Callable[..., Tensor] | None = None,
-    options: Mapping[str, float | tuple[int, ...]] = {},
     returned: Callable[[Tensor], Any] = lambda result: (result, None),
-    crossing: bool = False,
 ) -> Model:
     """The model with these parts in its layers, its attention peaked."""
     torch.manual_seed(3)
     config = PreTrainedConfig(num_attention_heads=HEADS, hidden_size=HIDDEN, num_hidden_layers=LAYERS)
-    config.model_type, config.is_encoder_decoder = "constructed", crossing
+    config.model_type = "constructed"
     config._attn_implementation = "sdpa" if route == "fused" else "eager"
     attentions = [ROUTES[route](config, parts.get(layer, {}), key_heads) for layer in range(LAYERS)]
     for each in attentions:
-        each.is_causal, each.is_cross_attention = causal, crossing
-        each.returned, each.options = returned, dict(options)
+        each.is_causal, each.returned = causal, returned
     attentions[-1].twice = twice
     model = Model(config, [Block(each, norm_behind) for each in attentions], causal).eval()
     with torch.no_grad():

@@ -28,9 +28,7 @@ ORDERS: dict[str, Matrix] = {
     "flipped": _ordered(lambda rows: rows[::-1]),
     "first two swapped": _ordered(lambda rows: [1, 0, *rows[2:]]),
     "last two swapped": _ordered(lambda rows: [*rows[:-2], rows[-1], rows[-2]]),
-    "halves exchanged": _ordered(lambda rows: rows[len(rows) // 2 :] + rows[: len(rows) // 2]),
     "shuffled": lambda n: torch.eye(n)[torch.randperm(n, generator=torch.Generator().manual_seed(1)).roll(1)],
-    "neighbours swapped": _ordered(lambda rows: [*(min(row ^ 1, rows[-1]) for row in rows)]),
 }
 PICKS: dict[str, Matrix] = {
     "one row for all": _ordered(lambda rows: [2] * len(rows)),
@@ -39,10 +37,8 @@ PICKS: dict[str, Matrix] = {
 MIXTURES: dict[str, Matrix] = {
     "averaged": lambda n: torch.full((n, n), 1 / n),
     "averaged so far": lambda n: torch.ones(n, n).tril() / torch.arange(1, n + 1)[:, None],
-    "averaged in pairs": lambda n: 0.5 * torch.eye(n) + 0.5 * _rolled(n),
-    "leaking": lambda n: 0.95 * torch.eye(n) + 0.05 * _rolled(n),
     "leaking a little": lambda n: torch.eye(n) + 1e-4 * _rolled(n),
-    "softly rolled": lambda n: 0.01 * torch.eye(n) + 0.99 * _rolled(n),
+    "leaking": lambda n: 0.95 * torch.eye(n) + 0.05 * _rolled(n),
     "mostly rolled": lambda n: 0.25 * torch.eye(n) + 0.75 * _rolled(n),
     "rolled in part": lambda n: 0.6 * torch.eye(n) + 0.4 * _rolled(n),
     "leaking into one row": lambda n: torch.eye(n) + 0.3 * torch.eye(n)[:, [1]] * torch.eye(n)[[0]],
@@ -81,25 +77,6 @@ def _behind_the_back(x: Tensor, matrix: Tensor, axis: int) -> Tensor:
     return x
 
 
-def _one_by_one(x: Tensor, matrix: Tensor, axis: int) -> Tensor:
-    rows = x.unbind(axis)
-    made = []
-    for weights in matrix.tolist():
-        terms = [row * weight for row, weight in zip(rows, weights, strict=True) if weight]
-        made.append(sum(terms[1:], terms[0]) if terms else torch.zeros_like(rows[0]))
-    return torch.stack(made, axis)
-
-
-def _detached(x: Tensor, matrix: Tensor, axis: int) -> Tensor:
-    with torch.no_grad():
-        return _by_matrix(x.data, matrix, axis)
-
-
-def _by_einsum(x: Tensor, matrix: Tensor, axis: int) -> Tensor:
-    left = "abcd"[: x.ndim]
-    return torch.einsum(f"x{left[axis]},{left}->{left.replace(left[axis], 'x')}", matrix.to(x), x)
-
-
 BY_MATRIX = "by a matrix"
 WAYS: dict[str, Way] = {
     BY_MATRIX: _by_matrix,
@@ -107,9 +84,6 @@ WAYS: dict[str, Way] = {
     "in NumPy": _in_numpy,
     "in place": _in_place,
     "behind the back": _behind_the_back,
-    "one by one": _one_by_one,
-    "detached": _detached,
-    "by einsum": _by_einsum,
 }
 
 
@@ -151,3 +125,12 @@ def beyond(tokens: int, part: Part) -> Part:
         return part(own, x, place) if x.shape[place.tokens] > tokens else x
 
     return sometimes
+
+
+TEXTS_EXCHANGED: Part = lambda own, x, place: x.flip(0)  # noqa: E731
+
+
+def values_of(own: Attention) -> Tensor:
+    """What every token's own value is, in the shape of an answer."""
+    value = own.now["value"].repeat_interleave(own.num_key_value_groups, 1)
+    return value.transpose(1, 2).contiguous()

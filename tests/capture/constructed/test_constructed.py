@@ -1,45 +1,37 @@
 """Nothing that misleads is certified, and everything that is right is: on every route, at every place.
 
-Each construction is tried on one route; on its others with the slow tests.
+What is proved by cause of one text is handed on to another one, as corpora do.
 """
 
 from collections import Counter
 
 import pytest
 
-from tests.capture.constructed.construction import Construction, in_turn
+from attnscope.attention import AttentionCall
+from attnscope.capture import Selection, record
+from attnscope.capture.routes import NothingSeenError
+from attnscope.capture.weights import OneText, Passed, Passing
+from attnscope.results import Verdict
+from attnscope.verify import certify_heads
+from attnscope.vocabulary import Standing
+from tests.capture.constructed.construction import EVERY, Construction
 from tests.capture.constructed.harmless import HARMLESS
-from tests.capture.constructed.judged import GOOD, judged
 from tests.capture.constructed.misleading import LONG, MISLEADING
-from tests.capture.constructed.truth import truth
+from tests.capture.constructed.model import Place
+from tests.capture.constructed.truth import GOOD, faults_in, truth
 
-ROUTES = {"eager", "fused", "named", "traced", "tiled"}
-WRONG, WRONG_ELSEWHERE = in_turn(MISLEADING)
-RIGHT, RIGHT_ELSEWHERE = in_turn(HARMLESS)
+_EVERY = 37  # of the constructions, as they come
+_FEW = [1, 3]  # queries in which a fault is looked for first
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", MISLEADING)
 def test_what_misleads_is_not_certified(name: str) -> None:
-    seen = judged(MISLEADING[name], misleads=True)
-    assert not seen.faults, "\n".join(seen.faults)
+    assert faults_in(MISLEADING[name], misleads=True) == []
 
 
-@pytest.mark.parametrize("name", WRONG_ELSEWHERE)
-def test_what_misleads_is_not_certified_on_its_other_routes(name: str) -> None:
-    seen = judged(MISLEADING[name], misleads=True)
-    assert not seen.faults, "\n".join(seen.faults)
-
-
-@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("name", HARMLESS)
 def test_what_is_odd_and_right_is_certified(name: str) -> None:
-    seen = judged(HARMLESS[name], misleads=False)
-    assert not seen.faults, "\n".join(seen.faults)
-
-
-@pytest.mark.parametrize("name", RIGHT_ELSEWHERE)
-def test_what_is_odd_and_right_is_certified_on_its_other_routes(name: str) -> None:
-    seen = judged(HARMLESS[name], misleads=False)
-    assert not seen.faults, "\n".join(seen.faults)
+    assert faults_in(HARMLESS[name], misleads=False) == []
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -49,16 +41,11 @@ def test_what_misleads_beyond_the_beginning_is_not_certified_without_saying_what
         assert told.verdict not in GOOD or "512" in told.positions_tried, head
 
 
-@pytest.mark.parametrize("made", [MISLEADING, HARMLESS], ids=["misleading", "harmless"])
-def test_there_are_enough_of_every_route(made: dict[str, Construction]) -> None:
-    first, others = in_turn(made)
-    assert {*first} | {*others} == {*made}
-    for names, least in ((first, 5), (made, 30)):
-        routes = Counter(made[name].route for name in names)
-        assert routes.total() >= 150
-        assert {*routes} == ROUTES
-        assert min(routes.values()) >= least
-    assert not {*MISLEADING} & {*HARMLESS}
+def test_there_are_enough_of_every_route() -> None:
+    for made in (MISLEADING, HARMLESS):
+        routes = Counter(each.route for each in made.values())
+        assert {*routes} == {*EVERY}
+        assert min(routes.values()) >= 15
 
 
 @pytest.mark.parametrize(
@@ -68,7 +55,7 @@ def test_there_are_enough_of_every_route(made: dict[str, Construction]) -> None:
         ("fused: rows averaged after the kernel", [0, 1, 2], "rows mixed"),
         ("fused: rows leaking a little after the kernel", [0, 1, 2], "rows mixed"),
         ("fused: values of head 1 flipped", [1], "keys and values of different rows"),
-        ("fused: rows rolled on keys and values", [0, 1, 2], "keys of other rows"),
+        ("fused: rows flipped on keys and values", [0, 1, 2], "keys of other rows"),
         ("fused: first two heads swapped after the kernel", [0, 1], "another head's columns"),
         ("fused: head 2 zeroed after the kernel", [2], "no effect"),
         ("fused: rows first row zeroed in the block after the module", [0, 1, 2], "no effect of 1 rows"),
@@ -86,4 +73,52 @@ def test_the_truth_knows_the_layer_the_call_and_the_place() -> None:
     second = truth(MISLEADING["fused: a second attention, rolled"]).misleading
     assert second == {(1, head, 1): "rows moved" for head in range(3)}
     assert truth(HARMLESS["fused: plain"]).in_place == {0, 1}
-    assert truth(HARMLESS["fused: windows, rolled by 2"]).in_place == {0}
+    assert truth(HARMLESS[f"fused: rows shuffled {Place.GIVEN} and put back {Place.RESULT}"]).in_place == {0}
+
+
+def short(made: dict[str, Construction]) -> list[str]:
+    names = [name for name, each in made.items() if each.route != "tiled" and not each.texts > 1]
+    return [name for name in names if not made[name].padded and not made[name].weak]
+
+
+def verdicts(construction: Construction) -> dict[tuple[int, int], tuple[Verdict, Standing]]:
+    """By layer and head, of a text by what was tried on its tokens in another order.
+
+    With each what its positions were found to be; nothing where a layer attends in blocks.
+    """
+    model, inputs = construction.built()
+    other = {name: ids.flip(1) for name, ids in inputs.items()}
+    tried = record(model, other, Selection()).calls
+    like = {call.layer: call for call in tried}
+    found = dict[tuple[int, int], tuple[Verdict, Standing]]()
+    if len(like) < len(tried):
+        return found
+    first: AttentionCall = tried[0]
+    heads = tuple(first.weights)
+
+    def see(layer: int, passed: Passed) -> None:
+        assert passed.call is not None
+        for head, certificate in zip(heads, certify_heads(passed.call, heads, _FEW), strict=True):
+            found[layer, head] = certificate.verdict, certificate.positions
+
+    text = OneText(0, first.query_tokens, like, heads, first.key_tokens)
+    Passing(model, Selection()).read(inputs, see, text)
+    return found
+
+
+@pytest.mark.parametrize("name", short(MISLEADING)[::_EVERY])
+def test_what_misleads_in_the_text_on_which_it_was_tried_is_certified_in_no_other(name: str) -> None:
+    construction = MISLEADING[name]
+    try:
+        found = verdicts(construction)
+    except NothingSeenError:  # it is refused where layers are read as they pass by
+        return
+    wrong = [head[:2] for head, each in construction.certificates() if each.verdict not in GOOD]
+    assert wrong
+    assert not found or all(found[head][0] not in GOOD for head in wrong)
+
+
+@pytest.mark.parametrize("name", short(HARMLESS)[:: 4 * _EVERY])
+def test_what_is_right_is_certified_in_other_texts_but_where_rows_are_not_the_tokens(name: str) -> None:
+    for verdict, positions in verdicts(HARMLESS[name]).values():
+        assert verdict in GOOD or (verdict, positions) == (Verdict.PARTIAL, Standing.OTHER)

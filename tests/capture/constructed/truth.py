@@ -1,4 +1,6 @@
-"""What is true of a construction, found without attnscope: by perturbing its own tensors one row at a time.
+"""What is true of a construction, found without attnscope, and what is wrong with what attnscope says of it.
+
+Its own tensors are perturbed one row at a time.
 
 In float64, in one block after the other: a row of what the block is given is perturbed, and the rows of the
 queries, keys and values that change are noted; a row of one head's answer is perturbed, and the rows of the
@@ -16,9 +18,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from attnscope.errors import InputError
+from attnscope.results import Verdict
+from attnscope.vocabulary import Effect, Standing
 from tests.capture.constructed.construction import Construction, Head
 from tests.capture.constructed.model import HEADS, Block, Place
 
+GOOD = (Verdict.CERTIFIED, Verdict.INCONCLUSIVE)
 _LEAST = 1e-9  # of the largest: less is rounding
 _MOSTLY = 0.7  # of all that changes a row
 _CLEARLY = 1.2  # times as much as any other row
@@ -50,6 +56,31 @@ def truth(construction: Construction) -> Truth:
         with torch.no_grad():
             _known[construction.what] = _found(replace(construction, route="eager"))
     return _known[construction.what]
+
+
+def faults_in(construction: Construction, misleads: bool) -> list[str]:
+    """What is wrong with what attnscope says of it; nothing where all is well."""
+    true, faults = truth(construction), list[str]()
+    if misleads != bool(true.misleading):
+        faults.append(f"its list says otherwise than the truth: {dict(true.misleading)}")
+    try:
+        every = list(construction.certificates())
+    except InputError as refusal:  # nothing is shown, so nothing misleads
+        return faults if misleads else [*faults, f"refused: {refusal}"]
+    for (layer, head, call), told in every:
+        where, may = f"L{layer} H{head}", GOOD if construction.weak else (Verdict.CERTIFIED,)
+        if why := true.misleading.get((layer, head, call)):
+            if told.verdict in GOOD:
+                faults.append(f"{where} is {told.verdict}, and misleads: {why}")
+            elif not told.reason:
+                faults.append(f"{where} is {told.verdict} for no reason")
+        elif told.verdict not in may and (not misleads or layer not in construction.layers):
+            faults.append(f"{where} is {told.verdict}, and is right: {told.reason}")
+        elif not misleads and (told.reach is None or told.reach.effect is not Effect.OWN):
+            faults.append(f"{where} is {told.verdict}, and was not seen to act: {told.reach}")
+        if told.positions is Standing.OWN and layer not in true.in_place:
+            faults.append(f"{where}: positions are said to be in place, and are not")
+    return faults
 
 
 def _found(construction: Construction) -> Truth:
@@ -106,8 +137,7 @@ class Probed:
     """How much depends on what in one block: `head, row that changes, row that was perturbed`.
 
     `columns` are `head, slice of the output projection's input`. Rows are those of all texts, `mine` those of
-    the one that is asked about, `padding` how many of them stand for nothing. Those of keys and values are of
-    another text where attention is `crossing`.
+    the one that is asked about, `padding` how many of them stand for nothing.
     """
 
     queries: Tensor
@@ -118,7 +148,6 @@ class Probed:
     columns: Tensor
     mine: slice
     padding: int
-    crossing: bool
 
     @property
     def in_place(self) -> bool:
@@ -152,13 +181,12 @@ class Probed:
         if not torch.equal(keys, values):
             return "keys and values of different rows"
         single = bool((keys.sum(1) == 1).all())
-        elsewhere = not self.crossing and not torch.equal(keys.long().argmax(1), own)
-        if not self.crossing and not single:
+        if not single:
             changes = self.keys[head]
             another = changes.amax(1) > _MOSTLY * changes.sum(1)
             another &= changes.argmax(1) != own
             return "keys mostly of other rows" if 2 * int(another.sum()) > len(another) else ""
-        return "keys of other rows" if single and elsewhere else ""
+        return "" if torch.equal(keys.long().argmax(1), own) else "keys of other rows"
 
     def _of_columns(self, head: int) -> str:
         mass = self.columns[head]
@@ -171,12 +199,10 @@ def probe(block: Block, given: tuple[Any, ...], call: int, construction: Constru
     """What one call of the kernel depends on, and what depends on it."""
     clean = _seen(block, given)
     sides: list[list[Tensor]] = [[], [], []]
-    for number, of in [(0, sides)] if given[2] is None else [(0, sides[:1]), (2, sides[1:])]:
-        for place in product(*map(range, given[number].shape[:2])):
-            noisy = *given[:number], _noisy(given[number], place), *given[number + 1 :]
-            pairs = zip(_seen(block, noisy).sides, clean.sides, strict=True)
-            for side, (now, before) in zip(of, [*pairs][-len(of) :] if number else pairs, strict=False):
-                side.append(_change(now, before).mT)
+    for place in product(*map(range, given[0].shape[:2])):
+        noisy = _seen(block, (_noisy(given[0], place), *given[1:])).sides
+        for side, now, before in zip(sides, noisy, clean.sides, strict=True):
+            side.append(_change(now, before).mT)
     in_module, in_block, columns = [], [], []
     batch, rows = clean.answers[call].shape[:2]
     for head in range(HEADS):
@@ -191,7 +217,6 @@ def probe(block: Block, given: tuple[Any, ...], call: int, construction: Constru
         *(torch.stack(by_head) for by_head in (in_module, in_block, columns)),
         slice(each * (construction.texts - 1), each * construction.texts),
         construction.padded,
-        given[2] is not None,
     )
 
 

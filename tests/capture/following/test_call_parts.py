@@ -14,14 +14,12 @@ from attnscope.capture.following.call import (
     RELATIVE_POSITION,
     KernelCall,
     as_keys,
-    of_heads,
     of_kernel,
     of_trace,
     terms_and_allowed,
 )
-from attnscope.capture.following.takeover import KernelInputs, weights_by_identity
+from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.trace.result import TracedAttention
-from attnscope.errors import InputError
 from attnscope.results import Kind, Route
 from attnscope.tokens import Token, Tokens
 
@@ -108,22 +106,6 @@ def test_a_mask_that_was_traced_is_kept_where_it_forbids_something_to_the_entry(
     assert torch.equal(traced(2, allowed=allowed).allowed, allowed[2].expand(1, QUERIES, KEYS))
 
 
-def test_of_two_entries_that_were_traced_each_has_its_own_mask():
-    allowed = torch.ones(2, 1, 1, KEYS, dtype=torch.bool)
-    allowed[0, ..., 1] = allowed[1, ..., 2] = False
-    for entry in (0, 1):
-        assert torch.equal(traced(entry, allowed=allowed).allowed, allowed[entry].expand(1, QUERIES, KEYS))
-
-
-def test_a_remainder_and_weights_that_were_changed_go_along():
-    rest, met = drawn(1, HEADS, QUERIES, KEYS), drawn(BATCH, HEADS, QUERIES, KEYS, seed=6)
-    call = traced(1, heads=[-1], remainder=rest, reweighted=met, blended=True)
-    assert torch.equal(call.remainder, rest[0])
-    assert list(call.reweighted) == list(call.weights) == [5]
-    assert torch.equal(call.reweighted[5], met[1, 5])
-    assert call.reservation
-
-
 # one entry of the batch -----------------------------------------------------------------------------
 
 
@@ -140,10 +122,6 @@ def test_a_call_holds_its_own_entry_and_copies_of_it():
     before = call.q.clone()
     given.query.zero_()
     assert torch.equal(call.q, before)
-
-
-def test_a_kernel_that_is_told_no_scale_takes_one_over_the_root_of_the_width():
-    assert call_of(handed()).scale == pytest.approx(1 / 8**0.5)
 
 
 def test_sinks_are_by_head_or_by_head_and_query_of_the_entry():
@@ -163,20 +141,6 @@ def test_sinks_are_by_head_or_by_head_and_query_of_the_entry():
 # heads ----------------------------------------------------------------------------------------------
 
 
-def test_heads_are_counted_from_the_end_too_and_none_stands_for_all():
-    weights = torch.rand(HEADS, QUERIES, KEYS)
-    assert list(of_heads(weights, None)) == [0, 1, 2, 3, 4, 5]
-    chosen = of_heads(weights, [-1, 0, -6, 5])
-    assert list(chosen) == [5, 0]
-    assert torch.equal(chosen[5], weights[5])
-
-
-@pytest.mark.parametrize("head", [6, -7])
-def test_a_head_that_there_is_not_is_refused(head):
-    with pytest.raises(InputError, match=rf"^no head {head}: heads are 0-5$"):
-        of_heads(torch.rand(HEADS, QUERIES, KEYS), [head])
-
-
 # keys before their rotation -------------------------------------------------------------------------
 
 
@@ -189,11 +153,6 @@ def test_keys_of_a_projection_are_brought_into_the_shape_of_the_keys():
         assert found.data_ptr() != projected.data_ptr()
 
 
-@pytest.mark.parametrize("shape", [(KEYS, DIM), (KEYS + 1, KEY_HEADS * DIM), (KEY_HEADS * KEYS, DIM)])
-def test_what_is_no_key_of_this_shape_is_none(shape):
-    assert as_keys(drawn(*shape), drawn(KEY_HEADS, KEYS, DIM)) is None
-
-
 @pytest.mark.parametrize("told", ["by head", "by token"])
 def test_as_many_tokens_as_key_heads_are_told_apart_by_the_lengths_that_a_rotation_keeps(told):
     keys = drawn(3, 3, 4)
@@ -202,50 +161,7 @@ def test_as_many_tokens_as_key_heads_are_told_apart_by_the_lengths_that_a_rotati
     assert torch.equal(as_keys(projected.clone(), turned), keys)
 
 
-def test_keys_of_another_batch_are_not_taken_for_those_before_the_rotation():
-    before = drawn(BATCH, KEYS, KEY_HEADS * DIM)
-    assert call_of(handed(), 1, before=before).unrotated_k.shape == (KEY_HEADS, KEYS, DIM)
-    expected = before[1].reshape(KEYS, KEY_HEADS, DIM).transpose(0, 1)
-    assert torch.equal(call_of(handed(), 1, before=before).unrotated_k, expected)
-    assert call_of(handed(), 1, before=before[:2]).unrotated_k is None
-    assert call_of(handed(), 1).unrotated_k is None
-
-
 # weights that a kernel prints -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("width", [1, 2, 3, 5, 8])
-def test_a_kernel_that_answers_to_blocks_of_the_identity_prints_its_weights(width):
-    weights, asked = torch.rand(2, QUERIES, KEYS), []
-
-    def answer(values: Tensor) -> Tensor:
-        asked.append(values.clone())
-        return weights @ values
-
-    assert torch.equal(weights_by_identity(answer, torch.zeros(2, KEYS, width)), weights)
-    assert len(asked) == -(-KEYS // width)
-    assert all(values.shape == (2, KEYS, width) for values in asked)
-    assert sum(float(values[0].sum()) for values in asked) == KEYS
-
-
-@pytest.mark.parametrize(
-    "made",
-    [torch.rand(BATCH, HEADS, QUERIES), torch.rand(BATCH, HEADS, QUERIES, KEYS + 1), None],
-    ids=["one axis less", "other keys", "nothing"],
-)
-def test_what_is_returned_in_another_shape_is_no_weights_and_the_kernel_is_asked(made):
-    own = torch.rand(HEADS, QUERIES, KEYS).softmax(-1)
-
-    def kernel(_module: object, _q: Tensor, _k: Tensor, value: Tensor, _mask: object) -> tuple[Tensor, None]:
-        shared = value.repeat_interleave(HEADS // KEY_HEADS, 1)
-        return (own @ shared).transpose(1, 2), None
-
-    given = replace(handed(), kernel=kernel)
-    seen = KernelCall(given, drawn(BATCH, QUERIES, HEADS, VALUE_DIM), made, None)
-    place = {"module": "", "call": 0, "layer": 0, "kind": Kind.ENCODER}
-    sides = {"query_tokens": tokens(QUERIES), "key_tokens": tokens(KEYS)}
-    call = of_kernel(seen, 1, heads=[4], **place, **sides)
-    torch.testing.assert_close(call.weights[4], own[4])
 
 
 # what a kernel was told to add and to forbid --------------------------------------------------------

@@ -1,21 +1,21 @@
-"""What a capture says about its tokens and its origin when nobody tells it more than model and inputs."""
+"""What a capture says about its tokens, and the output projection that reads a kernel's answer."""
+
+from collections.abc import Callable
 
 import pytest
 import torch
 import transformers
-from families import ids, sharp, twin
+import transformers as hf
+from families import HEADS, HIDDEN, KEY_HEADS, ids, sharp
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
-from tokenizers.normalizers import Lowercase
 from tokenizers.pre_tokenizers import Whitespace
 from tokenizers.processors import TemplateProcessing
+from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from attnscope.capture import Labels, Selection, record
-from attnscope.capture.following.describe import Sides
-from attnscope.errors import InputError
-from attnscope.results import Kind
-from attnscope.tokens import Token, Tokens
+from attnscope.capture import Selection, record
+from attnscope.measures.rows import moved_norms
 
 
 @pytest.fixture
@@ -28,83 +28,6 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(
         tokenizer_object=pieces, unk_token="[UNK]", pad_token="[PAD]", cls_token="[CLS]"
     )
-
-
-def test_tokens_of_a_tokenizers_result_are_known_by_their_pieces(tokenizer):
-    inputs = tokenizer("closing the door", return_tensors="pt")
-    (call,) = record(sharp("bert"), inputs, Selection(layers=[0])).calls
-    assert call.query_tokens.labels == call.key_tokens.labels == ("[CLS]", "clos", "##ing", "the", "door")
-    assert call.query_tokens.position("door") == 4
-    assert call.query_tokens.items[0].special
-    with pytest.raises(InputError, match="'1-2 closing' is 2 tokens, 1 clos, 2 ##ing"):
-        call.query_tokens.position("closing")
-
-
-def test_each_row_of_a_batch_has_its_own_tokens(tokenizer):
-    inputs = tokenizer(["closing", "the door the door"], return_tensors="pt", padding=True)
-    captured = record(sharp("bert"), inputs, Selection(layers=[0], row=1))
-    assert captured.calls[0].query_tokens.labels == ("[CLS]", "the@1", "door@2", "the@3", "door@4")
-    assert captured.provenance.token_ids == (2, 6, 3, 6, 3)
-    assert record(sharp("bert"), inputs, Selection(layers=[0])).calls[0].query_tokens.ids == (2, 4, 5, 0, 0)
-
-
-def test_labels_keep_the_capitals_of_a_text_that_is_handed_in_beside_its_tokens(tokenizer):
-    tokenizer.backend_tokenizer.normalizer = Lowercase()
-    texts = "CLOSING The door", "The CLOSING"
-    inputs = tokenizer(list(texts), return_tensors="pt", padding=True)
-    for row, labels in enumerate(
-        [("[CLS]", "CLOS", "##ING", "The", "door"), ("[CLS]", "The", "CLOS", "##ING")]
-    ):
-        told = Labels(texts=(texts[row],))
-        (call,) = record(sharp("bert"), inputs, Selection(layers=[0], row=row), told).calls
-        assert call.query_tokens.labels[: len(labels)] == labels
-        assert call.query_tokens.sentence == texts[row]
-    (call,) = record(sharp("bert"), inputs, Selection(layers=[0])).calls
-    assert call.query_tokens.labels == ("[CLS]", "clos", "##ing", "the", "door")
-
-
-def test_tokens_that_are_handed_in_are_used_as_they_are():
-    mine = Tokens(("x" * 11,), tuple(Token(i, "x", "x", (i, i + 1), i) for i in range(11)))
-    captured = record(sharp("bert"), ids(), Selection(layers=[0]), Labels(tokens=mine))
-    assert captured.calls[0].query_tokens is mine
-    assert captured.provenance.token_ids == mine.ids
-
-
-def test_inputs_without_ids_have_numbered_positions() -> None:
-    embedded = {"inputs_embeds": torch.randn(1, 11, 48)}
-    (call,) = record(sharp("bert"), embedded, Selection(layers=[0])).calls
-    assert call.query_tokens.names == call.key_tokens.names == tuple(str(i) for i in range(11))
-
-
-@pytest.mark.parametrize(
-    ("kernel", "dtype"),
-    [("eager", torch.float32), ("sdpa", torch.float32), ("eager", torch.bfloat16)],
-    ids=str,
-)
-def test_provenance_is_that_of_the_model_object(kernel, dtype):
-    model = twin(sharp("mistral"), kernel).to(dtype)
-    told = record(model, ids(), Selection(layers=[0])).provenance
-    assert (told.architecture, told.kernel, told.route) == ("MistralModel", kernel, "takeover")
-    assert (told.device, told.dtype) == ("cpu", str(dtype).removeprefix("torch."))
-    assert (told.revision, told.digest, told.demo, told.source) == (None, None, False, "unpinned")
-    assert told.versions["torch"] == torch.__version__
-    assert told.versions["transformers"] == transformers.__version__
-
-
-def test_patches_are_not_called_after_a_text_that_has_as_many_tokens():
-    sizes = {"hidden_size": 24, "num_hidden_layers": 2, "intermediate_size": 30}
-    text = {**sizes, "num_attention_heads": 4, "vocab_size": 97, "max_position_embeddings": 16}
-    vision = {**sizes, "num_attention_heads": 3, "image_size": 32, "patch_size": 16}
-    torch.manual_seed(0)
-    model = transformers.CLIPModel(
-        transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=8)
-    ).eval()
-    inputs = {"input_ids": torch.tensor([[7, 5, 9, 11, 96]]), "pixel_values": torch.randn(1, 3, 32, 32)}
-    (words,) = record(model, inputs, Selection(layers=[0], tower="text_model")).calls
-    (patches,) = record(model, inputs, Selection(layers=[0], tower="vision_model")).calls
-    assert words.query_tokens.ids == words.key_tokens.ids == (7, 5, 9, 11, 96)
-    assert patches.q.shape[1] == 5  # the class token and 2 x 2 patches: as many as there are words
-    assert patches.query_tokens.names == patches.key_tokens.names == ("0", "1", "2", "3", "4")
 
 
 @pytest.mark.parametrize(("boxes", "told"), [(4, ("7", "5", "9")), (3, ("0", "1", "2"))])
@@ -123,7 +46,131 @@ def test_words_are_not_told_from_boxes_that_are_as_many(boxes, told):
     assert looking.query_tokens.names == tuple(map(str, range(boxes)))
 
 
-def test_keys_of_cross_attention_are_not_called_after_the_queries_that_are_as_many():
-    queries, keys = Sides(None, Tokens((), (Token(7, "x", "x", None, None),) * 3)).of(Kind.CROSS, 3, 3)
-    assert queries.ids == (7, 7, 7)
-    assert keys.names == ("0", "1", "2")
+LAYER = 1
+OF_LAYER: dict[str, Callable[[nn.Module, int], nn.Module]] = {
+    "bert": lambda model, layer: model.encoder.layer[layer].attention.output.dense,
+    "gpt2": lambda model, layer: model.h[layer].attn.c_proj,
+    "t5": lambda model, layer: model.encoder.block[layer].layer[0].SelfAttention.o,
+    "llama": lambda model, layer: model.layers[layer].self_attn.o_proj,
+    "albert": lambda model, layer: model.encoder.albert_layer_groups[0].albert_layers[0].attention.dense,
+    "modernbert": lambda model, layer: model.layers[layer].attn.Wo,
+    "gpt_oss": lambda model, layer: model.layers[layer].self_attn.o_proj,
+    "gptj": lambda model, layer: model.h[layer].attn.out_proj,  # its operations are traced
+}
+
+
+def model_of(family: str) -> nn.Module:
+    if family != "gptj":
+        return sharp(family)
+    torch.manual_seed(0)
+    config = hf.GPTJConfig(
+        n_layer=3, n_head=HEADS, n_embd=HIDDEN, vocab_size=97, n_positions=64, rotary_dim=4, n_inner=40
+    )
+    return hf.GPTJModel._from_config(config, attn_implementation="eager").eval()
+
+
+def by_hand(part: nn.Module, head: int) -> Tensor:
+    """The rows of a head, cut out of the module's weight."""
+    weight = part.weight.detach()
+    rows = weight if isinstance(part, hf.pytorch_utils.Conv1D) else weight.T
+    dim = len(rows) // HEADS
+    return rows[head * dim : (head + 1) * dim]
+
+
+def seen_by_hand(model: nn.Module, part: nn.Module, inputs: dict[str, Tensor], layer: int) -> Tensor:
+    """What the module returned in the layer's run, for the first text."""
+    made: list[Tensor] = []
+    handle = part.register_forward_hook(lambda _part, _given, output: made.append(output[0]))
+    with torch.no_grad():
+        model(**inputs)
+    handle.remove()
+    return made[layer if len(made) > 1 else 0]  # of a module that serves every layer, the layer's turn
+
+
+@pytest.mark.parametrize("family", OF_LAYER)
+def test_each_head_has_its_rows_of_the_module_that_reads_the_answer(family: str) -> None:
+    model = model_of(family)
+    call = record(model, ids(), Selection([LAYER], projections=True)).call(LAYER)
+    assert call.projection is not None
+    for head in range(HEADS):
+        assert torch.equal(call.projection[head], by_hand(OF_LAYER[family](model, LAYER), head))
+
+
+@pytest.mark.parametrize("family", OF_LAYER)
+def test_what_the_heads_move_adds_up_to_what_the_layer_returns(family: str) -> None:
+    model = model_of(family)
+    part = OF_LAYER[family](model, LAYER)
+    call = record(model, ids(batch=2), Selection([LAYER], projections=True)).call(LAYER)
+    made = seen_by_hand(model, part, ids(batch=2), LAYER)
+    moved = torch.zeros(made.shape)
+    for head, weights in call.weights.items():
+        moved += weights @ (call.v[call.key_head(head)] @ call.projection[head])
+    if part.bias is not None:
+        moved += part.bias.detach()
+    assert torch.allclose(moved, made, atol=2e-5 * float(made.abs().max()))
+
+
+@pytest.mark.parametrize("family", ["bert", "llama"])
+def test_lengths_of_what_is_moved_are_those_of_a_slow_loop(family: str) -> None:
+    call = record(sharp(family), ids(), Selection([LAYER], projections=True)).call(LAYER)
+    found = moved_norms(call.v, call.projection)
+    shared = HEADS // KEY_HEADS if family == "llama" else 1
+    assert found.shape == (HEADS, 11)
+    for head in range(HEADS):
+        for key in range(11):
+            moved = [0.0] * HIDDEN
+            for dim, value in enumerate(call.v[head // shared, key].tolist()):
+                for place, factor in enumerate(call.projection[head, dim].tolist()):
+                    moved[place] += value * factor
+            assert float(found[head, key]) == pytest.approx(sum(x * x for x in moved) ** 0.5, rel=1e-6)
+
+
+class Bent(nn.Linear):
+    """More than a product: what it multiplies was read before it was changed."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).tanh()
+
+
+class Twice(nn.Module):
+    """Two modules read the same answer, as where an adapter stands beside a projection."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.one, self.other = nn.Linear(HIDDEN, HIDDEN), nn.Linear(HIDDEN, HIDDEN)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.one(x) + self.other(x)
+
+
+def between(change: Callable[[Tensor], Tensor]) -> nn.Module:
+    part = nn.Linear(HIDDEN, HIDDEN)
+    part.register_forward_pre_hook(lambda _part, given: (change(given[0]),))
+    return part
+
+
+NONE = {
+    "a gate comes before": lambda: between(lambda x: x * x.sigmoid()),
+    "a norm comes before": lambda: between(lambda x: x / x.norm(dim=-1, keepdim=True)),
+    "heads are exchanged before": lambda: between(lambda x: x.roll(8, -1)),
+    "tokens are exchanged before": lambda: between(lambda x: x.flip(1)),
+    "more than a product": lambda: Bent(HIDDEN, HIDDEN),
+    "two read it": Twice,
+    "every head has the same": lambda: with_weight(torch.randn(HIDDEN, 8).repeat(1, HEADS)),
+}
+
+
+def with_weight(weight: Tensor) -> nn.Module:
+    part = nn.Linear(HIDDEN, HIDDEN)
+    part.weight.data.copy_(weight)
+    return part
+
+
+@pytest.mark.parametrize("case", NONE)
+def test_where_there_is_no_such_matrix_none_is_told(case: str) -> None:
+    torch.manual_seed(3)
+    model = sharp("llama")
+    model.layers[LAYER].self_attn.o_proj = NONE[case]()
+    captured = record(model, ids(), Selection([0, LAYER], projections=True))
+    assert captured.call(0).projection is not None
+    assert captured.call(LAYER).projection is None

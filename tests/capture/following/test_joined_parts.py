@@ -120,29 +120,11 @@ def test_a_term_of_each_head_is_joined_with_one_for_all():
     assert torch.equal(found[2, 5:], text.terms[0].values[2, 5:])
 
 
-def test_a_remainder_is_joined_and_is_no_term():
-    text = whole(remainder=drawn(1, READ, READ, seed=6), terms=())
-    found = joined(text).call()
-    assert found.terms == ()
-    assert torch.equal(found.remainder[0][text.allowed[0]], text.remainder[0][text.allowed[0]])
-    assert joined(whole()).call().remainder is None
-
-
 def test_sinks_by_query_are_joined_and_sinks_by_head_stay():
     by_head, by_query = drawn(HEADS), drawn(HEADS, READ, seed=8)
     assert torch.equal(joined(replace(whole(), sinks=by_head)).call().sinks, by_head)
     assert torch.equal(joined(replace(whole(), sinks=by_query)).call().sinks, by_query)
     assert joined(whole()).call().sinks is None
-
-
-def test_where_every_pair_is_allowed_there_is_no_mask():
-    text = whole()
-    open_ = replace(step(text, 0, 4), allowed=None)
-    put = JoinedCall(open_)
-    put.add(open_)
-    assert put.call().allowed is None
-    put.add(step(text, 4, 5))
-    assert put.call().allowed[0].sum(-1).tolist() == [4, 4, 4, 4, 5]
 
 
 def test_the_last_step_can_be_taken_back_with_its_keys():

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from itertools import chain, repeat
 
 import pytest
 import torch
@@ -15,7 +16,6 @@ from attnscope.capture import Selection
 from attnscope.capture.intervening import changes
 from attnscope.capture.intervening.changes import AnswerRows, Change, Cut, Put, Variant, Zero, strays
 from attnscope.capture.intervening.experiments import Experiments, Others, experiments_on
-from attnscope.capture.intervening.kept import Kept
 from attnscope.capture.intervening.passing import answers_to, gradients
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
@@ -104,15 +104,10 @@ def test_a_zeroed_head_is_the_model_without_its_columns_of_the_output_projection
         by_hand = sliced(family, layer, heads)
         assert (by_hand - made.untouched).abs().max() > 1e-3, "the head does nothing: nothing is compared"
         assert torch.allclose(outcome.scores, by_hand, atol=2e-5), (layer, heads)
+    assert not torch.allclose(outcomes[1].scores, sliced(family, 1, [5]), atol=1e-3), "another head's"
     assert made.plainness == 0, "nothing had to be run again"
     assert (made.tally.lost, made.tally.unseen) == (0, 0)
     assert made.tally.back == 2, "one batch for each layer"
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_another_head_zeroed_by_hand_gives_another_result(family: str) -> None:
-    (outcome,) = experiments(family).run([zeroed(1, 2)])
-    assert not torch.allclose(outcome.scores, sliced(family, 1, [3]), atol=1e-3)
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "albert"])
@@ -128,19 +123,22 @@ def test_changing_nothing_changes_no_bit(family: str) -> None:
     assert torch.equal(put_back.scores, untouched), "its own output in the place of a head's"
 
 
-@pytest.mark.parametrize("family", ["bert", "bloom"])
-def test_heads_of_several_layers_are_zeroed_at_once(family: str) -> None:
-    (outcome,) = experiments(family).run([(*zeroed(0, 1), *zeroed(1, 4))])
-    model, _ = model_and_inputs(family)
-    first = PROJECTIONS[family].format(0)
+def test_what_layers_leave_elsewhere_is_noticed() -> None:
+    model, inputs = model_and_inputs("bert")
+    stale = {"seen": 0}
 
-    def without(given: Tensor) -> Tensor:
-        heads = given.clone().unflatten(-1, (HEADS, -1))
-        heads[..., 1, :] = 0
-        return heads.flatten(-2)
+    def leave(_module: nn.Module, _args: object, output: Tensor) -> None:
+        stale["seen"] += 1
 
-    with reading(model, first, without):
-        assert torch.allclose(outcome.scores, sliced(family, 1, [4]), atol=2e-5)
+    def take(_module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        return (args[0] + (0.0 if stale["seen"] % 2 else 3.0), *args[1:])
+
+    first, last = model.encoder.layer[0].output, model.encoder.layer[2]
+    handles = [first.register_forward_hook(leave), last.register_forward_pre_hook(take)]
+    made = experiments("bert", inputs)
+    for handle in handles:
+        handle.remove()
+    assert not made.faithful, "the second run is not the first: whoever reads this is told"
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -207,29 +205,9 @@ def test_a_cut_edge_is_minus_infinity_before_the_softmax(
     assert made.tally.back == 1
 
 
-def test_a_cut_edge_leaves_the_sinks_share_in_its_row() -> None:
-    made = experiments("gpt_oss", ids())
-    every = tuple(Change(1, head, Cut((8,), (6,))) for head in range(HEADS))
-    (outcome,) = made.run([every])
-    by_hand = masked_by_hand("gpt_oss", 1, (8,), (6,))
-    assert (by_hand - made.untouched).abs().max() > 1e-3
-    assert torch.allclose(outcome.scores, by_hand, atol=5e-5)
-    assert (made.tally.back, made.tally.lost) == (1, 0)
-
-
 def test_an_edge_that_is_a_rows_only_one_is_not_cut() -> None:
     with pytest.raises(InputError, match="layer 1 head 4: the query sees no other key"):
         experiments("gpt2").run([(Change(1, 4, Cut((0,), (0,))),)])
-
-
-def test_traced_edges_are_cut_by_the_row_of_the_models_own_weights() -> None:
-    made = experiments("mpnet")
-    (outcome,) = made.run([(Change(1, 2, Cut((6,), (4,))),)])
-    assert (made.tally.back, made.tally.lost) == (1, 0)
-    changed = (outcome.scores - made.untouched).abs().amax(-1)[0]
-    rounded = 64 * EPSILON * float(made.untouched.abs().max())  # of an entry of a batch, and alone
-    assert (changed > rounded).nonzero().flatten().tolist() == [6], "the last layer's row, and no other"
-    assert changed[6] > 100 * rounded
 
 
 @pytest.mark.parametrize(("times", "told"), [(0.25, (1, 0)), (10, (0, 1))])
@@ -288,30 +266,10 @@ def test_a_batch_that_starts_at_a_layer_gives_what_single_whole_runs_give(family
         assert torch.allclose(outcome.scores, alone.scores, atol=1e-5)
 
 
-def test_what_layers_leave_elsewhere_is_noticed_and_the_whole_is_run() -> None:
-    model, inputs = model_and_inputs("bert")
-    stale = {"seen": 0}
-
-    def leave(_module: nn.Module, _args: object, output: Tensor) -> None:
-        stale["seen"] += 1
-
-    def take(_module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-        return (args[0] + (0.0 if stale["seen"] % 2 else 3.0), *args[1:])
-
-    first, last = model.encoder.layer[0].output, model.encoder.layer[2]
-    handles = [first.register_forward_hook(leave), last.register_forward_pre_hook(take)]
-    try:
-        stale["seen"] = 0
-        made = Experiments(model, inputs, find_sites(model), AnswerRows(hidden, tuple(range(11)), 11))
-    finally:
-        for handle in handles:
-            handle.remove()
-    assert not made.faithful, "the second run is not the first: whoever reads this is told"
-
-
 def test_a_strayed_control_makes_every_variant_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     made = experiments("bert")
-    monkeypatch.setattr(Kept, "replayed", _wrong_layers)
+    told = chain([True], repeat(False))
+    monkeypatch.setattr(Experiments, "_strays", lambda self, control: next(told))
     (outcome,) = made.run([zeroed(2, 1)])
     assert made.plainness == 1, "not from the layer's entry, but still as a batch"
     assert torch.allclose(outcome.scores, sliced("bert", 2, [1]), atol=2e-5)
@@ -396,46 +354,6 @@ def test_an_input_that_must_not_grow_has_all_its_entries_from_the_start() -> Non
     assert read == [1, 2, 2]
 
 
-def test_a_model_that_treats_the_entries_of_a_batch_unlike_is_run_one_by_one() -> None:
-    model, _ = model_and_inputs("bert")
-
-    def unlike(_module: nn.Module, _args: object, output: Tensor) -> Tensor:
-        return output + torch.arange(len(output))[:, None, None]  # nothing for the first entry
-
-    handle = model.embeddings.register_forward_hook(unlike)
-    try:
-        made = experiments("bert")
-        (outcome,) = made.run([zeroed(0, 1)])
-        assert (made.plainness, outcome.control) == (2, None)
-        assert torch.allclose(outcome.scores, sliced("bert", 0, [1]), atol=2e-5)
-    finally:
-        handle.remove()
-
-
-@contextmanager
-def _wrong_layers(self: Kept, layer: int, copies: int) -> Iterator[None]:
-    self.results = {ended: _shifted(result) for ended, result in self.results.items()}
-    from attnscope.capture.intervening import kept
-
-    own = {
-        module: self._answer(module, self.before[layer], kept.Counter(), copies) for module, _ in self.results
-    }
-    with_stand_ins = [kept._stand_in(module, forward) for module, forward in own.items()]
-    for each in with_stand_ins:
-        each.__enter__()
-    try:
-        yield
-    finally:
-        for each in reversed(with_stand_ins):
-            each.__exit__(None, None, None)
-
-
-def _shifted(result: object) -> object:
-    if isinstance(result, Tensor):
-        return result + 1.0
-    return tuple(map(_shifted, result)) if isinstance(result, tuple) else result
-
-
 @pytest.mark.parametrize("family", ["bert", "llama", "bloom"])
 def test_the_certificate_notices_that_the_wrong_head_was_zeroed(
     family: str, monkeypatch: pytest.MonkeyPatch
@@ -455,24 +373,6 @@ def test_the_certificate_notices_that_the_wrong_head_was_zeroed(
     made.plainness = 2  # alone there is no untouched entry beside it
     made.run([zeroed(1, 2)])
     assert (made.tally.back, made.tally.lost) == (0, 2)
-
-
-def test_the_certificate_notices_a_change_that_spills_into_another_head(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    from attnscope.capture.intervening import experiments as module
-
-    right = module.with_changes
-
-    def spilt(seen: changes.Attended, variants: list[Variant]) -> Tensor:
-        new = right(seen, variants)
-        new[-1, 4, 7, 0] += torch.finfo(new.dtype).eps * 8 + new[-1, 4, 7, 0].abs() * 1e-6
-        return new
-
-    monkeypatch.setattr(module, "with_changes", spilt)
-    made = experiments("bert")
-    made.run([zeroed(1, 2)])
-    assert (made.tally.back, made.tally.lost) == (0, 1)
 
 
 def test_where_a_model_changes_what_heads_answer_first_nothing_is_read_back() -> None:
@@ -532,22 +432,3 @@ def test_gradients_are_those_of_finite_differences(family: str) -> None:
     foretold = float((slopes[place][:, head] * toward).sum())
     assert foretold == pytest.approx(numeric, rel=2e-2)
     assert all(parameter.grad is None for parameter in model.parameters())
-
-
-def test_a_module_of_several_layers_is_changed_in_its_turn() -> None:
-    made = experiments("albert")
-    model, inputs = model_and_inputs("albert")
-    (outcome,) = made.run([zeroed(1, 3)])
-    turn = {"now": -1}
-
-    def in_its_turn(given: Tensor) -> Tensor:
-        turn["now"] += 1
-        heads = given.clone().unflatten(-1, (HEADS, -1))
-        if turn["now"] == 1:
-            heads[..., 3, :] = 0
-        return heads.flatten(-2)
-
-    with reading(model, PROJECTIONS["albert"], in_its_turn):
-        by_hand = plain(model, inputs)
-    assert (by_hand - made.untouched).abs().max() > 1e-3
-    assert torch.allclose(outcome.scores, by_hand, atol=2e-5)

@@ -9,34 +9,21 @@ from random import Random
 
 from ..invocation import Invocation
 from ..material import Material
-from . import (
-    arrays,
-    environments,
-    folders,
-    incoming,
-    interrupts,
-    kills,
-    lines,
-    media,
-    outgoing,
-    places,
-    stored,
-    streams,
-)
+from . import arrays, folders, media, stored, surroundings, typed
 
 Kind = Callable[[Random, Path, Material], Invocation]
 
 KINDS: dict[str, tuple[Kind, int]] = {
-    "lines": (lines.make, 30),
+    "lines": (typed.lines, 30),
     "folders": (folders.make, 19),
     "media": (media.make, 7),
     "stored": (stored.make, 9),
-    "incoming": (incoming.make, 6),
-    "outgoing": (outgoing.make, 6),
+    "incoming": (typed.incoming, 6),
+    "outgoing": (typed.outgoing, 6),
     "arrays": (arrays.make, 7),
-    "streams": (streams.make, 4),
-    "places": (places.make, 5),
-    "environments": (environments.make, 3),
-    "interrupts": (interrupts.make, 2),
-    "kills": (kills.make, 2),
+    "streams": (surroundings.streams, 4),
+    "places": (surroundings.places, 5),
+    "environments": (surroundings.environments, 3),
+    "interrupts": (surroundings.interrupts, 2),
+    "kills": (surroundings.kills, 2),
 }

@@ -13,22 +13,7 @@ from ..invocation import Invocation
 from ..material import Material
 from . import planted
 
-ARRAYS = (
-    "q",
-    "k",
-    "v",
-    "x",
-    "wq",
-    "wk",
-    "wv",
-    "wo",
-    "bq",
-    "bk",
-    "bv",
-    "additive_wq",
-    "additive_wk",
-    "additive_v",
-)
+ARRAYS = (*"qkvx", "wq", "wk", "wv", "wo", "bq", "bk", "bv", "additive_wq", "additive_wk", "additive_v")
 NAMED = ("query_names", "key_names", "token_names", "dims", "value_dims", "nothing", "")
 
 

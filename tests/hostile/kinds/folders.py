@@ -18,67 +18,49 @@ from ..invocation import Invocation
 from ..material import BUNDLED, PICTURES, SOUNDS, TEXTS, Material, copy
 from . import planted
 
-CONFIG_KEYS = (
-    "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "hidden_size", "head_dim",
-    "vocab_size", "pad_token_id",
-    "bos_token_id", "eos_token_id", "model_type", "architectures", "torch_dtype", "dtype", "rope_scaling",
-    "rope_parameters", "rope_theta",
-    "output_hidden_states", "output_attentions", "attn_implementation", "_attn_implementation", "id2label",
-    "label2id", "num_labels",
-    "layer_types", "quantization_config", "is_decoder", "is_encoder_decoder", "add_cross_attention",
-    "tie_word_embeddings",
-    "max_position_embeddings", "type_vocab_size", "hidden_act", "layer_norm_eps", "initializer_range",
-    "sliding_window", "use_cache",
-    "intermediate_size", "chunk_size_feed_forward", "problem_type", "transformers_version", "return_dict",
-    "torchscript", "pruned_heads",
-    "tokenizer_class", "decoder_start_token_id", "encoder_layers", "decoder_layers", "d_model",
-    "text_config", "vision_config",
-    "image_size", "patch_size", "num_channels", "hidden_dropout_prob", "attention_probs_dropout_prob",
-    "auto_map", "_name_or_path",
-    "use_bfloat16", "generation_config", "task_specific_params", "finetuning_task", "sep_token_id",
-    "num_local_experts", "name_or_path",
-)  # fmt: skip
-TOKENIZER_KEYS = (
-    "model", "vocab", "merges", "unk_token", "added_tokens", "normalizer", "pre_tokenizer", "post_processor",
-    "decoder", "truncation",
-    "padding", "version", "type", "pattern", "id", "content", "special", "special_tokens",
-    "continuing_subword_prefix",
-    "max_input_chars_per_word", "ids", "tokens", "byte_fallback", "dropout", "single", "pair", "lowercase",
-    "tokenizer_class",
-    "model_max_length", "mask_token", "cls_token", "sep_token", "pad_token", "eos_token", "bos_token",
-    "added_tokens_decoder",
-    "auto_map", "chat_template", "extra_special_tokens", "clean_up_tokenization_spaces", "model_input_names",
-    "padding_side",
-)  # fmt: skip
-GENERATION_KEYS = (
-    "max_length", "max_new_tokens", "min_length", "num_beams", "do_sample", "temperature", "top_p", "top_k",
-    "eos_token_id", "pad_token_id",
-    "bos_token_id", "decoder_start_token_id", "forced_bos_token_id", "forced_eos_token_id",
-    "suppress_tokens", "begin_suppress_tokens",
-    "no_repeat_ngram_size", "bad_words_ids", "cache_implementation", "cache_config", "num_return_sequences",
-    "penalty_alpha", "stop_strings",
-    "repetition_penalty", "length_penalty", "num_beam_groups", "prompt_lookup_num_tokens",
-    "watermarking_config", "constraints",
-    "return_dict_in_generate", "output_scores", "use_cache", "guidance_scale", "custom_generate",
-    "compile_config", "assistant_model",
-    "diversity_penalty", "early_stopping", "max_time", "exponential_decay_length_penalty", "sequence_bias",
-    "token_healing",
-    "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff", "encoder_repetition_penalty", "trust_remote_code",
-    "is_assistant",
-)  # fmt: skip
-PROCESSOR_KEYS = (
-    "size", "crop_size", "do_resize", "do_center_crop", "do_normalize", "do_rescale", "rescale_factor",
-    "image_mean", "image_std", "resample",
-    "image_processor_type", "feature_extractor_type", "processor_class", "patch_size", "sampling_rate",
-    "feature_size", "chunk_length",
-    "n_fft", "hop_length", "padding_value", "nb_max_frames", "n_samples", "do_convert_rgb", "auto_map",
-    "return_attention_mask",
-    "num_additional_image_tokens", "vision_feature_select_strategy", "image_seq_length", "do_pad",
-)  # fmt: skip
-ADAPTER_KEYS = (
-    "peft_type", "base_model_name_or_path", "target_modules", "r", "lora_alpha", "task_type", "auto_mapping",
-    "modules_to_save",
-)  # fmt: skip
+KEYS = {  # names that matter, in the files of a model
+    name: tuple(words.split())
+    for name, words in {
+        "config": """
+            num_hidden_layers num_attention_heads num_key_value_heads hidden_size head_dim vocab_size
+            pad_token_id bos_token_id eos_token_id model_type architectures torch_dtype dtype rope_scaling
+            rope_parameters rope_theta output_hidden_states output_attentions attn_implementation
+            _attn_implementation id2label label2id num_labels layer_types quantization_config is_decoder
+            is_encoder_decoder add_cross_attention tie_word_embeddings max_position_embeddings type_vocab_size
+            hidden_act layer_norm_eps initializer_range sliding_window use_cache intermediate_size
+            chunk_size_feed_forward problem_type transformers_version return_dict torchscript pruned_heads
+            tokenizer_class decoder_start_token_id encoder_layers decoder_layers d_model text_config
+            vision_config image_size patch_size num_channels hidden_dropout_prob attention_probs_dropout_prob
+            auto_map _name_or_path use_bfloat16 generation_config task_specific_params finetuning_task
+            sep_token_id num_local_experts name_or_path""",
+        "tokenizer": """
+            model vocab merges unk_token added_tokens normalizer pre_tokenizer post_processor decoder
+            truncation padding version type pattern id content special special_tokens
+            continuing_subword_prefix max_input_chars_per_word ids tokens byte_fallback dropout single pair
+            lowercase tokenizer_class model_max_length mask_token cls_token sep_token pad_token eos_token
+            bos_token added_tokens_decoder auto_map chat_template extra_special_tokens
+            clean_up_tokenization_spaces model_input_names padding_side""",
+        "generation": """
+            max_length max_new_tokens min_length num_beams do_sample temperature top_p top_k eos_token_id
+            pad_token_id bos_token_id decoder_start_token_id forced_bos_token_id forced_eos_token_id
+            suppress_tokens begin_suppress_tokens no_repeat_ngram_size bad_words_ids cache_implementation
+            cache_config num_return_sequences penalty_alpha stop_strings repetition_penalty length_penalty
+            num_beam_groups prompt_lookup_num_tokens watermarking_config constraints return_dict_in_generate
+            output_scores use_cache guidance_scale custom_generate compile_config assistant_model
+            diversity_penalty early_stopping max_time exponential_decay_length_penalty sequence_bias
+            token_healing min_p typical_p epsilon_cutoff eta_cutoff encoder_repetition_penalty
+            trust_remote_code is_assistant""",
+        "processor": """
+            size crop_size do_resize do_center_crop do_normalize do_rescale rescale_factor image_mean
+            image_std resample image_processor_type feature_extractor_type processor_class patch_size
+            sampling_rate feature_size chunk_length n_fft hop_length padding_value nb_max_frames n_samples
+            do_convert_rgb auto_map return_attention_mask num_additional_image_tokens
+            vision_feature_select_strategy image_seq_length do_pad""",
+        "adapter": """
+            peft_type base_model_name_or_path target_modules r lora_alpha task_type auto_mapping
+            modules_to_save""",
+    }.items()
+}  # fmt: skip
 OFTEN = ("heads", "predict", "verify", "report", "model")
 AUTOS = {
     "config.json": ("AutoConfig", "AutoModel", "AutoModelForCausalLM", "AutoModelForMaskedLM"),
@@ -308,7 +290,7 @@ def _adapter(rng: Random, here: Path, folder: Path) -> None:
         "base_model_name_or_path": "folder",
     }
     if draw.chance(rng, 0.7):
-        config = draw.changed_json(rng, config, ADAPTER_KEYS)
+        config = draw.changed_json(rng, config, KEYS["adapter"])
     put(folder / "adapter_config.json", draw.json_bytes(rng, config))
     if draw.chance(rng, 0.5):
         put(folder / "adapter_model.safetensors", draw.changed_bytes(rng, struct.pack("<Q", 2) + b"{}"))
@@ -347,14 +329,14 @@ def _tokenizer_of_nowhere(rng: Random, here: Path, folder: Path) -> None:
 
 
 CHANGES: tuple[Change, ...] = (
-    *(_json_file("config.json", CONFIG_KEYS),) * 6,
-    *(_json_file("tokenizer.json", TOKENIZER_KEYS),) * 3,
-    *(_json_file("tokenizer_config.json", TOKENIZER_KEYS),) * 2,
-    *(_json_file("generation_config.json", GENERATION_KEYS, {"max_length": 20}),) * 2,
-    _json_file("preprocessor_config.json", PROCESSOR_KEYS),
-    _json_file("processor_config.json", PROCESSOR_KEYS),
-    _json_file("special_tokens_map.json", TOKENIZER_KEYS, {"mask_token": "[MASK]"}),
-    _json_file("added_tokens.json", TOKENIZER_KEYS, {"x": 3}),
+    *(_json_file("config.json", KEYS["config"]),) * 6,
+    *(_json_file("tokenizer.json", KEYS["tokenizer"]),) * 3,
+    *(_json_file("tokenizer_config.json", KEYS["tokenizer"]),) * 2,
+    *(_json_file("generation_config.json", KEYS["generation"], {"max_length": 20}),) * 2,
+    _json_file("preprocessor_config.json", KEYS["processor"]),
+    _json_file("processor_config.json", KEYS["processor"]),
+    _json_file("special_tokens_map.json", KEYS["tokenizer"], {"mask_token": "[MASK]"}),
+    _json_file("added_tokens.json", KEYS["tokenizer"], {"x": 3}),
     *(_some_bytes,) * 2,
     *(_weights,) * 4,
     *(_structure,) * 2,

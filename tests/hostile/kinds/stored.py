@@ -18,11 +18,9 @@ from . import planted
 
 KEYS = (
     "schema", "layout", "kind", "layer", "head", "weights", "scores", "query_tokens", "key_tokens",
-    "query_texts", "certificate", "verdict",
-    "provenance", "model", "token_ids", "heads", "layers", "span", "text", "allowed", "measure", "values",
-    "picture", "sound", "points",
-    "attnscope", "items", "word", "special", "errors", "tolerance", "faults", "version", "notes", "scale",
-    "dim", "steps", "shape",
+    "query_texts", "certificate", "verdict", "provenance", "model", "token_ids", "heads", "layers", "span",
+    "text", "allowed", "measure", "values", "picture", "sound", "points", "attnscope", "items", "word",
+    "special", "errors", "tolerance", "faults", "version", "notes", "scale", "dim", "steps", "shape",
 )  # fmt: skip
 DTYPES = (
     "float32", "float16", "int64", "uint8", "bool", "complex128", "U3", "S3", "datetime64[s]", "float64",

@@ -1,15 +1,21 @@
-"""Towers: where a model has attention, how its parts are called, and how one of them is chosen."""
+"""Towers: where a model has attention, how one is chosen, and what looks like attention from its code."""
 
 import pytest
 import torch
 import transformers as hf
-from families import CONFIGS, HEADS, LAYERS, sharp
-from torch import nn
+from torch import Tensor, nn
+from transformers.models.bert.modeling_bert import BertSelfAttention
+from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Layer, DisentangledSelfAttention
+from transformers.models.mixtral.modeling_mixtral import MixtralTopKRouter
+from transformers.models.squeezebert.modeling_squeezebert import SqueezeBertSelfAttention
+from transformers.models.wavlm.modeling_wavlm import WavLMAttention
+from transformers.models.xlnet.modeling_xlnet import XLNetLMHeadModel
 
 from attnscope.errors import InputError
+from attnscope.model.anatomy.bypass import looks_traceable
 from attnscope.model.anatomy.sites import find_sites
-from attnscope.model.anatomy.towers import choose_tower, find_towers, reading_text, tower_names
-from attnscope.results import Kind, Route
+from attnscope.model.anatomy.towers import choose_tower, find_towers, tower_names
+from attnscope.results import Kind
 
 SMALL = {"hidden_size": 24, "intermediate_size": 30, "num_hidden_layers": 2, "num_attention_heads": 4}
 
@@ -42,28 +48,10 @@ def test_the_two_halves_of_clip_are_told_apart_by_the_first_word_that_differs() 
     assert text.called == "text_model (encoder)"
 
 
-def test_a_model_with_one_tower_needs_no_name_for_it() -> None:
-    (only,) = find_towers(find_sites(sharp("llama")))
-    assert (only.name, only.called, only.kind, only.route) == ("", "decoder", Kind.DECODER, Route.TAKEOVER)
-    assert only.heads == dict.fromkeys(range(LAYERS), HEADS)
-
-
-def test_the_three_kinds_of_an_encoder_decoder_are_called_by_their_kind() -> None:
-    found = find_towers(find_sites(on_meta(lambda: hf.T5Model(CONFIGS["t5"]()))))
-    assert [tower.called for tower in found] == ["encoder", "decoder", "cross"]
-    assert reading_text(found).kind is Kind.CROSS
-
-
 def test_the_blocks_of_a_models_stages_are_counted_through_and_keep_their_own_heads() -> None:
     (only,) = find_towers(find_sites(on_meta(swin)))
     assert only.layers == (0, 1, 2)
     assert only.heads == {0: 2, 1: 2, 2: 4}
-
-
-def test_a_text_is_looked_at_in_a_tower_that_reads_text() -> None:
-    found = find_towers(find_sites(on_meta(clip)))
-    assert reading_text(found).name == "text_model"
-    assert reading_text(tuple(reversed(found))).name == "text_model"
 
 
 def test_a_tower_is_chosen_by_name_or_by_a_part_of_its_path() -> None:
@@ -98,9 +86,63 @@ def test_a_tower_has_the_shortest_name_that_is_its_own(patterns: list[str], name
     assert len(set(names)) == len(names)
 
 
-def test_a_module_that_several_layers_share_serves_each_of_them_in_turn() -> None:
-    model = sharp("llama")
-    model.layers[2].self_attn = model.layers[0].self_attn
-    shared, other = find_sites(model)
-    assert (shared.layers, other.layers) == ((0, 2), (1,))
-    assert find_towers(find_sites(model))[0].layers == (0, 1, 2)
+def helper(q: Tensor, k: Tensor) -> Tensor:
+    return torch.softmax(q @ k.mT, dim=-1)
+
+
+scripted = torch.jit.script(helper)
+
+
+class WithHelper(nn.Module):
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return helper(q, k) @ v
+
+
+class WithScriptedHelper(nn.Module):
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return scripted(q, k) @ v
+
+
+class Inherits(WithHelper):
+    pass
+
+
+class ScoresOnly(nn.Module):
+    def forward(self, q: Tensor, k: Tensor) -> Tensor:
+        return helper(q, k)
+
+
+class LogProbabilities(nn.Module):
+    def forward(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return torch.log_softmax(q @ k.mT, dim=-1) @ v
+
+
+@pytest.mark.parametrize(
+    "attention",
+    [
+        DisentangledSelfAttention,
+        WavLMAttention,  # one call of torch's multi-head attention
+        SqueezeBertSelfAttention,  # its products stand in a module of their own
+        nn.MultiheadAttention,
+        WithHelper,
+        WithScriptedHelper,
+        Inherits,
+    ],
+)
+def test_attention_past_the_interface_is_seen(attention):
+    assert looks_traceable(attention)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        BertSelfAttention,  # asks the interface
+        DebertaV2Layer,
+        XLNetLMHeadModel,
+        MixtralTopKRouter,
+        ScoresOnly,
+        LogProbabilities,
+    ],
+)
+def test_what_is_none_or_asks_the_interface_is_not(other):
+    assert not looks_traceable(other)

@@ -13,7 +13,6 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.chat import asked, chat_of, read_chat
 from attnscope.model.inputs.rendered import encode_chat, has_template
 from attnscope.model.inputs.text import Encoded, encode
-from attnscope.tokens import Section
 
 SYSTEM = {"role": "system", "content": "You answer briefly."}
 WHO = {"role": "user", "content": "Who opened the door?"}
@@ -86,19 +85,6 @@ def test_what_was_said_is_told_from_what_the_template_puts_around_it(style: str)
     assert around
 
 
-def test_a_system_message_of_the_template_s_own_is_no_part_of_the_first_message() -> None:
-    encoded = read("qwen", WHO)
-    assert encoded.tokens.texts[0].startswith("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n")
-    assert texts(encoded) == [("user", "<|im_start|>user\nWho opened the door?<|im_end|>\n")]
-
-
-def test_what_opens_the_answer_is_nobodys_message() -> None:
-    encoded = read("chatml", WHO)
-    assert encoded.tokens.texts[0].endswith("<|im_end|>\n<|im_start|>assistant\n")
-    assert [each.name for each in encoded.tokens.sections] == ["user"]
-    assert not read("chatml", WHO, CAT).tokens.texts[0].endswith("assistant\n")
-
-
 def test_tools_stand_in_front_and_their_calls_and_answers_are_messages() -> None:
     call = {"role": "assistant", "content": "", "tool_calls": [{"name": "look", "arguments": {"at": "door"}}]}
     answer = {"role": "tool", "content": "it is open"}
@@ -168,7 +154,6 @@ def test_a_model_without_a_template_takes_no_chat() -> None:
 @pytest.mark.parametrize(
     "template",
     [
-        "{{ 'a' * 1000000000 }}",
         "{{ messages[0].content * 100000000 }}",
         "{% for i in range(100000) %}{% for j in range(100000) %}a{% endfor %}{% endfor %}",
         "{% set x %}{% for i in range(2000) %}a{% endfor %}{% endset %}{{ x }}",
@@ -202,12 +187,10 @@ def test_what_a_template_refuses_is_one_line() -> None:
         ([], "has no messages"),
         ({"tools": []}, 'has no "messages"'),
         ("Who?", "is no conversation"),
-        (7, "is no conversation"),
         (["Who?"], "message 1 is no message"),
         ([WHO, {"content": "x"}], "message 2 has no role"),
         ([{"role": "user"}], "message 1 (user) has no content"),
         ([{"role": "user", "content": 7}], "its content is no text"),
-        ([{"role": "user", "content": [{"type": "image"}]}], "a part of its content is image"),
         ({"messages": [WHO], "tokenize": True}, "'tokenize' is no part of a conversation"),
     ],
 )
@@ -226,25 +209,3 @@ def test_what_is_no_conversation_is_told_in_one_line(written: Any, said: str, tm
 def test_a_content_in_parts_of_text_is_one_text() -> None:
     parts = [{"type": "text", "text": "Who opened "}, {"type": "text", "text": "the door?"}]
     assert chat_of([{"role": "user", "content": parts}]).messages[0]["content"] == WHO["content"]
-
-
-def test_a_section_keeps_what_is_left_of_it() -> None:
-    section = Section("role", "user", 2, 6, before=2, after=1)
-    assert section.said == (4, 5, 6)
-    assert section.among([0, 2, 3, 4, 6, 7, 9]) == Section("role", "user", 1, 5, before=2, after=1)
-    assert section.among([4, 5]) == Section("role", "user", 0, 2)
-    assert section.among([0, 1, 8]) is None
-
-
-def test_in_control_texts_the_template_stays_and_what_was_said_changes_places() -> None:
-    from attnscope.analysis.claims.controls import control_texts
-
-    tokens = read("llama3", SYSTEM, WHO, CAT).tokens
-    drawn = control_texts(tokens, count=20, seed=1)
-    said = sorted({i for each in tokens.sections for i in each.said})
-    around = [i for i in range(len(tokens)) if i not in said]
-    for ids in drawn.ids:
-        assert [ids[i] for i in around] == [tokens.ids[i] for i in around]
-        assert sorted(ids[i] for i in said) == sorted(tokens.ids[i] for i in said)
-        assert tuple(ids) != tokens.ids
-    assert "the template of the chat" in drawn.how

@@ -73,12 +73,6 @@ def test_words_that_are_none_are_refused(texts, part: str) -> None:
         given("bert", *texts)
 
 
-def test_masks_in_words_are_spelled_as_the_model_spells_them() -> None:
-    encoded = encode_words(BUILD["roberta"](), (("the", "[MASK]", "door"),), name="m", limit=None)
-    assert encoded.tokens.names == ("<s>", "the", "<mask>", "door", "</s>")
-    assert encoded.notices == ("the mask of m is spelled <mask>",)
-
-
 # by number
 
 

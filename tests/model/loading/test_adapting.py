@@ -84,8 +84,7 @@ def logits(module: Any, tokenizer: Any, text: str) -> Tensor:
     return answer
 
 
-@pytest.mark.parametrize("tied", [True, False], ids=["tied", "untied"])
-@pytest.mark.parametrize("kind", ADDING)
+@pytest.mark.parametrize(("kind", "tied"), list(zip(ADDING, [True, False, True, False], strict=True)))
 def test_added_tokens_are_those_of_the_adapter_and_logits_those_of_peft(
     kind: str, tied: bool, tmp_path: Path
 ) -> None:
@@ -130,13 +129,11 @@ def test_an_added_token_of_which_the_adapter_has_no_embedding_is_refused(tmp_pat
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
         {"use_dora": True, "rank_pattern": {"q_proj": 2}},
         {"use_rslora": True, "target_modules": ["embed_tokens", "k_proj", "down_proj"]},
         {"lora_bias": True, "layers_to_transform": [1]},
-        {"trainable_token_indices": [4, 11]},
     ],
-    ids=["plain", "DoRA", "embeddings", "one layer", "tokens of before"],
+    ids=["DoRA", "embeddings", "one layer"],
 )
 def test_a_model_in_memory_with_an_adapter_answers_as_the_one_from_the_folder_and_as_peft(
     settings: dict[str, Any], tmp_path: Path

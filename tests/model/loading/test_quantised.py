@@ -1,20 +1,20 @@
-"""Quantised checkpoints: the numbers that they stand for, or one line that says what is lacking."""
+"""Quantised checkpoints are the numbers that they stand for; what a model takes is said, or refused."""
 
 import json
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from checkpoints import save, vocabulary_size
+from checkpoints import bert_config, save, vocabulary_size
 from safetensors.torch import load_file, save_file
 from sharded import llama_config
 from torch import Tensor
-from transformers import GptOssConfig, GptOssModel, LlamaModel
+from transformers import BertModel, GPT2LMHeadModel, GptOssConfig, GptOssModel, LlamaModel
 
-from attnscope.analysis.heads.head import recompute_head
-from attnscope.capture import Labels, Selection, record
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
 from attnscope.model.loaded import Model
 from attnscope.model.loading import memory
@@ -22,7 +22,6 @@ from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import Source
 from attnscope.process import machine
-from attnscope.results import Verdict
 
 FOUR_BITS = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
 BLOCK = 12
@@ -112,20 +111,6 @@ def test_four_bit_experts_are_multiplied_out_to_the_very_numbers(layers: int | N
     assert memory.is_notable(model)
 
 
-def test_the_attention_of_a_quantised_model_is_certified(tmp_path: Path) -> None:
-    four_bit_experts(tmp_path / "m")
-    model = loaded(tmp_path / "m", layers=3)
-    encoded = model.encode(("the dog was near the big door",))
-    read = record(model.module, encoded.inputs, Selection(layers=[2]), Labels(tokens=encoded.tokens))
-    assert recompute_head(read, 2, 3).certificate.verdict is Verdict.CERTIFIED
-
-
-def test_as_stored_it_runs_in_the_precision_of_the_other_weights(tmp_path: Path) -> None:
-    four_bit_experts(tmp_path / "m")
-    model = loaded(tmp_path / "m", dtype="auto")
-    assert {weight.dtype for weight in model.module.parameters()} == {torch.bfloat16}
-
-
 def test_what_is_multiplied_out_needs_room(tmp_path: Path, monkeypatch) -> None:
     four_bit_experts(tmp_path / "m")
     monkeypatch.setattr(machine, "_available", lambda: 100_000)
@@ -151,20 +136,12 @@ WORD = {"quant_type": {"default": {"_type": "Int8WeightOnlyConfig", "_data": {},
     ("method", "settings", "lacking", "package"),
     [
         ("fp8", {}, "accelerate", "accelerate"),
-        ("bitsandbytes", {"load_in_4bit": True}, "accelerate", "accelerate"),
         ("gptq", {"bits": 4}, "optimum", "optimum"),
-        ("awq", {"bits": 4}, "gptqmodel", "gptqmodel"),
         ("compressed-tensors", {"config_groups": {}}, "compressed-tensors", "compressed_tensors"),
         ("torchao", WORD, "torchao", "torchao"),
         ("quanto", {"weights": "int8"}, "optimum-quanto", "optimum"),
-        ("hqq", {}, "HQQ", "hqq"),
-        ("aqlm", {}, "accelerate", "accelerate"),
         ("auto-round", {"bits": 4}, "auto-round", "auto_round"),
-        ("eetq", {}, "kernels", "kernels"),
-        ("vptq", {}, "accelerate", "accelerate"),
         ("spqr", {"bits": 3}, "GPU", "spqr_quant"),
-        ("higgs", {}, "GPU", "flute"),
-        ("fp_quant", {}, "GPU", "fp_quant"),
         ("nvfp4", {}, "not supported", "attnscope.nothing"),
     ],
 )
@@ -215,3 +192,124 @@ def test_other_leftovers_of_a_checkpoint_are_no_scales(plain: Path) -> None:
     for name in ("layers.0.self_attn.rotary_emb.inv_freq", "layers.0.mlp.up_proj.mask", "scale"):
         save_file({**load_file(file), name: torch.ones(3)}, file, {"format": "pt"})
     assert loaded(plain).quantised is None
+
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def half(tmp_path: Path) -> Path:
+    """A tiny BERT stored in bfloat16."""
+    return save(BertModel(bert_config()).to(torch.bfloat16), tmp_path / "half")
+
+
+def room(monkeypatch: pytest.MonkeyPatch, available: int | None, limit: int | None = None) -> None:
+    monkeypatch.setattr(machine, "_available", lambda: available)
+    monkeypatch.setattr(machine, "_container_limit", lambda: limit)
+
+
+def test_the_size_is_that_of_the_parameters_in_the_precision_they_run_in(half: Path) -> None:
+    model = loaded(half, layers=2)
+    skeleton = model.module
+    names = dict(skeleton.named_parameters())
+    numbers = sum(weight.numel() for weight in names.values())
+    assert memory.size_of(skeleton, names, torch.bfloat16) == 2 * numbers
+    assert memory.taken(model) == memory.size_of(skeleton, names, torch.float32) == 4 * numbers
+
+
+def test_tied_weights_count_once() -> None:
+    from sharded import gpt2
+
+    model = gpt2()
+    assert isinstance(model, GPT2LMHeadModel)
+    whole = memory.size_of(model, model.state_dict(), torch.float32)
+    body = memory.size_of(model.transformer, model.transformer.state_dict(), torch.float32)
+    assert whole == body == 4 * sum(weight.numel() for weight in model.transformer.parameters())
+
+
+@pytest.mark.parametrize(
+    ("available", "limit", "refused"),
+    [
+        (10**4, None, True),
+        (10**9, None, False),
+        (10**9, 10**4, True),
+        (None, 10**9, False),
+    ],
+)
+def test_converted_weights_are_refused_only_where_they_surely_do_not_fit(
+    half: Path, monkeypatch, available: int | None, limit: int | None, refused: bool
+) -> None:
+    room(monkeypatch, available, limit)
+    if not refused:
+        assert loaded(half).module.dtype == torch.float32
+        return
+    with pytest.raises(DoesNotFitError) as raised:
+        loaded(half)
+    line = str(raised.value)
+    assert raised.value.exit_code == 4
+    assert line.startswith("m in float32 (the whole of it) takes ")
+    spread = "--device-map auto spreads it over all that there is, the disk too"
+    assert line.endswith(f", and memory has 0.0 MB free; --dtype auto runs it in bfloat16; {spread}")
+
+
+def test_what_the_system_tells_is_read_in_bytes(tmp_path: Path, monkeypatch) -> None:
+    told = tmp_path / "meminfo"
+    told.write_text("MemTotal: 900 kB\nMemAvailable:     300 kB\nHugePages_Total:  0\nSwapFree:  50 kB\n")
+    monkeypatch.setattr(machine, "_MEMINFO", told)
+    monkeypatch.setattr(machine, "_CONTAINER_LIMIT", tmp_path / "memory.max")
+    assert memory.free(CPU) == 350 * 1024
+    (tmp_path / "memory.max").write_text("max\n")
+    assert memory.free(CPU) == 350 * 1024
+    (tmp_path / "memory.max").write_text("2048\n")
+    assert memory.free(CPU) == 2048
+
+
+def test_a_process_that_is_limited_has_what_it_has_not_mapped_yet(tmp_path: Path, monkeypatch) -> None:
+    resource = pytest.importorskip("resource")
+    page = resource.getpagesize()
+    (tmp_path / "statm").write_text("3 2 1 1 0 1 0\n")
+    monkeypatch.setattr(machine, "_STATM", tmp_path / "statm")
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (10 * page, resource.RLIM_INFINITY))
+    assert memory.free(CPU) == 7 * page
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (resource.RLIM_INFINITY,) * 2)
+    assert memory.free(CPU) != 7 * page
+
+
+def test_a_system_without_a_table_bounds_it_by_all_its_memory(tmp_path: Path, monkeypatch) -> None:
+    before = memory.free(CPU)
+    monkeypatch.setattr(machine, "_MEMINFO", tmp_path / "none")
+    assert before is None or memory.free(CPU) is not None
+
+
+def test_the_statement_says_what_is_stored_and_what_is_run(half: Path, tmp_path: Path, monkeypatch) -> None:
+    model = loaded(half, layers=3)
+    megabytes = memory.taken(model) / 1e6
+    assert memory.statement(model) == (
+        f"stored in bfloat16: run in float32, {megabytes:.1f} MB for its first 3 layers; "
+        "--dtype auto runs it as stored"
+    )
+    same = loaded(half, dtype="auto")
+    assert memory.statement(same) == f"run in bfloat16, {memory.taken(same) / 1e6:.1f} MB"
+    assert [memory.is_notable(each) for each in (model, same)] == [False, False]
+    monkeypatch.setattr(memory, "_LARGE", memory.taken(same) - 1)
+    assert [memory.is_notable(each) for each in (model, same)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"), [(14_500_000_000, "14.5 GB"), (10**8, "0.1 GB"), (250_000, "0.2 MB")]
+)
+def test_sizes_are_in_decimal_units(size: int, words: str) -> None:
+    assert machine.gigabytes(size) == words
+
+
+def test_the_most_memory_is_of_this_process_alone_and_not_of_who_started_it() -> None:
+    tell = "from attnscope.process.machine import peak_memory; print(peak_memory())"
+    own = "held = b'x' * 200_000_000; " + tell
+    alone, large = (
+        int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout)
+        for code in (tell, own)
+    )
+    here = machine.peak_memory()
+    assert here is not None
+    assert 1_000_000 < alone < here, "torch is in memory here and not there"
+    assert 150_000_000 < large - alone < 250_000_000

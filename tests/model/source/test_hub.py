@@ -1,5 +1,6 @@
-"""What is asked of the hub: configuration first, then no shard but those needed, all from one commit."""
+"""What is asked of the hub, no shard but those needed, and what is known of weights that are not read."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from safetensors.torch import load_file
 from sharded import SHARDS, in_shards, llama, shard_name
 
 from attnscope.errors import DoesNotFitError, ModelUnavailableError
-from attnscope.model.loading.load import load_model, load_with_head, plan_model
+from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source import hub as real_hub
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
-from attnscope.model.source.find import find
+from attnscope.model.source.find import Source, find
+from attnscope.model.source.listing import ON_THE_HUB, Listing, list_files
 from attnscope.process import machine
 
 REPOSITORY = "some/llama"
@@ -56,13 +58,6 @@ def shards(hub: Hub) -> list[str]:
     return sorted(name for name in hub.asked if name.endswith((".safetensors", ".bin")))
 
 
-def test_the_plan_needs_no_weights(hub: Hub) -> None:
-    planned = plan_model(opened())
-    assert planned.towers[0].layers == tuple(range(SHARDS - 2))
-    assert shards(hub) == []
-    assert hub.asked[INDEX] > 0
-
-
 def test_shards_that_are_not_needed_are_never_asked_for_and_the_others_sent_once(
     hub: Hub, folder: Path
 ) -> None:
@@ -75,23 +70,9 @@ def test_shards_that_are_not_needed_are_never_asked_for_and_the_others_sent_once
     assert torch.equal(model.module.layers[2].mlp.up_proj.weight, stored)
 
 
-def test_a_later_layer_fetches_only_what_is_new(hub: Hub) -> None:
-    load_model(plan_model(opened()), layers=2)
-    before = hub.sent.copy()
-    load_model(plan_model(opened()), layers=4)
-    assert set((hub.sent - before).elements()) == {(COMMIT, shard_name(3)), (COMMIT, shard_name(4))}
-
-
 def test_everything_but_the_configuration_is_asked_of_its_commit(hub: Hub) -> None:
     load_model(plan_model(opened()), layers=1)
     assert {name for revision, name in hub.sent if revision != COMMIT} == {"config.json"}
-
-
-def test_a_head_that_answers_is_fetched_with_the_whole_model(hub: Hub) -> None:
-    model = load_with_head(opened())
-    assert type(model.module).__name__ == "LlamaForCausalLM"
-    assert shards(hub) == [shard_name(number) for number in range(SHARDS)]
-    assert model.origin()["part"] is None
 
 
 def test_a_part_in_the_cache_works_offline_as_far_as_it_goes(hub: Hub, monkeypatch) -> None:
@@ -130,13 +111,6 @@ def test_the_index_is_the_last_of_the_small_files_to_be_fetched(monkeypatch, tmp
     assert wanted == ["config.json", "tokenizer.json", "vocab.txt", "model.py", INDEX]
 
 
-def test_a_single_file_comes_with_the_rest_as_ever(tmp_path: Path, monkeypatch) -> None:
-    with served("some/bert", tiny_bert(tmp_path / "bert"), monkeypatch) as hub:
-        source = find("some/bert")
-        assert hub.sent[COMMIT, "model.safetensors"] == 1
-        assert open_checkpoint(source).share is None
-
-
 def test_shards_are_taken_from_the_commit_that_the_index_came_from(hub: Hub, monkeypatch) -> None:
     asked: list[str | None] = []
     real = real_hub.hf_hub_download
@@ -158,3 +132,63 @@ def test_what_cannot_fit_is_refused_before_it_is_fetched(tmp_path: Path, monkeyp
             load_model(plan_model(opened()), layers=2)
         assert shards(hub) == []
         assert load_model(plan_model(opened()), layers=2, dtype="auto").module.dtype == torch.bfloat16
+
+
+def here(folder: Path) -> Listing:
+    return list_files(Source(str(folder), "m", folder))
+
+
+def test_shards_tell_which_of_them_are_missing(tmp_path: Path) -> None:
+    folder = in_shards(llama(), tmp_path / "m")
+    whole = here(folder).storage
+    assert whole.size == sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    (folder / shard_name(3)).unlink()
+    told = here(folder).storage
+    assert (told.files, told.size, told.shards[shard_name(3)]) == (SHARDS, None, None)
+    assert {**whole.shards, shard_name(3): None} == told.shards
+
+
+def test_a_config_alone_is_enough_and_says_so(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    (folder / "model.safetensors").unlink()
+    told = here(folder)
+    assert (told.storage, told.why) == (None, "there are no weights beside its config.json")
+    (folder / "config.json").unlink()
+    with pytest.raises(ModelUnavailableError, match=r"m has no config\.json"):
+        here(folder)
+
+
+def test_a_corrupt_file_is_refused_in_words(tmp_path: Path) -> None:
+    folder = tiny_bert(tmp_path / "m")
+    (folder / "model.safetensors").write_bytes(b"no weights at all")
+    with pytest.raises(ModelUnavailableError, match=r"m: model\.safetensors is truncated or corrupt"):
+        here(folder)
+
+
+def test_of_a_hub_model_no_weights_are_fetched(hub: Hub, folder: Path) -> None:
+    told = list_files(find(REPOSITORY, weights=False))
+    assert told.storage.place == ON_THE_HUB
+    assert told.storage.shards == {file.name: file.stat().st_size for file in folder.glob("*.safetensors")}
+    assert told.storage.size == sum(told.storage.shards.values())
+    assert told.storage.precision == "float32"
+    assert told.shards == json.loads((folder / INDEX).read_text())["weight_map"]
+    assert set(hub.bytes) == {"config.json", INDEX, shard_name(0)}
+    assert hub.bytes[shard_name(0)] <= 100_002 < (folder / shard_name(0)).stat().st_size
+
+
+def test_looking_at_a_hub_model_leaves_nothing_that_looks_like_weights(hub: Hub, folder: Path) -> None:
+    list_files(find(REPOSITORY, weights=False))
+    cached = [file.name for file in Path(constants.HF_HUB_CACHE).rglob("*") if file.suffix == ".json"]
+    assert cached == ["config.json"]
+    assert real_hub.cached(REPOSITORY, None) is None
+    assert find(REPOSITORY).folder.joinpath("tokenizer.json").is_file()
+
+
+def test_a_cached_config_is_enough_without_the_hub(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    find(REPOSITORY, weights=False)
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    told = list_files(find(REPOSITORY, weights=False))
+    assert told.storage is None
+    assert told.why == "no weights are in the local cache, and HF_HUB_OFFLINE is set"
+    with pytest.raises(ModelUnavailableError, match="not in the local cache"):
+        find(REPOSITORY)

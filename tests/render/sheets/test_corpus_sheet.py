@@ -1,30 +1,33 @@
-"""The sheets of a corpus and of two: every number beside its error, a link beside its distances."""
+"""The sheets of a corpus, of two and of a verification: errors beside numbers, and what failed."""
 
 from dataclasses import replace
 from typing import Any
 
 import made_corpus as made
+import made_results
 import numpy as np
 import pytest
 from cases_corpora import differing
 from cases_corpus import flat
-from matplotlib.collections import QuadMesh
+from cases_verification import EXAMPLES as VERIFIED
+from golden_text import printed
 
 from attnscope.render.figure import figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import cell, give_or_take, number, signed, signed_cell, with_error
-from attnscope.render.kit.words.command import Typed, as_typed, runs
-from attnscope.render.saving import content
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.corpora import ranked
 from attnscope.render.sheets.corpora import sheet as corpora
 from attnscope.render.sheets.corpus import sheet as corpus
-from attnscope.render.terminal.sheet import written
-from attnscope.results import Corpus, Verdict
+from attnscope.render.sheets.verification import sheet as verification
+from attnscope.render.terminal.sheet import screen
+from attnscope.results import Corpus, Kind, LayerCheck, OutputCheck, Result, Verdict, Verification
 from attnscope.results.base.parts import Damaged
+from attnscope.results.verification import Proved
 
 
 def grid(sheet: Sheet) -> HeadGrid:
@@ -39,51 +42,6 @@ def rankings(sheet: Sheet) -> list[Ranking]:
 
 def row(text: str, start: str) -> list[str]:
     return next(line for line in text.splitlines() if line.startswith(start)).split()
-
-
-@pytest.mark.parametrize("width", [60, 80, 140])
-def test_no_line_is_wider_than_the_terminal_and_every_measure_has_one(width: int) -> None:
-    for result in (made.corpus(), made.linked(), made.apart()):
-        assert max(map(len, result.text(width=width).splitlines())) <= width
-        lines = written(result, Focus(verbose=True, in_nats=True), width=width).splitlines()
-        assert max(map(len, lines)) <= width
-        for name in result.measures:
-            assert any(name in line for line in lines)
-
-
-def test_means_stand_beside_their_errors_and_what_was_set_aside_is_said() -> None:
-    result = made.corpus()
-    entropy = result.measures["entropy"]
-    best = measured.ranked(entropy.scores)[0]
-    assert entropy.values[best] == np.nanmin(entropy.values)
-    mean, spread = number(float(entropy.values[best])), give_or_take(float(entropy.error[best]), None)
-    named = f"L{result.layers[best[0]]} H{result.heads[best[1]]}"
-    quantiles = [number(float(each[best])) for each in entropy.quantiles]
-    in_nats = written(result, Focus(in_nats=True), width=100)
-    assert row(in_nats, "entropy    ") == ["entropy", *named.split(), mean, spread, *quantiles]
-    tokens = [cell(float(np.exp(each[best])), 1) for each in entropy.quantiles]
-    own = cell(float(np.exp(entropy.values[best])), 1)
-    spread = give_or_take(float(np.exp(entropy.values[best]) * entropy.error[best]), None)
-    in_tokens = row(result.text(width=100), "tokens looked at")
-    assert in_tokens == ["tokens", "looked", "at", *named.split(), own, spread, *tokens]
-    told = " ".join(result.text(width=140).split())
-    assert "set aside 1: 1 since it is not valid UTF-8" in told
-    assert "1 text cut to 64 tokens" in told
-    assert "12 of 12 heads recomputed, equal to the model's, in each of 2 of 41 texts" in told
-    assert any("FAILED" in each.get_text() for each in figure_of(made.corpus(failed=True)).texts)
-
-
-def test_an_entropy_is_shown_as_so_many_tokens_unless_it_was_asked_for() -> None:
-    result = made.corpus()
-    tokens, nats = (grid(corpus(result, Focus(in_nats=asked))) for asked in (False, True))
-    np.testing.assert_allclose(tokens.values, np.exp(nats.values))
-    assert tokens.title.startswith("tokens each head looks at")
-    assert "up to 64" in tokens.title
-    assert tokens.companion is not None
-    assert nats.companion is not None
-    grown = float(np.exp(result.main.values[1, 2]) * result.main.error[1, 2])
-    assert tokens.companion.short(1, 2) == give_or_take(grown, None)
-    assert nats.companion.short(1, 2) == give_or_take(float(result.main.error[1, 2]), None)
 
 
 def test_of_all_measures_the_usual_ones_are_told_and_the_others_counted() -> None:
@@ -107,16 +65,11 @@ def test_of_all_measures_the_usual_ones_are_told_and_the_others_counted() -> Non
 
 def test_it_leads_on_to_what_runs_with_the_file_that_was_read() -> None:
     result = made.corpus()
-    leads = corpus(nowhere_whole(result)).next
-    assert leads is not None
-    assert not runs(leads.command), "which file that was is not known here"
-    with as_typed(Typed(("'a corpus.txt'", "--limit 8"))):
-        opened, link = corpus(result).next, corpus(made.linked()).next
-        sink = corpus(nowhere_whole(result)).next
-        tagged = corpus(replace(result, read=replace(result.read, files=("dev.conllu",)))).next
-        alone = corpus(replace(nowhere_whole(result), measures={"entropy": result.main})).next
-        many = replace(result.read, files=("a.txt", "b.txt"), digests=("1", "2"))
-        assert corpus(replace(nowhere_whole(result), read=many)).next is None
+    assert sheet_of(of_file(nowhere_whole(result), None)).next is None, "of several files, or of a pipe"
+    result, linked = of_file(result), of_file(made.linked())
+    opened, link, sink = (corpus(each).next for each in (result, linked, nowhere_whole(result)))
+    tagged = corpus(replace(result, read=replace(result.read, files=("dev.conllu",)))).next
+    alone = corpus(replace(nowhere_whole(result), measures={"entropy": result.main})).next
     start = "attnscope corpus 'a corpus.txt' --limit 8 -m bert-base-uncased"
     told = [
         None if each is None else each.command.removeprefix(start) for each in (sink, link, tagged, alone)
@@ -124,16 +77,17 @@ def test_it_leads_on_to_what_runs_with_the_file_that_was_read() -> None:
     assert told == [
         " --measure sink", " --from-pos NOUN --to-pos VERB", " --from-pos VERB --to-pos NOUN", "",
     ]  # fmt: skip
-    assert sink is not None
-    assert runs(sink.command)
     best = measured.ranked(result.main.scores)[0]
     (number, *_) = [each for each, _ in result.main.furthest(best) if result.texts[each].whole]
     assert opened is not None
-    assert runs(opened.command)
     assert opened.command == (
         f"attnscope heads '{result.texts[number].text}' -m bert-base-uncased "
         f"--layer {result.layers[best[0]]} --head {result.heads[best[1]]}"
     )
+
+
+def of_file(result: Corpus, read: tuple[str, ...] | None = ("a corpus.txt", "--limit", "8")) -> Corpus:
+    return replace(result, provenance=replace(result.provenance, read=read))
 
 
 def nowhere_whole(result: Corpus) -> Corpus:
@@ -157,46 +111,6 @@ def test_a_class_has_the_share_of_texts_in_place_of_an_error() -> None:
     assert len(row(result.text(width=100), "pattern    ")) == 6, (
         "name, head, class and share: a class has no quantiles"
     )
-
-
-def test_a_link_stands_beside_its_distances_and_its_best_head_beside_texts_held_out() -> None:
-    result = made.linked()
-    link, place, gain = (result.measures[name] for name in ("link", "link-distance", "link-gain"))
-    best = measured.ranked(gain.scores)[0]
-    assert gain.values[best] == np.nanmax(gain.values)
-    (first,) = rankings(corpus(result))
-    reach, dot, ring = first.marks
-    assert (dot.at[0], ring.at[0]) == (link.values[best], place.values[best])
-    off = 1.959963984540054 * float(gain.error[best])
-    assert reach.ends(0) == pytest.approx([float(link.values[best]) - off, float(link.values[best]) + off])
-    assert first.hidden == 12 - len(first.names)
-    assert first.table["above_control"].text(0) == signed(float(gain.values[best]), None)
-    a, b = (np.unravel_index(np.nanargmax(each), each.shape) for each in gain.halves)
-    expected = float(gain.halves[1][a] + gain.halves[0][b]) / 2
-    found = result.held_out
-    assert found is not None
-    assert found == pytest.approx((expected, float(gain.error[a] + gain.error[b]) / 2))
-    assert with_error(*found) in corpus(result).answer
-    assert any("VERB→NOUN" in each.get_text() for each in figure_of(result).texts)
-
-
-def test_a_link_without_its_measures_is_damaged() -> None:
-    result = made.linked()
-    with pytest.raises(Damaged, match="link-distance"):
-        replace(result, measures={"link": result.measures["link"]}, shown="").check_parts()
-
-
-def test_a_picture_has_every_head_with_its_number_and_its_error() -> None:
-    result = made.corpus()
-    result = replace(result, shown="previous")
-    (axes, _curve, _bar) = figure_of(result).axes
-    drawn = [each.get_text() for each in axes.texts]
-    for place in np.argwhere(~np.isnan(result.main.values)):
-        place = tuple(place)
-        assert number(float(result.main.values[place])) in drawn
-        assert give_or_take(float(result.main.error[place]), None) in drawn
-    (mesh,) = [each for each in axes.collections if isinstance(each, QuadMesh)]
-    assert mesh.get_clim() == pytest.approx((0, 1.05 * np.nanmax(result.main.values)))
 
 
 def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() -> None:
@@ -226,15 +140,6 @@ def test_two_corpora_are_ranked_by_errors_and_those_beyond_chance_stand_out() ->
     }
 
 
-def test_two_corpora_that_somebody_typed_lead_on_to_one_of_them() -> None:
-    result = made.apart()
-    assert corpora(result).next is None, "of a result alone nobody knows where the files are"
-    with as_typed(Typed(("a.npz", "'my b.npz'"))):
-        led = corpora(result).next
-    assert led is not None
-    assert led.command == "attnscope show 'my b.npz'"
-
-
 def test_tables_of_zeros_of_two_corpora_stand_aside_until_all_is_wanted() -> None:
     same = differing(np.zeros((3, 4)))
     assert corpora(same).every == ()
@@ -252,16 +157,6 @@ def test_corpora_that_share_no_class_of_length_are_not_called_alike() -> None:
     assert nowhere.nothing
     assert not differs.nothing
     assert "to the last bit" not in corpora(differs).answer
-
-
-def test_a_page_has_a_grid_of_every_measure_and_the_errors_under_the_pointer() -> None:
-    result = made.corpus()
-    page = content(result, ".html").decode()
-    assert page.count('<table class="heads') == len(result.measures)
-    own = float(np.exp(result.main.values[0, 0]) * result.main.error[0, 0])
-    assert f"± standard error over texts {give_or_take(own, None)}" in page
-    apart = content(made.apart(), ".html").decode()
-    assert apart.count('<table class="heads') == len(made.apart().measures)
 
 
 @pytest.mark.parametrize("scatter", [0.0, 3e-17, 1e-9])
@@ -294,6 +189,171 @@ def furthest(result: Corpus) -> list[Ranking]:
     return [each for each in corpus(result).every if isinstance(each, Ranking) and each.of == "text"]
 
 
+def test_texts_that_are_alike_to_the_digits_shown_get_as_many_as_tell_them_apart() -> None:
+    drawn = made.values(41, made.MEASURES, 0)
+    for least, told_apart in ((1.0, False), (1e-4, True)):
+        drawn[:, 0] *= least
+        sheet = corpus(made.corpus(drawn=drawn))
+        (block,) = [each for each in sheet.every if isinstance(each, Ranking) and each.of == "text"]
+        values = block.table["value"]
+        shown = [values.form(each) for each in values.values]
+        assert all((len(each.partition(".")[2]) > 1) is told_apart for each in shown)
+        assert not told_apart or len({*shown}) == len(shown)
+
+
+def test_the_proof_says_no_more_than_what_was_held_against_what() -> None:
+    def told(**how: Any) -> str:
+        return corpus(made.corpus(**how)).proof[0][1]
+
+    assert "weights to 3e-7; " in told()
+    assert "the same weights to 3e-7 in 16 of their 44 queries;" in told(held=16)
+    assert "in each of 2 of 41 texts; measured alone" in told(held=0)
+    assert "4 of 12 heads" in told(untried=4)
+
+
+def shown(result: Result, width: int = 110, focus: Focus = Focus()) -> str:  # noqa: B008
+    return "".join(
+        printed(part, width) for part in screen(result, width, replace(focus, legend=True, verbose=True))
+    )
+
+
+def checks(*places: tuple[str, Kind, str, int, int, Verdict]) -> Verification:
+    """One check of two heads per place: tower, kind, route, layer, block, the second head's verdict."""
+    layers = tuple(
+        LayerCheck(
+            layer,
+            kind,
+            f"{tower}.{layer}",
+            (made_results.certificate(), made_results.certificate(verdict, 2e-8 * (block + 1))),
+            tower,
+            route,
+            block,
+        )
+        for tower, kind, route, layer, block, verdict in places
+    )
+    outputs = (OutputCheck("last_hidden_state", 0.0, True),)
+    return Verification(made_results.tokens(made_results.DOOR), layers, outputs, made_results.provenance())
+
+
+GOOD, OPEN, PART = Verdict.CERTIFIED, Verdict.INCONCLUSIVE, Verdict.PARTIAL
+SEVERAL = (
+    ("vision", Kind.ENCODER, "takeover", 0, 0, GOOD),
+    ("vision", Kind.ENCODER, "takeover", 0, 1, OPEN),
+    ("vision", Kind.ENCODER, "takeover", 0, 2, GOOD),
+    ("text", Kind.ENCODER, "traced operations", 0, 0, PART),
+    ("fuse", Kind.CROSS, "takeover", 0, 0, GOOD),
+)
+
+
+def test_blocks_of_a_layer_are_one_row_with_the_worst_of_them() -> None:
+    lines = shown(checks(*SEVERAL), 160).splitlines()
+    row = next(line for line in lines if line.startswith("L0 vision"))
+    assert "5 of 6 (3 blocks)" in row
+    assert "✓ 5 ? 1" in row
+    assert "6.0e-8 H1 B2" in row
+    assert sum(line.startswith("L0 ") and "-8" in line for line in lines) == 3
+
+
+HALF = {(0, j): Verdict.INCONCLUSIVE for j in range(2)}
+CASES = {  # what of numbers and names the answer has
+    "all": (Proved.ALL, "48 encoder heads", "bert-base-uncased", "none of its results"),
+    "the only one": (Proved.ALL, "only encoder head"),
+    "inconclusive": (Proved.NOT_ALL, "46 of 48 encoder heads", "2"),
+    "none to the end": (Proved.NOT_ALL, "None of 48", "48"),
+    "of three kinds": (Proved.NOT_ALL, "45 of 48", "relative-position term read as a remainder"),
+    "unchecked": (Proved.WEIGHTS,),
+    "one failed": (Proved.FAILED, "✗ 1 of 48 encoder heads", "does not come out", ".25", "5.2e-7"),
+    "all failed": (Proved.FAILED, "✗ None of the 48 encoder heads", ".25", "5.2e-7"),
+    "failed and changed": (Proved.FAILED, "✗ 1 of 48", "last_hidden_state", ".0010"),
+    "no number": (Proved.FAILED, "✗ The only encoder head", "does not come out", "no number"),
+    "changed": (Proved.CHANGED, "✗", "last_hidden_state", ".0010"),
+    "stored": (Proved.STORED, "48 heads"),
+    "nothing": (Proved.NOTHING, "No head"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_answer_of_each_case_claims_no_more_than_its_verdicts(case: str) -> None:
+    made_one, (expected, *parts) = VERIFIED[case](), CASES[case]
+    told = verification(made_one)
+    assert made_one.case is expected
+    assert [each for each in parts if each not in told.answer] == []
+    assert (told.next is None) == (expected not in (Proved.ALL, Proved.STORED))
+
+
+def test_the_control_is_the_mistake_that_is_hardest_to_see_and_there_is_none_where_none_was_tried() -> None:
+    half = verification(made_results.verification(4, 12, HALF)).control
+    assert "2 mistakes" in half
+    assert "at .31 times what rounding allows" in half
+    assert verification(VERIFIED["unchecked"]()).control == ""
+
+
+def test_a_verification_whose_outputs_changed_has_failed_and_one_without_layers_claims_nothing() -> None:
+    changed, nothing = made_results.verification(2, 3, difference=1e-3), made_results.verification(layers=0)
+    assert verification(changed).proof[-1][0] is Verdict.FAILED
+    assert "✗ FAILED" in shown(changed)
+    assert "✗" not in shown(made_results.verification(2, 3))
+    assert "✓" not in shown(nothing)
+
+
+def heads_of(found: Verification) -> list[object]:
+    ranking = verification(found).blocks[0]
+    assert isinstance(ranking, Ranking)
+    return list(ranking.table["heads"].values)
+
+
+def test_a_stored_verification_says_of_no_head_that_it_is_proved_or_not_and_leads_on() -> None:
+    places = [("", Kind.ENCODER, "takeover", layer, 0, Verdict.STORED) for layer in (0, 1, 2)]
+    found = checks(*places)
+    assert heads_of(found) == ["✓ 1 ○ 1"] * 3
+    assert heads_of(checks(("", Kind.ENCODER, "takeover", 0, 0, GOOD))) == ["2 of 2"]
+    assert heads_of(checks(("", Kind.ENCODER, "takeover", 0, 0, OPEN))) == ["1 of 2"]
+    led = sheet_of(found).next
+    assert led is not None
+    assert led.command.startswith("attnscope heads ")
+    assert sheet_of(checks(("", Kind.ENCODER, "takeover", 0, 0, Verdict.UNCERTIFIED))).next is None
+
+
+def test_an_entropy_is_shown_as_so_many_tokens_unless_it_was_asked_for() -> None:
+    result = made.corpus()
+    tokens, nats = (grid(corpus(result, Focus(in_nats=asked))) for asked in (False, True))
+    np.testing.assert_allclose(tokens.values, np.exp(nats.values))
+    assert tokens.title.startswith("tokens each head looks at")
+    assert "up to 64" in tokens.title
+    assert tokens.companion is not None
+    assert nats.companion is not None
+    grown = float(np.exp(result.main.values[1, 2]) * result.main.error[1, 2])
+    assert tokens.companion.short(1, 2) == give_or_take(grown, None)
+    assert nats.companion.short(1, 2) == give_or_take(float(result.main.error[1, 2]), None)
+
+
+def test_a_link_stands_beside_its_distances_and_its_best_head_beside_texts_held_out() -> None:
+    result = made.linked()
+    link, place, gain = (result.measures[name] for name in ("link", "link-distance", "link-gain"))
+    best = measured.ranked(gain.scores)[0]
+    assert gain.values[best] == np.nanmax(gain.values)
+    (first,) = rankings(corpus(result))
+    reach, dot, ring = first.marks
+    assert (dot.at[0], ring.at[0]) == (link.values[best], place.values[best])
+    off = 1.959963984540054 * float(gain.error[best])
+    assert reach.ends(0) == pytest.approx([float(link.values[best]) - off, float(link.values[best]) + off])
+    assert first.hidden == 12 - len(first.names)
+    assert first.table["above_control"].text(0) == signed(float(gain.values[best]), None)
+    a, b = (np.unravel_index(np.nanargmax(each), each.shape) for each in gain.halves)
+    expected = float(gain.halves[1][a] + gain.halves[0][b]) / 2
+    found = result.held_out
+    assert found is not None
+    assert found == pytest.approx((expected, float(gain.error[a] + gain.error[b]) / 2))
+    assert with_error(*found) in corpus(result).answer
+    assert any("VERB→NOUN" in each.get_text() for each in figure_of(result).texts)
+
+
+def test_a_link_without_its_measures_is_damaged() -> None:
+    result = made.linked()
+    with pytest.raises(Damaged, match="link-distance"):
+        replace(result, measures={"link": result.measures["link"]}, shown="").check_parts()
+
+
 def test_the_texts_furthest_from_a_mean_stand_beside_texts_of_their_length() -> None:
     drawn = made.values(41, made.MEASURES, 0)
     result = made.corpus()
@@ -321,18 +381,6 @@ def test_the_texts_furthest_from_a_mean_stand_beside_texts_of_their_length() -> 
     assert not [each for each in in_classes.every if isinstance(each, Ranking) and each.of == "text"]
 
 
-def test_texts_that_are_alike_to_the_digits_shown_get_as_many_as_tell_them_apart() -> None:
-    drawn = made.values(41, made.MEASURES, 0)
-    for least, told_apart in ((1.0, False), (1e-4, True)):
-        drawn[:, 0] *= least
-        sheet = corpus(made.corpus(drawn=drawn))
-        (block,) = [each for each in sheet.every if isinstance(each, Ranking) and each.of == "text"]
-        values = block.table["value"]
-        shown = [values.form(each) for each in values.values]
-        assert all((len(each.partition(".")[2]) > 1) is told_apart for each in shown)
-        assert not told_apart or len({*shown}) == len(shown)
-
-
 def test_a_mean_by_length_has_an_interval_where_two_texts_or_more_have_that_length() -> None:
     drawn = made.values(41, made.MEASURES, 0)
     result = replace(made.corpus(), shown="previous")
@@ -351,19 +399,3 @@ def test_a_mean_by_length_has_an_interval_where_two_texts_or_more_have_that_leng
         off = 1.959963984540054 * values.std(ddof=1) / np.sqrt(len(values))
         assert (band.at[row], band.to[row]) == pytest.approx((values.mean() - off, values.mean() + off))
     assert len(curve.names) == len(result.lengths) > 5
-
-
-def test_the_proof_says_no_more_than_what_was_held_against_what() -> None:
-    def told(**how: Any) -> str:
-        return corpus(made.corpus(**how)).proof[0][1]
-
-    assert "weights to 3e-7; " in told()
-    assert "the same weights to 3e-7 in 16 of their 44 queries;" in told(held=16)
-    assert "in each of 2 of 41 texts; measured alone" in told(held=0)
-    assert "4 of 12 heads" in told(untried=4)
-
-
-def test_a_corpus_of_which_no_text_was_certified_says_so() -> None:
-    ((verdict, told),) = corpus(replace(made.corpus(), certified={}, sampled=0)).proof
-    assert verdict is Verdict.UNCERTIFIED
-    assert told.endswith("uncertified: no head was recomputed in any of 41 texts")

@@ -1,47 +1,39 @@
-"""Attention over a picture or a sound: its weights in place, where they lie, and the same in every medium."""
+"""Attention over a picture or a sound, and heads in small: weights in place, on one scale."""
 
-import csv
 import io
-import json
+import itertools
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import cases_media as made
+import cases_thumbnails
 import numpy as np
 import pytest
-from golden_text import body, printed
+from golden_text import IN_FULL, body, printed
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 from PIL import Image
+from rich.console import Console
 
-from attnscope.render import files
-from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
+from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.kit.palette import sequential
-from attnscope.render.kit.words.command import Typed, as_typed
+from attnscope.render.kit.typesetting import drawing
+from attnscope.render.plot.grid import draw_weights as draw
 from attnscope.render.plot.overlay import outlines
-from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.media import medium_words, query_words, shares
+from attnscope.render.sheets.thumbnails import common_scale
+from attnscope.render.sheets.thumbnails import sheet as thumbnails
 from attnscope.render.terminal.console import theme
-from attnscope.results import Verdict
-from attnscope.results.media import Case
+from attnscope.render.terminal.sheet import screen
+from attnscope.results import Thumbnails, Verdict
 from attnscope.vocabulary import Scaling
-
-RESULTS: dict[str, Callable[[], Any]] = {
-    "picture": made.picture_head,
-    "window": made.window_head,
-    "picture-heads": made.picture_grid,
-    "sound": made.sound_head,
-    "spoken": made.spoken_head,
-    "sound-heads": made.sound_grid,
-}
 
 
 def images(axes: Axes) -> list[AxesImage]:
@@ -65,75 +57,6 @@ def shown(result: Any, width: int = 80) -> str:
 # ---- what is said
 
 
-def test_words_about_query_medium_and_shares() -> None:
-    assert query_words(made.picture_head(0)) == "query [CLS]"
-    assert query_words(made.picture_head(None)) == "mean over 16 queries"
-    assert query_words(made.spoken_head(2)) == "query 2 “door”"
-    assert medium_words(made.picture_head()) == "scene.png, read as 31 x 52 pixels, 3 x 5 patches of 10 x 10"
-    assert medium_words(made.sound_head()) == "tone.wav, 0.80 s at 16000 Hz, 40 frames of 20 ms"
-    result = made.picture_head(0)
-    assert shares(result)["[CLS]"] == pytest.approx(result.head.weights[0, 0])
-    assert sum(shares(result).values()) == pytest.approx(1)
-    with_sink = replace(result.head, sink=0.3, weights=0.8 * result.head.weights)
-    halved = {name: 0.8 * share for name, share in result.elsewhere.items()}
-    sunk = replace(result, head=with_sink, weights=0.8 * result.weights, elsewhere=halved)
-    assert shares(sunk)["the sink"] == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize("query", [0, 9, None])
-def test_the_answer_names_the_strongest_patch_and_how_much_lies_on_the_picture(query: int | None) -> None:
-    result = made.picture_head(query)
-    row, column = np.unravel_index(result.weights.argmax(), result.weights.shape)
-    answer = sheet_of(result).answer
-    assert result.case is Case.PLACE
-    assert f"patch row {row}, column {column}" in answer
-    assert f"{numbers.significant(float(result.weights.max()))} of its attention" in answer
-    share = float(result.weights.sum())
-    assert (f"{numbers.weight(share)} is on the picture" in answer) == (share < 0.99)
-
-
-def test_a_window_that_reads_no_patch_says_so_in_every_medium() -> None:
-    empty = made.none_read()
-    assert sheet_of(empty).answer in shown(empty)
-    assert sheet_of(empty).answer in written(figure_of(empty))
-
-
-@pytest.mark.parametrize(("result", "part"), [(made.picture_head(0), "patch"), (made.sound_head(), "frame")])
-def test_the_largest_weights_are_listed_in_order_and_a_picture_does_not_repeat_them(
-    result: Any, part: str
-) -> None:
-    (ranking,) = (each for each in sheet_of(result).every if isinstance(each, Ranking))
-    expected = np.sort(result.weights, axis=None)[::-1]
-    np.testing.assert_array_equal(ranking.table["weight"].values, expected[:8])
-    assert ranking.hidden == len(expected) - 8
-    lines = shown(result).splitlines()
-    start = next(i for i, line in enumerate(lines) if line.split() == [part, "weight"])
-    rows = lines[start + 1 : start + 9]
-    assert [line[: line.index("  ")] for line in rows] == list(ranking.names)
-    assert ranking.names[-1] not in written(figure_of(result))
-
-
-@pytest.mark.parametrize("result", [made.picture_grid(), made.sound_grid()])
-def test_heads_are_ranked_by_their_largest_weight_at_one_place(result: Any) -> None:
-    (ranking,) = (each for each in sheet_of(result).every if isinstance(each, Ranking))
-    rows = {f"L{i} H{j}": result.weights[i, j] for i, j in np.ndindex(result.weights.shape[:2])}
-    order = sorted(rows, key=lambda name: -rows[name].max())
-    assert list(ranking.names) == order
-    for row, name in enumerate(order):
-        weights, place = rows[name], int(rows[name].argmax())
-        assert ranking.table["largest"].values[row] == weights.max()
-        assert ranking.table["share"].values[row] == pytest.approx(weights.sum())
-        named = f"{0.02 * place:.2f}s" if weights.ndim == 1 else f"row {place // 5}, column {place % 5}"
-        assert ranking.table["frame" if weights.ndim == 1 else "patch"].values[row] == named
-    assert sheet_of(result).answer.startswith(f"{order[0]} looks hardest of 6 heads")
-    assert sheet_of(result).next is None, "a command without its file does not run"
-    with as_typed(Typed(("--image", "given.file"))):
-        following = sheet_of(result).next
-    assert following is not None
-    assert "given.file" in following.command.split()
-    assert f"--layer {order[0][1]} --head {order[0][-1]}" in following.command
-
-
 # ---- pictures
 
 
@@ -148,12 +71,6 @@ def test_the_overlay_holds_the_weights_in_place() -> None:
     np.testing.assert_allclose(heat.norm(result.weights), result.weights**0.5)
     largest = images(figure_of(result, Focus(scale=Scaling.MAX)).axes[1])[1]
     np.testing.assert_allclose(largest.norm(result.weights), result.weights / result.weights.max())
-
-
-def test_what_the_model_sees_and_what_lies_over_it_are_side_by_side() -> None:
-    original, overlay = (each.get_position() for each in figure_of(made.window_head()).axes[:2])
-    assert (original.y0, original.y1) == pytest.approx((overlay.y0, overlay.y1))
-    assert original.x1 < overlay.x0
 
 
 def rendered(figure: Figure) -> np.ndarray:
@@ -225,32 +142,6 @@ def test_a_key_is_framed_told_with_its_rank_and_listed_however_weak() -> None:
     assert "framed" not in written(figure_of(result))
 
 
-def test_beside_the_querys_own_patch_the_key_is_dashed() -> None:
-    result = made.picture_head(4)
-    own, key = frames(figure_of(result, at_key(result, "r2c4")))
-    assert (own.get_bbox().bounds, own.get_linestyle()) == ((30, 0, 10, 10), "-")
-    assert (key.get_bbox().bounds, key.get_linestyle()) == ((40, 20, 10, 10), "--")
-    assert "dashed: the key" in written(figure_of(result, at_key(result, "r2c4")))
-
-
-def test_a_key_that_is_no_patch_is_told_and_the_strongest_is_not_said_twice() -> None:
-    result = made.picture_head(4)
-    weighed = numbers.significant(float(result.head.weights[4, 0]))
-    focus = at_key(result, "[CLS]")
-    assert f"[CLS] gets {weighed}." in sheet_of(result, focus).answer
-    assert len(frames(figure_of(result, focus))) == 1
-    best = divmod(int(result.weights.argmax()), 5)
-    strongest = at_key(result, f"r{best[0]}c{best[1]}")
-    assert sheet_of(result, strongest).answer == sheet_of(result).answer
-
-
-def test_patches_that_a_window_does_not_read_have_no_colour() -> None:
-    figure = figure_of(made.window_head())
-    assert np.ma.getmaskarray(images(figure.axes[1])[1].get_array()).sum() == 9
-    assert "without colour: not read" in written(figure)
-    assert "without colour" not in written(figure_of(made.picture_head()))
-
-
 def test_the_grid_has_a_picture_for_each_head_in_the_order_of_layers_and_heads() -> None:
     result = made.picture_grid()
     axes = figure_of(result).axes[0]
@@ -270,16 +161,6 @@ def test_above_each_picture_of_a_grid_stand_its_largest_weight_and_its_share() -
     said = written(figure_of(result))
     for weights in result.weights.reshape(6, 3, 5):
         assert f"{numbers.significant(weights.max())} · {numbers.percent(weights.sum())}" in said
-
-
-def test_a_head_that_is_not_certified_is_outlined_and_told() -> None:
-    result = made.picture_grid()
-    doubted = replace(made.made.overview(2, 3, verdicts={(1, 2): Verdict.PARTIAL}))
-    several = replace(result.overview, certificates=doubted.certificates)
-    figure = figure_of(replace(result, overview=several))
-    assert "outlined: not certified" in written(figure)
-    assert "outlined" not in written(figure_of(result))
-    assert "partial: 1 of 6 heads" in " ".join(shown(replace(result, overview=several)).split())
 
 
 # ---- sounds
@@ -306,24 +187,6 @@ def test_a_frame_that_is_asked_about_is_dashed_in_both_parts() -> None:
     assert "dashed: the key" in written(figure_of(result, focus))
     assert f"0.20s gets {numbers.significant(float(result.weights[10]))}" in sheet_of(result, focus).answer
     assert dashed(figure_of(result)) == []
-
-
-def test_the_weights_over_a_sound_are_written_as_everywhere() -> None:
-    figure = figure_of(made.sound_head())
-    figure.draw_without_rendering()
-    (axes,) = (each for each in every_axes(figure) if each.get_ylabel() == "weight")
-    labels = [label.get_text() for label in axes.get_yticklabels()]
-    assert len(labels) > 2
-    assert not [label for label in labels if label.startswith("0.")]
-
-
-def test_on_an_axes_of_the_user_stand_the_weights_alone() -> None:
-    axes = Figure().add_subplot()
-    result = made.sound_head()
-    result.plot(ax=axes)
-    (steps,) = (patch for patch in axes.patches if type(patch).__name__ == "StepPatch")
-    np.testing.assert_array_equal(steps.get_data().values, result.weights)
-    assert not axes.child_axes
 
 
 def drawn_rows(figure: Figure, first: str) -> tuple[Axes, np.ndarray]:
@@ -365,11 +228,6 @@ def test_bars_over_time_are_as_high_as_their_weights() -> None:
     assert abs(np.array(heights) - exact).max() <= 0.5
 
 
-def test_long_sounds_sum_frames_into_bars_and_say_so() -> None:
-    assert "weights summed" in shown(made.sound_grid(), 40)
-    assert "each bar: a frame" in shown(made.sound_grid(), 80)
-
-
 @pytest.mark.parametrize(("width", "together"), [(80, 1), (40, 2), (26, 3)])
 def test_even_weights_over_a_long_sound_make_even_bars(width: int, together: int) -> None:
     even = made.several(made.frame_tokens(39))
@@ -387,16 +245,6 @@ def test_even_weights_over_a_long_sound_make_even_bars(width: int, together: int
 
 
 # ---- every medium
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_figures_are_the_same_bytes_every_time_and_say_what_is_proved(name: str) -> None:
-    first, second = (figure_of(RESULTS[name]()) for _ in range(2))
-    assert figure_bytes(first, "svg") == figure_bytes(second, "svg")
-    said = written(first)
-    assert "certified" in said
-    assert ("scene.png" in said) != ("tone.wav" in said)
-    assert missing_glyphs(first) == ""
 
 
 def numbers_of(result: Any, colour: str | None = None) -> list[str]:
@@ -434,75 +282,95 @@ def test_patches_whose_numbers_do_not_fit_are_cells_and_the_query_s_own_is_named
         assert drawn[row][wide * column] == "·░▒▓█"[min(int(5 * shades[row, column]), 4)]
 
 
-def test_a_window_leaves_blank_what_it_does_not_read_and_lists_only_what_it_does() -> None:
-    result = made.window_head()
-    first, *rest = numbers_of(result)
-    assert first.split() == ["0"]
-    assert [len(line.split()) for line in rest] == [4, 4]
-    said = " ".join(shown(result).split())
-    assert "blank: not read here" in said
-    assert "masked" not in said
-    assert "nan" not in said
-
-
-@pytest.mark.parametrize("name", RESULTS)
-@pytest.mark.parametrize("width", [40, 80, 140])
-def test_no_line_is_wider_than_the_terminal(name: str, width: int) -> None:
-    assert max(len(line) for line in shown(RESULTS[name](), width).splitlines()) <= width
-
-
-def test_a_page_has_the_picture_once_and_a_cell_for_every_patch() -> None:
-    for result in (made.picture_head(9), made.picture_grid()):
-        pictures = content(result, ".html").count(b"data:image/png")
-        assert pictures - 1 == 1, "beside the icon of the page"
-    page = content(made.picture_head(9), ".html").decode()
-    assert page.count("<title>") - 1 >= made.ROWS * made.COLUMNS
-    assert 'stroke="var(--chosen)"' in page
-    assert 'stroke="var(--chosen)"' not in content(made.picture_head(0), ".html").decode()
+def test_a_window_that_reads_no_patch_says_so_in_every_medium() -> None:
+    empty = made.none_read()
+    assert sheet_of(empty).answer in shown(empty)
+    assert sheet_of(empty).answer in written(figure_of(empty))
 
 
 # ---- files
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_files_hold_the_weights_of_the_query_and_all_of_the_heads(name: str) -> None:
-    result = RESULTS[name]()
-    told = json.loads(files.as_json(result))
-    over = np.array(told["over"], float)
-    np.testing.assert_array_equal(over, result.weights)
-    assert told["keys"] == result.gaze.keys.tolist()
-    assert told["query"] == result.gaze.query
-    assert told["verdict"] == "certified"
-    medium = told["picture" if "picture" in told else "sound"]
-    assert medium["digest"] == made.DIGEST
-    archive = np.load(io.BytesIO(files.as_npz(result)))
-    np.testing.assert_array_equal(archive["over"], result.weights)
-    assert json.loads(str(archive["meta"]))["schema"] == told["schema"]
-    assert files.as_npz(result) == files.as_npz(RESULTS[name]())
+SMALL = cases_thumbnails.thumbnails()
+CAUSAL = cases_thumbnails.thumbnails(causal=True, last=Verdict.PARTIAL)
 
 
-COLUMNS = {
-    "picture": "row,column,key,weight",
-    "window": "row,column,key,weight",
-    "picture-heads": "layer,head,row,column,key,weight,verdict",
-    "sound": "frame,start,key,weight",
-    "spoken": "frame,start,key,weight",
-    "sound-heads": "layer,head,frame,start,key,weight,verdict",
-}
+def heads_of(result: Thumbnails) -> HeadMatrices:
+    (block,) = thumbnails(result, Focus()).every
+    assert isinstance(block, HeadMatrices)
+    return block
 
 
-@pytest.mark.parametrize("name", RESULTS)
-def test_csv_has_a_row_for_every_patch_or_frame_that_is_read(name: str) -> None:
-    result = RESULTS[name]()
-    lines = files.as_csv(result).splitlines()
-    comments = [line for line in lines if line.startswith("#")]
-    heading, *rows = (line for line in lines if not line.startswith("#"))
-    assert heading == COLUMNS[name]
-    read = list(csv.DictReader([heading, *rows]))
-    expected = result.weights[np.isfinite(result.weights)].flatten()
-    np.testing.assert_array_equal([float(row["weight"]) for row in read], expected)
-    keys = result.gaze.keys[result.gaze.keys >= 0].tolist()
-    assert [int(row["key"]) for row in read][: len(keys)] == keys
-    assert any(line.startswith("# query: ") for line in comments)
-    assert any(line.startswith("# verdict: certified") for line in comments)
-    assert sum(line.startswith("# schema:") for line in comments) == 1
+def in_small(result: Thumbnails, width: int = 80) -> str:
+    return "".join(printed(part, width) for part in screen(result, width, IN_FULL))
+
+
+def words_of(figure: Figure) -> str:
+    return " ".join(" ".join(texts(figure)).split())
+
+
+def texts(figure: Figure) -> list[str]:
+    found = figure.findobj(lambda each: hasattr(each, "get_text"))
+    return [text.get_text() for text in found if text.get_text().strip()]
+
+
+def test_every_head_is_drawn_at_its_place_on_the_same_scale() -> None:
+    axes = Figure().add_subplot()
+    draw(heads_of(SMALL), axes)
+    images = [each for each in axes.get_children() if isinstance(each, AxesImage)]
+    assert len(images) == 12
+    for image in images:
+        left, right, bottom, top = image.get_extent()
+        i, j = int(top), int(left)
+        assert (int(bottom), int(right)) == (i, j)
+        assert np.array_equal(image.get_array(), SMALL.weights[i, j])
+    assert len({(image.norm.vmin, image.norm.vmax) for image in images}) == 1
+    assert top < bottom  # the first query on top
+
+
+def test_the_scale_is_one_for_all_heads_and_said() -> None:
+    scale = common_scale(SMALL)
+    assert (scale.kind, scale.top) == (Scaling.SQRT, 1.0)
+    assert common_scale(SMALL, Scaling.MAX).top == pytest.approx(np.nanmax(SMALL.weights))
+    assert "colours of all heads" not in words_of(figure_of(SMALL))
+    assert "colours of all heads: logarithmic" in words_of(figure_of(SMALL, Focus(scale=Scaling.LOG)))
+
+
+def test_what_is_masked_is_grey_and_said_and_what_is_not_certified_outlined() -> None:
+    words = words_of(figure_of(CAUSAL))
+    assert "grey: masked" in words
+    assert "grey" not in words_of(figure_of(SMALL))
+    assert "outlined: not certified" in words
+    assert "✓ certified: 11 of 12 heads recomputed, equal to the model's · ~ partial: 1 of 12 heads" in words
+    pooled = cases_thumbnails.thumbnails(tokens=40, step=4)
+    assert "each cell the largest weight of 4 queries x 4 keys" in words_of(figure_of(pooled))
+
+
+@pytest.mark.parametrize(("layers", "heads"), [(1, 1), (4, 12), (12, 12), (32, 32)])
+def test_labels_of_any_number_of_heads_stay_on_the_page_and_off_each_other(layers: int, heads: int) -> None:
+    result = cases_thumbnails.thumbnails(layers, heads, tokens=5)
+    figure = figure_of(result)
+    with drawing():
+        figure.draw_without_rendering()
+        axes, page = figure.axes[0], figure.bbox
+        for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
+            boxes = [each.get_window_extent() for each in labels if each.get_text()]
+            assert all(page.contains(b.x0, b.y0) and page.contains(b.x1, b.y1) for b in boxes)
+            assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
+    assert [each.get_text() for each in axes.get_yticklabels()] == [f"L{i}" for i in result.layers]
+    across = axes.get_position().width * figure.get_figwidth() / heads
+    assert across * figure.dpi >= 5 * 4, "dots for five cells"
+
+
+def test_a_causal_head_is_blank_above_its_diagonal_in_colour_and_without() -> None:
+    plain = in_small(CAUSAL).splitlines()
+    first = next(line for line in plain if line.startswith("L2"))
+    assert first[3:15].strip()
+    assert len(first[3:15].rstrip()) <= 2
+    stream = io.StringIO()
+    console = Console(
+        file=stream, width=80, color_system="truecolor", force_terminal=True, theme=theme("dark", "truecolor")
+    )
+    console.print(*screen(CAUSAL, 80))
+    assert "\x1b[" in stream.getvalue()
+    assert "▀" in stream.getvalue() or "▄" in stream.getvalue()

@@ -1,31 +1,39 @@
-"""The parts of a score as they are shown, and in files, against the numbers themselves."""
+"""A score by its parts and its dimensions, one vector, and a long head, against the numbers themselves."""
 
 import csv
 import io
-import json
 import math
 import re
+from dataclasses import replace
 
+import cases_dimensions
+import cases_long
+import made_results as made
 import numpy as np
 import pytest
-from cases_terms import LONG, at, bare, moved
+from cases_terms import LONG, at, bare
 from cases_terms import terms as result
-from golden_text import assert_golden, printed
+from golden_text import IN_FULL, assert_golden, printed
 from matplotlib.container import BarContainer
 from rich.cells import cell_len
 from written_numbers import number_of
 
+from attnscope.errors import InputError
 from attnscope.render import files
-from attnscope.render.figure import figure_bytes, figure_of
-from attnscope.render.focus import WHOLE, Focus
+from attnscope.render.figure import figure_of
+from attnscope.render.files import as_csv
+from attnscope.render.focus import WHOLE, Focus, focus_on
 from attnscope.render.kit import numbers
-from attnscope.render.sheet.blocks import Matrix
+from attnscope.render.sheet.blocks import Matrix, Ranking
+from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets.dimensions import sheet as dimensions
+from attnscope.render.sheets.long import sheet as long_head
 from attnscope.render.sheets.terms import keys_of
 from attnscope.render.sheets.terms import sheet as terms
-from attnscope.render.terminal.ranking import kept_columns
-from attnscope.render.terminal.sheet import body
-from attnscope.results import HeadTerms
-from attnscope.results.score import CAP, CONTENT
+from attnscope.render.terminal.sheet import body, screen
+from attnscope.results import Dimensions, HeadTerms, LongHead
+from attnscope.results.score import CONTENT
+from attnscope.vocabulary import Pool
 
 
 def shown(of: HeadTerms, width: int, focus: Focus = WHOLE) -> str:
@@ -51,16 +59,6 @@ def test_the_text_is_the_golden_text_and_no_line_is_too_wide(name: str, width: i
     assert max(cell_len(line) for line in text.splitlines()) <= width
 
 
-def test_the_numbers_of_every_row_add_up_to_its_score_as_printed() -> None:
-    text = shown(result(), 140, at(6))
-    rows = [line.split() for line in text.splitlines() if re.match(r" ?\d+ \S+ +−?\d*\.", line)]
-    assert len(rows) == 13
-    for row in rows[:7]:
-        capped, position, alibi, mask, score = map(number_of, row[4:9])
-        assert capped + position + alibi + mask == pytest.approx(score, abs=0.002)
-    assert all(row[7:10] == ["−∞", "−∞", "masked"] for row in rows[7:])
-
-
 def test_the_worked_line_holds_as_printed() -> None:
     line = terms(result(), at(4, 2)).answer
     product, scale, scaled = map(number_of, re.search(r"q·k (\S+) x (\S+) = (\S+),", line).groups())
@@ -69,19 +67,6 @@ def test_the_worked_line_holds_as_printed() -> None:
         number_of, re.search(r"exp\((\S+) − (\S+)\) = weight (\S+),", line).groups()
     )
     assert math.exp(score - normaliser) == pytest.approx(weight, abs=0.002)
-
-
-def test_columns_that_do_not_fit_are_left_out_from_the_left_and_the_last_ones_stay() -> None:
-    def headings(width: int) -> list[str]:
-        shown = kept_columns(keys_of(result(), 4, 2), width)
-        return [each.heading for each in shown]
-
-    every = ["q·k", "x .3536", "capped", "content to position", "alibi", "score", "weight"]
-    assert headings(140) == [*every[:5], "mask", *every[5:]]
-    narrower = [headings(width) for width in range(32, 90) if "mask" not in headings(width)]
-    assert all(each == every[-len(each) :] for each in narrower)
-    assert narrower[0] == ["score", "weight"]
-    assert narrower[-1] == every, "only the mask has no room"
 
 
 def test_keys_are_those_of_the_text_or_the_strongest_and_the_one_that_is_asked_for() -> None:
@@ -104,37 +89,9 @@ def test_keys_are_those_of_the_text_or_the_strongest_and_the_one_that_is_asked_f
     assert every.chosen == frozenset({3})
 
 
-def test_the_parts_are_shown_as_they_are_and_ranked_by_what_they_move() -> None:
-    of = moved(0.2, 0.41, 0.3)
-    assert [part.moved for part in of.ranked] == [0.41, 0.3, 0.2]
-    assert moved(math.nan, 0.5).ranked == moved(math.nan, 0.5).ranked[:1]
-    (ranking, _) = terms(of, WHOLE).blocks
-    assert ranking.table["moved"].values == [0.2, 0.41, 0.3]
-    assert [ranking.table["mean"].text(row) for row in range(3)] == [".100", ".100", ".100"]
-
-
 def matrices(of: HeadTerms) -> dict[str, Matrix]:
     (_, beside) = terms(of, WHOLE).blocks
     return {each.title: each for each in beside.blocks}
-
-
-def test_there_is_a_matrix_for_every_part_on_one_scale_and_they_add_up() -> None:
-    shown, allowed = matrices(result()), result().head.allowed
-    assert list(shown) == [CONTENT, CAP, "content to position", "alibi", "score", "weight"]
-    assert len({each.scale.high for name, each in shown.items() if name != "weight"}) == 1
-    assert shown["weight"].scale.top == 1.0
-    total = sum(each.values for each in list(shown.values())[:4])
-    assert total[allowed] == pytest.approx(shown["score"].values[allowed])
-    assert all((np.isnan(each.values) == ~allowed).all() for each in shown.values())
-
-
-def test_the_picture_stands_in_a_square_and_is_always_the_same() -> None:
-    figure = figure_of(result())
-    drawn = [axes for axes in figure.axes if axes.collections and len(axes.collections[0].get_array()) == 13]
-    assert len(drawn) == 6
-    assert len({round(axes.get_position().x0, 3) for axes in drawn}) == 3
-    assert len({round(axes.get_position().y0, 3) for axes in drawn}) == 2
-    assert figure_bytes(figure, "svg") == figure_bytes(figure_of(result()), "svg")
 
 
 def test_the_picture_of_a_query_has_its_steps_as_cells_beside_bars_of_the_weights() -> None:
@@ -158,18 +115,6 @@ def test_a_head_with_nothing_added_has_no_matrix_of_the_score_beside_its_product
     assert [each.name for each in keys_of(bare(), 4, 2).table.columns] == ["q·k", "score", "weight"]
 
 
-def test_the_document_holds_every_step_and_nulls_where_a_key_is_masked() -> None:
-    of = result()
-    document = json.loads(files.as_json(of))
-    assert document["schema"] == "attnscope.terms/2"
-    assert [part["name"] for part in document["parts"]] == [each.name for each in of.influences]
-    assert document["terms"]["alibi"] == pytest.approx(of.head.terms["alibi"])
-    steps = (document[name][5][3] for name in ("times_scale", "capped", "scaled"))
-    assert list(steps) == pytest.approx([of.scaled[5, 3], of.capped[5, 3], of.head.scaled[5, 3]])
-    assert document["scaled"][3][5] is None
-    assert document["sink_weights"] == pytest.approx(of.sink_weights)
-
-
 def test_the_table_as_csv_has_a_row_per_pair_and_one_per_sink() -> None:
     of = result()
     text = files.as_csv(of)
@@ -184,9 +129,159 @@ def test_the_table_as_csv_has_a_row_per_pair_and_one_per_sink() -> None:
     assert "# score part: alibi: mean 0.1" in text
 
 
-def test_the_archive_holds_the_same_arrays() -> None:
-    of = result()
-    with np.load(io.BytesIO(files.as_npz(of))) as archive:
-        assert np.array_equal(archive["times_scale"], of.scaled)
-        assert np.array_equal(archive["terms alibi"], of.head.terms["alibi"])
-        assert np.array_equal(archive["sinks"], of.sinks)
+PAIRS = {
+    "dimensions": lambda width: pair(cases_dimensions.dimensions(), width, 3),
+    "dimensions_not_turned": lambda width: pair(
+        cases_dimensions.dimensions(turned=False, unpaired="nobody knows"), width, None
+    ),
+}
+
+
+def pair(result: Dimensions, width: int, rows: int | None) -> str:
+    return "".join(printed(part, width) for part in screen(result, width, replace(IN_FULL, rows=rows)))
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_screen_is_as_it_was_looked_at(name: str, width: int) -> None:
+    assert_golden(f"{name}.{width}", PAIRS[name](width))
+
+
+def test_every_number_on_the_screen_is_that_of_the_result() -> None:
+    result = cases_dimensions.dimensions(turned=False)
+    text = pair(result, 100, None)
+    rows = [line.split() for line in text.splitlines() if line.strip()[:1].isdigit()]
+    assert [int(row[0]) for row in rows] == result.order.tolist()
+    so_far = 0.0
+    for row in rows:
+        dim = int(row[0])
+        q, k = float(result.head.q[8, dim]), float(result.head.k[2, dim])
+        so_far += q * k
+        assert [number_of(each) for each in row[1:4]] == pytest.approx([q, k, q * k], abs=0.0051)
+        assert number_of(row[5]) == pytest.approx(so_far, abs=0.0051)
+    assert so_far == pytest.approx(result.head.scores[8, 2])
+    assert f"q·k {numbers.number(so_far)}" in dimensions(result, Focus()).answer
+
+
+def test_how_many_dimensions_make_half_of_what_tells_the_key_from_others() -> None:
+    result = cases_dimensions.dimensions()
+    above = sorted((result.products - result.beside).tolist(), reverse=True)
+    total = sum(above)
+    helping = above if total > 0 else [-each for each in reversed(above)]
+    count, reached = 0, 0.0
+    while reached < abs(total) / 2:
+        reached += helping[count]
+        count += 1
+    assert f" {count} of {len(above)} dimensions can make half" in dimensions(result, Focus()).answer
+
+
+HEAD = made.head(made.DOOR, dim=24)
+
+
+def vector(focus: Focus, width: int = 80) -> str:
+    return "\n".join(printed(part, width) for part in screen(HEAD, width, focus))
+
+
+def numbers_in(text: str) -> list[float]:
+    """The numbers of the vector, read back from the lines that begin with a dimension."""
+    lines = re.findall(r"^ *\d+ ((?: +−?\d*\.\d+)+)$", text, re.MULTILINE)
+    return [number_of(number) for line in lines for number in line.split()]
+
+
+@pytest.mark.parametrize("width", [40, 140])
+@pytest.mark.parametrize("stage", ["q", "k", "v", "output"])
+def test_every_dimension_of_one_token_is_listed(stage: str, width: int) -> None:
+    text = vector(focus_on(HEAD, stage, query="mat"), width)
+    expected = getattr(HEAD, stage)[6]
+    assert numbers_in(text) == pytest.approx(expected, abs=5.1e-3)
+    assert (
+        f"{len(expected)} dimensions · norm {numbers.significant(np.sqrt(sum(x * x for x in expected)))}"
+        in text
+    )
+    assert all(len(line) <= width for line in text.splitlines())
+
+
+def test_k_and_v_are_those_of_a_key() -> None:
+    cross = made.head(made.DOOR[:3], ["a", "b", "c", "d"], dim=7)
+    focus = focus_on(cross, "v", query="d")
+    text = "\n".join(printed(part, 80) for part in screen(cross, 80, focus))
+    assert numbers_in(text) == pytest.approx(cross.v[3], abs=5.1e-3)
+    with pytest.raises(InputError, match="no token 'd' in the input"):
+        focus_on(cross, "q", query="d")
+
+
+@pytest.mark.parametrize(("stage", "asked"), [("q", True), ("output", True), ("k", False), ("v", False)])
+def test_only_of_a_query_it_is_asked_next_where_it_looks(stage: str, asked: bool) -> None:
+    following = sheet_of(HEAD, focus_on(HEAD, stage, query="mat")).next
+    assert (following is not None and "--from mat --to" in following.command) is asked
+
+
+def test_an_output_is_told_as_the_values_that_it_is_mixed_of() -> None:
+    text = " ".join(vector(focus_on(HEAD, "output", query=6), 140).split())
+    told = re.search(r" is (.*?) \+ (\d+) more", text)
+    assert told is not None
+    terms = re.findall(r"(\.\d+|1\.0) v\((\d+) ", told[1])
+    weights = HEAD.weights[6]
+    assert [int(key) for _, key in terms] == np.argsort(-weights, kind="stable")[:5].tolist()
+    assert [float(weight) for weight, _ in terms] == pytest.approx(np.sort(weights)[::-1][:5], abs=5.1e-4)
+    assert len(terms) + int(told[2]) == len(weights)
+
+
+def test_its_picture_has_one_row_on_the_colours_of_all() -> None:
+    one, whole = (figure_of(HEAD, focus_on(HEAD, "q", query=each)) for each in ("mat", None))
+    meshes = [figure.axes[0].collections[0] for figure in (one, whole)]
+    np.testing.assert_array_equal(meshes[0].get_array(), HEAD.q[[6]])
+    assert meshes[0].get_clim() == meshes[1].get_clim()
+
+
+@pytest.mark.parametrize("stage", ["scores", "scaled"])
+def test_scores_of_one_query_stand_beside_its_weights_already(stage: str) -> None:
+    with pytest.raises(InputError, match=f"leave show {stage} out"):
+        focus_on(HEAD, stage, query="mat")
+    with pytest.raises(InputError, match="leave key out"):
+        focus_on(HEAD, "q", query="mat", key="sat")
+
+
+def blocks(found: LongHead, focus: Focus = WHOLE) -> tuple[Matrix, Ranking]:
+    matrix, ranking = long_head(found, focus).blocks
+    assert isinstance(matrix, Matrix)
+    assert isinstance(ranking, Ranking)
+    return matrix, ranking
+
+
+@pytest.mark.parametrize(("pool", "combine"), [(Pool.MEAN, np.nanmean), (Pool.MAX, np.nanmax)])
+def test_a_cell_is_what_pool_says_of_its_pairs_and_coarser_ones_are_too(pool: Pool, combine: object) -> None:
+    dense = np.where(np.tril(np.ones((23, 23), bool)), cases_long.weights(), np.nan)
+    matrix, _ = blocks(cases_long.long_head(step=4, pool=pool))
+    assert matrix.values[3, 1] == pytest.approx(combine(dense[12:16, 4:8]))  # type: ignore[operator]
+    assert np.isnan(matrix.values[0, 1]), "masked"
+    assert list(matrix.rows.positions) == [0, 4, 8, 12, 16, 20]
+    assert matrix.coarser is not None
+    wide = matrix.coarser(2, 1)
+    assert list(wide.rows.positions) == [0, 8, 16]
+    assert wide.values[1, 1] == pytest.approx(combine(dense[8:16, 4:8]))  # type: ignore[operator]
+    assert "8 queries x 4 keys" in wide.says
+
+
+def test_a_window_has_every_pair_under_the_names_of_its_tokens() -> None:
+    matrix, _ = blocks(cases_long.long_head(zoom=(5, 3, 9, 8)))
+    assert matrix.values[2, 1] == pytest.approx(cases_long.weights()[7, 4])
+    assert matrix.rows.labels[0] == "5 the"
+    assert "one weight" in matrix.says
+    assert (
+        "queries 5-13 of 23, keys 3-10 of 23"
+        in long_head(cases_long.long_head(zoom=(5, 3, 9, 8)), WHOLE).setting
+    )
+
+
+def test_the_file_has_the_pairs_of_a_window_and_else_the_strongest_keys() -> None:
+    def rows(found: LongHead) -> list[dict[str, str]]:
+        lines = [each for each in as_csv(found).splitlines() if not each.startswith("#")]
+        return list(csv.DictReader(io.StringIO("\n".join(lines))))
+
+    window = rows(cases_long.long_head(zoom=(5, 3, 9, 8)))
+    there = {(int(each["query"]), int(each["key"])): float(each["weight"]) for each in window}
+    expected = {(q, k): cases_long.weights()[q, k] for q in range(5, 14) for k in range(3, 11) if k <= q}
+    assert there == pytest.approx(expected)
+    strongest = [each for each in rows(cases_long.long_head()) if each["rank"] == "0"]
+    assert [float(each["weight"]) for each in strongest] == pytest.approx(cases_long.weights().max(axis=1))

@@ -1,16 +1,24 @@
-"""Weights as codes against a decoder of its own: plain loops over the bytes that stand in the file."""
+"""Weights as codes: by plain loops over the bytes, beside the model's own output, the largest of each row."""
 
 import base64
 import math
 import struct
 import zlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import made_results as made
 import numpy as np
 import pytest
 
+import attnscope as at
 from attnscope.printable import printable
-from attnscope.render.web import codes
+from attnscope.render.saving import content
+from attnscope.render.web import codes, readings, room
 from attnscope.render.web.blocks import Blocks, as_json
+from attnscope.render.web.page import as_page
+from attnscope.results import Overview
 
 
 def read_again(packed: list[str], rows: int) -> list[float | None]:
@@ -101,14 +109,6 @@ def test_codes_that_lie_closer_than_can_be_read_are_spared_and_take_fewer_bytes(
     assert (off <= np.minimum(2.5e-5, 0.005 * every)).all()
 
 
-def test_a_fault_in_the_codes_is_seen(weights) -> None:
-    found = read_again(planes(weights[0])[::-1], 5)
-    assert any(
-        each is not None and abs(each - exact) > 0.01
-        for each, exact in zip(found, weights[0].ravel(), strict=True)
-    )
-
-
 @pytest.mark.parametrize(
     "text", ["</script><script>alert(1)</script>", "<!--<script>", "a & b", "\u2028\u2029", "]]>"]
 )
@@ -119,3 +119,170 @@ def test_json_in_a_page_holds_no_markup(text) -> None:
     assert not set("<>&\u2028\u2029") & set(written)
     shown = printable(text)
     assert json.loads(written) == {"text": shown, shown: [None, 1.5]}
+
+
+TOKENS = 90
+
+
+@pytest.fixture(scope="module")
+def overview() -> Overview:
+    """Causal in its first layer; nobody looks at less than 1e-4."""
+    random = np.random.default_rng(4)
+    weights = random.dirichlet(np.full(TOKENS, 0.6), size=(2, 3, TOKENS)) + 1e-4
+    weights[0] *= np.tri(TOKENS)
+    weights /= weights.sum(axis=-1, keepdims=True)
+    plain = made.overview(2, 3, [f"t{i}" for i in range(TOKENS)])
+    return replace(plain, weights=tuple(tuple(each) for each in weights))
+
+
+@pytest.fixture(scope="module")
+def page(overview) -> bytes:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(readings, "DENSE_BYTES", 1000)
+        return content(overview, ".html")
+
+
+def largest(row: np.ndarray) -> set[int]:
+    return {int(i) for i in np.argsort(-row)[: room.KEPT] if row[i] > 0}
+
+
+def test_the_largest_of_every_row_are_kept_and_the_share_that_they_hold_is_right(overview) -> None:
+    weights = np.array(overview.dense_weights[1])
+    found, shares = codes.largest(weights, room.KEPT)
+    for head in range(3):
+        kept = [largest(row) for row in weights[head]]
+        assert [set(np.flatnonzero(row != codes.LOST)) for row in found[head]] == kept
+        held = sum(weights[head, q, k] for q, keys in enumerate(kept) for k in keys)
+        assert shares[head] == pytest.approx(held / weights[head].sum())
+    assert shares.max() < 1
+
+
+def test_no_weight_that_is_kept_has_the_code_of_one_that_is_not() -> None:
+    every = np.linspace(0, 1, 100_001)[None, None]
+    assert codes.LOST not in codes.sparing(every)
+    assert 0 not in codes.sparing(every)
+
+
+def test_a_page_says_what_it_keeps_and_what_it_does_not(opened, go, page, overview) -> None:
+    weights = overview.dense_weights
+    with opened(page, "#L1H2,q=5,view=matrix") as view:
+        held = sum(weights[1][2][q][k] for q in range(TOKENS) for k in largest(weights[1][2][q]))
+        assert (
+            f"64 largest of each row are here, {int(100 * held / TOKENS)} % of its weight"
+            in view.inner_text("#reader h2")
+        )
+        kept = largest(weights[1][2][5])
+        lost = next(k for k in range(TOKENS) if k not in kept)
+        for key, told in ((lost, "not kept"), (max(kept), "about ")):
+            go(view, f"#L1H2,q=5,k={key},view=matrix")
+            assert told in view.inner_text("#view .readout")
+        assert f"56 others kept, {TOKENS - 64} not" in view.inner_text("#lists")
+        assert "of each row the 64 largest are kept" in view.inner_text("footer")
+        assert view.locator("[data-choice=words]").count() == 0
+
+
+def test_the_table_of_a_row_says_of_each_key_whether_it_is_kept(opened, page, overview) -> None:
+    with opened(page, "#L1H0,q=7,view=lines") as view:
+        view.click("#view summary")
+        view.locator("#view .behind td").first.wait_for()
+        cells = view.locator("#view .behind td:last-child").all_inner_texts()
+    kept = largest(overview.dense_weights[1][0][7])
+    assert [each != "not kept" for each in cells] == [k in kept for k in range(TOKENS)]
+
+
+TEXT = "Max saw a red door. It opened, and Max"
+DECODED = """async () => {
+  const given = JSON.parse(document.getElementById('document').textContent).readings[0];
+  const tokens = given.queries.names.length, found = [];
+  const bytes = async (id, line) => {
+    const letters = atob(document.getElementById(id).textContent.split('\\n')[line]);
+    const packed = Uint8Array.from(letters, (each) => each.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream('deflate'));
+    return new Uint8Array(await new Response(stream).arrayBuffer());
+  };
+  const high = await bytes(given.small.block, 0);
+  let from = 0;
+  for (const layer of given.blocks)
+    for (let head = 0; head < given.heads.length; head++, from += tokens * tokens) {
+      const low = await bytes(layer, head);
+      for (let q = 0; q < tokens; q++)
+        for (let k = 0; k < tokens; k++) {
+          const i = k * tokens + q, code = 256 * high[from + i] + low[i];
+          found.push(code === 0 ? null : Math.sin(Math.PI / 2 * (code - 256) / 65279) ** 2);
+        }
+    }
+  return found;
+}"""
+CORNERS = """([layers, heads]) => {
+  const canvas = document.querySelector('#view canvas'), { width, height } = canvas;
+  const pixels = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+  const across = width / heads, down = height / layers;
+  return Array.from({ length: layers * heads }, (_, n) => {
+    const x = (n % heads) * across, y = Math.floor(n / heads) * down, side = across - 8;
+    const alpha = ([dx, dy]) => pixels[4 * (Math.round(y + dy) * width + Math.round(x + dx)) + 3];
+    return [[side, 2], [2, side]].map(alpha);
+  });
+}"""
+
+
+@pytest.fixture(scope="module")
+def causal() -> Overview:
+    return at.load("demo-causal").read(TEXT).overview()
+
+
+@pytest.fixture(scope="module")
+def eager() -> np.ndarray:
+    """The weights that the model's own library returns: layer, head, query, key."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = Path(at.__file__).parent / "demo" / "causal"
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager").eval()
+    with torch.no_grad():
+        answer = model(**tokenizer(TEXT, return_tensors="pt"), output_attentions=True)
+    return np.stack([each[0].double().numpy() for each in answer.attentions])
+
+
+def decoded(view: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """NaN where the page says that a pair is masked."""
+    return np.array(view.evaluate(DECODED), dtype=np.float64).reshape(shape)
+
+
+def agrees(found: np.ndarray, exact: np.ndarray) -> bool:
+    """Masked is what the model gives exactly nothing, and everything else is within one step of a code."""
+    masked = exact == 0
+    close = np.abs(np.nan_to_num(found) - exact).max() <= 2.5e-5 + 1e-6
+    return bool((np.isnan(found) == masked).all() and close)
+
+
+def test_the_page_holds_the_weights_of_the_models_own_eager_attention(opened, causal, eager) -> None:
+    with opened(as_page(causal), "#view=heads&grid=0") as view:
+        found = decoded(view, eager.shape)
+        assert agrees(found, eager)
+        assert (np.isnan(found) == np.triu(np.ones(eager.shape[2:], bool), 1)).all()
+        corners = np.array(view.evaluate(CORNERS, list(eager.shape[:2])))
+    assert (corners[:, 0] == 0).all()  # a later key is drawn as nothing at all, in the picture of every head
+    assert (corners[:, 1] == 255).all()
+
+
+def test_a_masked_weight_that_leaks_is_seen_in_the_numbers_and_in_the_picture(opened, causal, eager) -> None:
+    """The check of the check: one head of one layer gives the very last key a hundredth."""
+    leaking = [[each.copy() for each in layer] for layer in causal.dense_weights]
+    leaking[1][2][0, -1] = 0.01
+    with opened(as_page(replace(causal, weights=tuple(map(tuple, leaking)))), "#view=heads&grid=0") as view:
+        assert not agrees(decoded(view, eager.shape), eager)
+        corners = np.array(view.evaluate(CORNERS, list(eager.shape[:2])))
+    seen = np.flatnonzero(corners[:, 0])
+    assert eager.shape[1] + 2 in seen  # in its own head
+    assert set(seen // eager.shape[1]) == {1}  # and in no other layer
+
+
+def test_a_weight_that_is_off_by_two_steps_is_seen(causal, eager) -> None:
+    exact = np.where(eager == 0, np.nan, eager)
+    assert agrees(exact, eager)
+    off = exact.copy()
+    off[2, 3, 4, 1] += 7e-5
+    assert not agrees(off, eager)
+    off[2, 3, 4, 1] = np.nan
+    assert not agrees(off, eager)

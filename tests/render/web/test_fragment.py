@@ -1,4 +1,4 @@
-"""A page inside another one: neither knows the other's names, styles, keys and address."""
+"""A page inside another one, or in a notebook: neither knows the other's names, styles, keys and address."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,10 +9,13 @@ import made_every
 import made_results as made
 import pytest
 
+from attnscope.errors import InputError
+from attnscope.render.present import notebook
 from attnscope.render.saving import content
 from attnscope.render.sheet.said import named
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web.room import Beside
+from attnscope.results import HeadAttention
 
 HOST = (
     "body{font:30px serif;color:rgb(1,2,3)} p{color:rgb(9,9,9)} #page,svg,h1{display:none!important}"
@@ -50,23 +53,11 @@ def host(browser: Any) -> Any:
 
 
 def test_a_fragment_has_no_frame_and_no_blank_line_at_which_markdown_would_end_it() -> None:
-    for result in made_every.every().values():
+    for result in made_every.together().values():
         told = fragment(result)
         assert told.startswith('<div class="attnscope"')
         assert told.endswith("</div>\n")
         assert not any(each in told for each in ("<html", "<body", "<head>", "<main", "\n\n", "http-equiv"))
-
-
-def test_two_fragments_draw_and_keep_their_state_apart(host) -> None:
-    with host(fragment(made.overview(2, 3)), fragment(made.overview(3, 4))) as view:
-        first, second = (view.locator(".attnscope").nth(i) for i in (0, 1))
-        first.get_by_role("tab", name="Lines").click()
-        view.keyboard.press("]")
-        first.locator('.page[data-ready*="L1"][data-view="lines"]').wait_for()
-        assert second.locator(".page").get_attribute("data-view") == "matrix"
-        assert second.locator(".page").get_attribute("data-ready").startswith("#L0")
-        assert view.evaluate("location.hash") == ""
-        assert view.inner_text("body > #view") == "between"
 
 
 def test_each_fragment_keeps_its_place_at_its_own_element_and_none_touches_the_address(host) -> None:
@@ -96,11 +87,13 @@ def test_where_markup_is_put_in_without_its_script_answer_proof_and_tables_stand
         assert view.locator("[onerror], [onload], iframe").count() == 0
 
 
-def test_a_hostile_text_that_is_put_in_without_its_script_is_text(host) -> None:
+def test_a_hostile_text_is_text_with_its_script_and_without(host) -> None:
     with host(wait=False) as view:
         view.evaluate(PUT, fragment(made_every.hostile()))
         assert view.locator(".attnscope p").first.is_visible()
         assert view.locator("[onerror], [onload], .attnscope img").count() == 0
+    with host(fragment(made_every.hostile())) as view:
+        assert view.locator(".page [onerror], .page [onload]").count() == 0
 
 
 def test_keys_outside_of_a_fragment_are_not_its_own(host) -> None:
@@ -137,7 +130,6 @@ def test_the_styles_of_neither_reach_the_other(host) -> None:
 @pytest.mark.parametrize(
     ("head", "scheme", "theme"),
     [
-        ("", "light", "light"),
         ("", "dark", "light"),  # who does not say that he knows of dark stays white
         ('<meta name="color-scheme" content="light dark">', "dark", "dark"),
         ("<style>body{background:#101418}</style>", "light", "dark"),
@@ -156,18 +148,13 @@ def test_a_fragment_follows_when_its_host_turns_dark(host) -> None:
         view.locator('.page[data-theme="light"]').wait_for()
 
 
-@pytest.mark.parametrize("policy", ["script-src 'none'", "default-src 'self'"])
-def test_where_the_host_lets_no_script_run_answer_and_tables_are_there(host, policy) -> None:
-    found, head = cases_find.finding(), f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+def test_where_the_host_lets_no_script_run_answer_and_tables_are_there(host) -> None:
+    found = cases_find.finding()
+    head = """<meta http-equiv="Content-Security-Policy" content="script-src 'none'">"""
     with host(fragment(found), head=head, wait=False) as view:
         view.locator(".page #answer").wait_for()
         assert view.locator(".page .ranking tbody tr").first.is_visible()
         assert not view.locator(".page #page").is_visible()
-
-
-def test_a_hostile_text_is_text_in_a_fragment_too(host) -> None:
-    with host(fragment(made_every.hostile())) as view:
-        assert view.locator(".page [onerror], .page [onload]").count() == 0
 
 
 def test_a_notebook_that_sets_markup_and_runs_its_scripts_anew_shows_it(host) -> None:
@@ -191,3 +178,52 @@ def test_a_narrow_column_of_a_wide_window_has_the_layout_of_a_phone(host) -> Non
     with host(fragment(made.overview(2, 3)), head="<style>body{max-width:500px}</style>") as view:
         assert view.locator("#lists").evaluate("lists => getComputedStyle(lists).position") == "sticky"
         assert view.evaluate("document.documentElement.scrollWidth") <= 900
+
+
+@pytest.fixture
+def cell(browser: Any) -> Any:
+    """A notebook's cell with the HTML of a result in it; scripts may be off."""
+    contexts = []
+
+    def shown(html: str, **settings: Any) -> Any:
+        contexts.append(browser.new_context(offline=True, **settings))
+        view = contexts[-1].new_page()
+        view.heard = []
+        view.on("pageerror", lambda error: view.heard.append(str(error)))
+        view.on("dialog", lambda dialog: (view.heard.append(dialog.message), dialog.dismiss()))
+        view.set_content(f"<!doctype html><title>notebook</title>{html}")
+        return view
+
+    yield shown
+    for context in contexts:
+        context.close()
+
+
+@pytest.mark.parametrize("result", [made.overview(2, 3), made_every.hostile()], ids=["several", "hostile"])
+def test_the_cell_draws_the_page(cell, result) -> None:
+    assert "<template" not in result._repr_html_()
+    view = cell(result.page()._repr_html_())
+    view.locator(".page[data-thumbnails]").wait_for(timeout=10_000)
+    view.get_by_role("tab", name="Matrix").click()
+    view.locator("#view rect.frame").wait_for()
+    assert view.heard == []
+
+
+def test_where_scripts_do_not_run_picture_and_certificate_are_there(cell) -> None:
+    head: HeadAttention = made.head()
+    view = cell(head._repr_html_(), java_script_enabled=False)
+    assert view.locator("img").is_visible()
+    assert "certified" in view.inner_text("body")
+
+
+def test_a_page_that_is_large_is_refused_and_not_put_into_the_notebook(monkeypatch) -> None:
+    monkeypatch.setattr(notebook, "MOST_FRAMED", 10_000)
+    with pytest.raises(InputError, match=r"\.save\('page\.html'\)"):
+        made.head().page()
+
+
+def test_the_picture_is_as_light_or_dark_as_the_notebook(cell) -> None:
+    view = cell(made.head()._repr_html_(), color_scheme="dark")
+    assert "invert" in view.locator("img").evaluate("img => getComputedStyle(img).filter")
+    view.evaluate("document.body.dataset.jpThemeLight = 'true'")
+    assert view.locator("img").evaluate("img => getComputedStyle(img).filter") == "none"

@@ -1,19 +1,26 @@
-"""Two runs beside each other in the browser: weights of both and what the second gives more, pair by pair."""
+"""Two runs, or a word in two texts, beside each other: weights of both, and what has room."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import cases_compare
 import cases_difference
-import made_every
 import made_results as made
 import numpy as np
 import pytest
+from pages_read import codes_in, document
+from typer.testing import CliRunner
 
+import attnscope as at
 from attnscope.analysis.claims.comparison.difference import difference, matrices_in
+from attnscope.cli.app import app
 from attnscope.render.kit import numbers
+from attnscope.render.web import room
+from attnscope.render.web.codes import decoded
 from attnscope.render.web.page import as_page
 from attnscope.render.web.room import Beside
 from attnscope.results import Difference, Overview
+from attnscope.session.reading import Reading
 
 ROW = "side => [...document.querySelectorAll(`#view text[data-side='${side}']`)].map((e) => e.textContent)"
 
@@ -78,25 +85,6 @@ def test_pointing_at_a_cell_tells_both_weights_of_that_cell(opened, go, page, ru
     assert told.startswith(f"{a.query_tokens.names[q]} → {a.key_tokens.names[k]}:")
 
 
-def test_sides_that_are_exchanged_turn_the_sign(opened, go, runs) -> None:
-    """The check of the check: b beside a is not a beside b."""
-    a, b = runs
-    turned = difference(matrices_in(b, "b"), matrices_in(a, "a"), ("b.npz", "a.npz"))
-    with opened(as_page(turned, beside=Beside(heads=(b, a)))) as view:
-        go(view, f"#L{a.layers[0]}H{a.heads[0]}&view=both&query=3")
-        shown = np.array([value(each) for each in view.evaluate(ROW, "difference")])
-    exact = b.dense_weights[0][0][3] - a.dense_weights[0][0][3]
-    assert shown == pytest.approx(-exact, abs=6e-4)
-
-
-def test_runs_of_which_nothing_else_is_known_show_the_pair_that_differs_most(opened, go, found) -> None:
-    layer, head, *_ = found.pairs[found.shown]
-    with opened(found) as view:
-        go(view, f"#L{layer}H{head}&view=both&query=4")
-        shown = [value(each) for each in view.evaluate(ROW, "difference")]
-        assert shown == pytest.approx(list(found.signed[4]), abs=6e-4)
-
-
 def test_of_texts_that_differ_no_difference_is_taken(opened, go) -> None:
     texts = cases_compare.texts()
     with opened(texts) as view:
@@ -106,11 +94,6 @@ def test_of_texts_that_differ_no_difference_is_taken(opened, go) -> None:
             assert shown == pytest.approx(list(each.head.weights[each.position]), abs=6e-5)
         assert view.evaluate(ROW, "difference") == []
         assert view.locator("#view rect.frame").count() == 2
-
-
-def test_what_stands_beside_each_other_is_a_page_of_its_own_kind_only() -> None:
-    both = {kind for kind, result in made_every.every().items() if b'"both":{' in as_page(result)}
-    assert both == {"Comparison", "Difference"}
 
 
 def test_no_name_of_a_matrix_is_cut_at_the_edge(opened) -> None:
@@ -127,3 +110,63 @@ def test_no_name_of_a_matrix_is_cut_at_the_edge(opened) -> None:
         )
         assert view.locator("#sheet svg.matrix text", has_text="table/market").count() == 2
     assert cut == []
+
+
+SOME = (0, 5, 11)  # heads
+TEXTS = ("I opened the door.", "She saw it, and the door fell.")  # of different lengths
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(arguments), env={"HF_HUB_OFFLINE": "1", "COLUMNS": "100"})
+    return result.exit_code, result.stderr
+
+
+def compared(place: Path, *more: str) -> tuple[int, str]:
+    return run("compare", *TEXTS, "--word", "door", "-m", "demo", "-q", "-o", str(place), *more)
+
+
+@pytest.fixture(scope="module")
+def model() -> at.Model:
+    return at.load("demo")
+
+
+def weights(place: Path, reading: dict) -> np.ndarray:
+    """Head, query, key of the only layer of a reading, as the page has them."""
+    (layer,) = codes_in(place, reading)
+    return decoded(layer, both=True)
+
+
+def test_both_sides_hold_every_head_of_the_layer_as_the_text_alone_has_it(tmp_path, model) -> None:
+    place = tmp_path / "x.html"
+    code, said = compared(place, "--layer", "2")
+    assert code == 0, said
+    told = document(place)
+    assert told["both"]["pairs"] == [[2, head, 2, head] for head in range(12)]
+    for text, reading in zip(TEXTS, told["readings"], strict=True):
+        assert (reading["layers"], len(reading["full"])) == ([2], 1)
+        own = model.read(text)
+        exact = np.array([own.head(2, head).weights for head in SOME])
+        assert weights(place, reading)[list(SOME)] == pytest.approx(exact, abs=3.2e-5)
+    first, second = (weights(place, each) for each in told["readings"])
+    assert first.shape != second.shape
+
+
+def test_what_has_no_room_is_left_out_or_refused_before_the_model_runs(tmp_path, monkeypatch) -> None:
+    place = tmp_path / "x.html"
+    monkeypatch.setattr(room, "MOST_BYTES", 181_500)  # one head a side has 90 kB of frame and its numbers
+    code, said = compared(place)
+    assert code == 0, said
+    assert [reading["blocks"] for reading in document(place)["readings"]] == [None, None]
+    place.unlink()
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("the model ran")
+
+    monkeypatch.setattr(Reading, "capture", never)
+    monkeypatch.setattr(room, "MOST_BYTES", 180_100)
+    code, said = compared(place)
+    assert code == 2
+    assert "a page of one head a side over 11 tokens would have about" in said
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(AssertionError, match="the model ran"):  # without a page it is not refused
+        CliRunner().invoke(app, ["compare", *TEXTS, "--word", "door", "-m", "demo"], catch_exceptions=False)

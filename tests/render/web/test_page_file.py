@@ -13,15 +13,11 @@ import made_every
 import made_results as made
 import numpy as np
 import pytest
-from pages_read import codes_in
 
 from attnscope.errors import InputError
 from attnscope.render.saving import content
 from attnscope.render.web import page as pages
-from attnscope.results import (
-    Verdict,
-)
-from attnscope.tokens import Token, Tokens
+from attnscope.results import Verdict
 from attnscope.version import __version__
 
 
@@ -97,8 +93,8 @@ def test_nothing_in_the_page_stands_elsewhere(text) -> None:
         assert all(each.startswith("data:") for each in asked)
 
 
-@pytest.mark.parametrize("kind", made_every.every())
-def test_every_kind_of_result_has_the_same_page_each_time(kind) -> None:
+@pytest.mark.parametrize("kind", made_every.TOGETHER)
+def test_a_result_has_the_same_page_each_time(kind) -> None:
     result = made_every.every()[kind]
     first = content(result, ".html")
     assert first == content(result, ".html")
@@ -147,33 +143,6 @@ def test_a_page_that_is_too_large_is_refused_with_what_to_leave_out(monkeypatch)
     with pytest.raises(InputError, match=r"72 heads over 13 tokens .*\(--layer, --head\)") as refused:
         content(made.overview(6, 12), ".html")
     assert refused.value.exit_code == 2
-
-
-def test_masked_pairs_of_an_overview_are_told_from_weights_that_are_small(tmp_path) -> None:
-    found = made.overview(2, 3)
-    size = found.weights[0][0].shape
-    future = np.triu(np.ones(size, dtype=bool), 1)
-    causal = tuple(
-        tuple(np.where(future, 0.0, np.maximum(each, 1e-12)) for each in layer) for layer in found.weights
-    )
-    text = content(replace(found, weights=causal), ".html").decode()
-    (tmp_path / "x.html").write_text(text, encoding="utf-8")
-    held = codes_in(tmp_path / "x.html", document_of(text)["readings"][0])
-    assert held.shape == (2, 3, *size)
-    assert ((held == 0) == future).all()
-
-
-def test_words_of_a_page_are_those_of_the_words_option() -> None:
-    items = (
-        Token(1, "un", "un", (0, 2), 0),
-        Token(2, "##told", "told", (2, 6), 0),
-        Token(3, "tale", "tale", (7, 11), 1),
-    )
-    from attnscope.render.web.tokens import tokens_of
-
-    told = tokens_of(Tokens(("untold tale",), items))
-    assert told["words"] == ((0, 1), (2,))
-    assert told["joined"] == {0: "untold"}
 
 
 def test_the_frame_of_a_page_is_as_it_was(text) -> None:

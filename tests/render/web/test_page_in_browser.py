@@ -49,21 +49,6 @@ def head() -> HeadAttention:
     return made.head()
 
 
-@pytest.mark.parametrize("kind", made_every.every())
-def test_every_view_of_every_kind_of_result_is_drawn_in_light_and_dark(opened, kind) -> None:
-    with opened(made_every.every()[kind]) as view:
-        names = view.locator("#tabs button").all_inner_texts()
-        below = view.locator("#below h2").all_inner_texts()
-        assert "Proof" in (*names, *below)
-        for scheme in ("light", "dark"):
-            view.emulate_media(color_scheme=scheme)
-            for name in names:
-                view.get_by_role("tab", name=name, exact=True).click()
-                view.wait_for_selector(f'#tabs button[aria-selected="true"]:text-is("{name}")')
-                assert len(view.inner_text("#view")) > 20
-            assert view.evaluate("document.documentElement.dataset.theme") == scheme
-
-
 def test_the_weights_of_all_heads_are_printed_as_they_are(opened, go, overview) -> None:
     with opened(overview, "#L0H0&query=3&view=lines") as view:
         for i, layer in enumerate(overview.layers):
@@ -171,17 +156,6 @@ def test_words_and_special_tokens_are_those_of_the_session(opened, go, paired) -
             assert names == list(exact.query_tokens.names)
 
 
-def test_sums_of_codes_have_a_digit_less_than_the_codes(opened, go, overview) -> None:
-    """A code is a weight in all four digits; what several of them come to may be off in the last one."""
-    with opened(overview, "#L0H0,view=lines,q=2") as view:
-        first, second = overview.layers[0], overview.heads[0]
-        digits = lambda: max(len(each.lstrip("<")) for each in view.evaluate(WEIGHTS))  # noqa: E731
-        go(view, f"#L{first}H{second},view=lines,q=2")
-        assert digits() == 5
-        go(view, f"#L{first}H{second},view=lines,q=2,special=hide")
-        assert digits() == 4
-
-
 @pytest.fixture(scope="module")
 def paired() -> HeadAttention:
     """A head over two texts, with words of several pieces and special tokens."""
@@ -230,15 +204,6 @@ def test_heads_without_queries_and_keys_say_which_command_writes_them(opened, ov
         assert f"--layer {overview.layers[1]} --head {overview.heads[1]}" in view.inner_text("#view code")
 
 
-def test_hostile_texts_run_nothing_and_are_shown_as_they_are(opened, go) -> None:
-    with opened(made_every.hostile()) as view:
-        for name in ("lines", "matrix", "product", "parts", "proof"):
-            go(view, f"#L3H11&view={name}&query=0")
-            assert view.locator("img[src=x]").count() == 0
-            assert view.evaluate("document.scripts.length") == len(view.locator("script").all())
-            assert "<script>alert(1)</script>" in view.inner_text("body")
-
-
 ATTACKS = [
     "</script><script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -276,6 +241,7 @@ def test_a_list_of_attacks_in_tokens_titles_and_model_names_runs_nothing(opened)
             view.get_by_role("tab", name=name, exact=True).click()
             view.wait_for_selector(f'#tabs button[aria-selected="true"]:text-is("{name}")')
         view.mouse.move(500, 400)
+        assert ATTACKS[0] in view.inner_text("body")
         assert view.locator("iframe, a[href], base, style").count() == 1  # the page's own style
         assert view.title().startswith("L3 H11")
 
@@ -340,17 +306,6 @@ def test_the_view_is_saved_as_svg_and_as_png(opened, head) -> None:
     assert len(png) > 5_000
 
 
-def test_the_colours_of_a_matrix_grow_darker_with_the_weight(opened, head) -> None:
-    with opened(head, "#L3H11&view=matrix&scale=1") as view:
-        data = view.locator("#view canvas").first.evaluate(
-            "c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]"
-        )
-    light = np.array(data).reshape(-1, 4)[:, :3].sum(axis=1)
-    order = np.argsort(head.weights.ravel(), kind="stable")
-    assert (np.diff(light[order].astype(int)) <= 3).all()
-    assert light[order[0]] - light[order[-1]] > 100
-
-
 def test_the_colours_of_a_matrix_are_those_of_figures_and_in_the_dark_those_of_dark_terminals(
     opened, head
 ) -> None:
@@ -379,15 +334,6 @@ def test_tabs_and_tables_are_there_for_who_cannot_see_the_pictures(opened, head)
         assert cells[0] == numbers.weight_cell(head.weights[0, 0], 3)
 
 
-def test_a_head_whose_weights_the_page_does_not_hold_is_named_with_the_command_that_opens_it(opened) -> None:
-    with opened(made_every.every()["Comparison"], "#view=heads") as view:
-        view.locator('#sheet a[href="#L0H0"]').first.click()
-        view.wait_for_function("() => location.hash.startsWith('#L0H0')")
-        view.get_by_role("tab", name="Matrix").click()
-        view.wait_for_selector("#view code")
-        assert "--layer 0 --head 0" in view.inner_text("#view code")
-
-
 ARABIC = ["[CLS]", "سلام", "(القط", "قط.", "على", "الباب", "[SEP]"]
 IN_ORDER = """strip => {
   // what stands in lines of its own, and what stands under the pointer laid out as such
@@ -412,7 +358,7 @@ IN_ORDER = """strip => {
 }"""
 
 
-@pytest.mark.parametrize("view_name", ["matrix", "lines", "product", "parts"])
+@pytest.mark.parametrize("view_name", ["matrix", "product"])
 def test_numbers_keep_their_order_beside_names_that_run_from_the_right(opened, view_name: str) -> None:
     with opened(made.head(ARABIC), f"#L2H5&view={view_name}&query=2&key=4") as view:
         count, wrong = view.evaluate(IN_ORDER, False)

@@ -147,20 +147,12 @@ def test_a_matrix_has_a_cell_for_every_number_and_none_where_there_is_none() -> 
     page = section(sheet(blocks=(matrix(2, 3),)))
     told = re.findall(r"<title>(.*?)</title>", page)
     assert [html.unescape(each) for each in told] == [
-        *("r0 → c0: −.60", "r0 → c1: −.30", "r1 → c0: +.30", "r1 → c1: +.60", "r1 → c2: +.90"),
+        *("r0 → c0: −.60", "r0 → c1: −.30", "r1 → c0: +.30", "r1 → c1: +.60", "r1 → c2: +.90")
     ]
     assert matrix(2, 3).scale.paper(0.9)[0] in page
     large = section(sheet(blocks=(matrix(100, 7),)))
     assert "each cell the strongest of 2 queries x 1 key" in large
     assert len(re.findall("<title>", large)) == 50 * 7
-
-
-def test_what_a_text_is_called_is_never_markup() -> None:
-    named = "<script>alert(1)</script>"
-    hostile = ranking(names=(named, "b", "c"), title=named, says=named, of=named)
-    page = section(sheet(blocks=(hostile,), answer=named))
-    assert "<script" not in page
-    assert page.count(html.escape(named)) == 5
 
 
 def test_a_text_reads_as_it_is_with_each_token_on_the_shade_of_its_number() -> None:

@@ -13,14 +13,10 @@ from typer.testing import CliRunner
 
 import attnscope as at
 from attnscope.analysis.claims.alignment import weighing
-from attnscope.analysis.claims.alignment.linking import by_words, strongest
-from attnscope.analysis.claims.alignment.weighing import by_sharpness, mixed
+from attnscope.analysis.claims.alignment.linking import strongest
 from attnscope.cli.app import app
 from attnscope.demo import folder
-from attnscope.demo.train.corpora import translation
-from attnscope.demo.train.evaluation import alignment as figures
 from attnscope.demo.train.evaluation import gold as generated
-from attnscope.demo.train.evaluation.speech import evaluated
 from attnscope.results import Alignment, Timing, Verdict
 from attnscope.results.claims.alignment import Case, Weighing
 
@@ -42,39 +38,18 @@ def listener() -> at.Model:
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Gold of both models, to learn on and to judge by."""
     path = tmp_path_factory.mktemp("gold")
-    for part, count in (("learn", 60), ("judge", 60)):
-        (path / f"{part}.txt").write_text("\n".join(generated.links(count, part)) + "\n")
-    for part, count in (("learn", 30), ("judge", 30)):
+    for name, part, count in (("few", "learn", 15), ("learn", "learn", 60), ("judge", "judge", 60)):
+        (path / f"{name}.txt").write_text("\n".join(generated.links(count, part)) + "\n")
+    for part, count in (("learn", 20), ("judge", 20)):
         (path / part).mkdir()
         lines = "\n".join(generated.times(count, part, path / part))
         (path / part / "times.tsv").write_text(lines + "\n")
     return path
 
 
-def test_words_are_linked_as_a_plain_script_does_and_better() -> None:
-    """Mean of heads and argmax by transformers alone; what both sides of every head say finds more."""
-    tokenizer = hf.AutoTokenizer.from_pretrained(folder("demo-translate"))
-    model = hf.BartForConditionalGeneration.from_pretrained(
-        folder("demo-translate"), attn_implementation="eager"
-    ).eval()
-    plain, ours, words = 0, 0, 0
-    for pair in translation.held_out_sentences(figures.REPORTED, 100):
-        weights = figures.cross_weights(model, tokenizer, pair).double().flatten(0, 1).numpy()
-        mean = weights.mean(0)[:-1, :-1]  # the row before writes the word; [EOS] is no word
-        groups = tuple((i + 1,) for i in range(len(pair.french)))
-        seen = by_words(weights, groups, tuple((j,) for j in range(len(pair.english))))
-        assert seen.writes.mean(axis=0) == pytest.approx(mean)
-        strengths = mixed(seen.says, by_sharpness(seen.writes))
-        for i, sources in enumerate(pair.sources):
-            if sources:
-                words += 1
-                plain += mean[i].argmax() in sources
-                ours += strengths[i].argmax() in sources
-    assert 0.94 < plain / words < 0.965
-    assert ours / words > plain / words + 0.01
-
-
-def test_the_links_of_a_sentence_are_those_that_its_words_have(translator: at.Model) -> None:
+def test_the_links_of_a_sentence_are_made_of_the_weights_that_transformers_returns(
+    translator: at.Model,
+) -> None:
     result = translator.read(SENTENCE).align()
     assert isinstance(result, Alignment)
     assert result.query_tokens.names == ("la", "porte", "rouge", "s'est", "ouverte", ".")
@@ -84,9 +59,6 @@ def test_the_links_of_a_sentence_are_those_that_its_words_have(translator: at.Mo
     assert result.weighing is Weighing.SHARPNESS
     assert sum(each.share for each in result.weighed) == pytest.approx(1)
     assert all(link.confidence is None for link in result.links)
-
-
-def test_strengths_are_made_of_the_weights_that_transformers_returns(translator: at.Model) -> None:
     result = translator.read(SENTENCE, target=TRANSLATION).align()
     read = translator.tokenizer(SENTENCE, return_tensors="pt")["input_ids"]
     asked = torch.tensor([[2, *translator.tokenizer(text_target=TRANSLATION)["input_ids"][:-1]]])
@@ -124,10 +96,10 @@ def test_what_is_learnt_is_better_and_as_sure_as_it_is_right(translator: at.Mode
 
 
 def test_each_fifth_of_what_is_learnt_on_is_judged_by_the_others(translator: at.Model, files: Path) -> None:
-    judged = translator.read(SENTENCE).align(learn=files / "learn.txt").judged
+    judged = translator.read(SENTENCE).align(learn=files / "few.txt").judged
     assert judged is not None
     assert judged.held_out
-    assert judged.cases == 60
+    assert judged.cases == 15
     assert 0 < judged.own.error < 0.08
 
 
@@ -165,14 +137,6 @@ def test_times_are_as_sure_as_they_are_right(listener: at.Model, files: Path) ->
     assert said == pytest.approx(right, abs=0.06 * result.judged.words)
 
 
-def test_the_example_is_timed_where_its_words_are(listener: at.Model) -> None:
-    clip = evaluated("example", 1, first=7)[0]
-    times = listener.read(audio=SOUND).align().times
-    for found, (_, begin, end) in zip(times, generated.word_times(clip), strict=True):
-        assert abs(found.begin - begin) < 0.1
-        assert abs(found.end - end) < 0.15
-
-
 def random_copy(name: str, path: Path, config: hf.PretrainedConfig, kind: type) -> at.Model:
     """A model of another family, or untrained, with the tokenizer and processor of a bundled one."""
     shutil.copytree(folder(name), path, ignore=shutil.ignore_patterns("model.safetensors", "config.json"))
@@ -181,46 +145,17 @@ def random_copy(name: str, path: Path, config: hf.PretrainedConfig, kind: type) 
     return at.load(str(path))
 
 
-def of_translator(kind: type, **more: object) -> hf.PretrainedConfig:
-    size = {
-        "vocab_size": 3066,
-        "pad_token_id": 0,
-        "bos_token_id": 2,
-        "eos_token_id": 3,
-        "decoder_start_token_id": 2,
-    }
-    return kind(**size, **more)
-
-
-_HEADS = {"encoder_attention_heads": 4, "decoder_attention_heads": 4, "max_position_embeddings": 64}
-_WIDE = {"d_model": 32, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32}
-_T5 = {"d_model": 32, "d_kv": 8, "num_layers": 2, "num_heads": 4, "d_ff": 32}
-FAMILIES = {
-    "Marian": (
-        hf.MarianMTModel,
-        hf.MarianConfig,
-        {"encoder_layers": 2, "decoder_layers": 2, **_HEADS, **_WIDE},
-    ),
-    "T5": (hf.T5ForConditionalGeneration, hf.T5Config, _T5),
-    "BART": (
-        hf.BartForConditionalGeneration,
-        hf.BartConfig,
-        {"encoder_layers": 1, "decoder_layers": 3, **_HEADS, **_WIDE},
-    ),
-}
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_a_model_that_knows_nothing_says_so(family: str, files: Path, tmp_path: Path) -> None:
-    kind, config, sizes = FAMILIES[family]
-    model = random_copy("demo-translate", tmp_path / "random", of_translator(config, **sizes), kind)
-    source, target = (
-        "the red door of the house was not very dirty .",
-        "la porte rouge n'était pas très sale .",
+def test_a_model_that_knows_nothing_says_so(files: Path, tmp_path: Path) -> None:
+    config = hf.T5Config(
+        vocab_size=3066, pad_token_id=0, bos_token_id=2, eos_token_id=3, decoder_start_token_id=2,
+        d_model=32, d_kv=8, num_layers=2, num_heads=4, d_ff=32,
+    )  # fmt: skip
+    model = random_copy("demo-translate", tmp_path / "random", config, hf.T5ForConditionalGeneration)
+    reading = model.read(
+        "the red door of the house was not very dirty .", target="la porte rouge n'était pas très sale ."
     )
-    result = model.read(source, target=target).align()
-    assert result.case is Case.NOTHING
-    learnt = model.read(source, target=target).align(learn=files / "learn.txt")
+    assert reading.align().case is Case.NOTHING
+    learnt = reading.align(learn=files / "few.txt")
     assert learnt.judged is not None
     assert all(each.said < 0.9 or each.right > 0.8 for each in learnt.judged.reliability)
     assert learnt.judged.own.recall < 0.3
@@ -230,8 +165,7 @@ def test_a_recogniser_that_knows_nothing_says_so(tmp_path: Path) -> None:
     config = hf.AutoConfig.from_pretrained(folder("demo-speech"))
     model = random_copy("demo-speech", tmp_path / "random", config, hf.WhisperForConditionalGeneration)
     result = model.read(audio=SOUND, target="sataita sisu mamai").align()
-    assert result.case is Case.NOTHING
-    assert len(result.times) == 3
+    assert (result.case, len(result.times)) == (Case.NOTHING, 3)
 
 
 def test_heads_that_agree_over_many_frames_tell_something_however_little_each_frame_has() -> None:
@@ -270,27 +204,19 @@ def test_what_of_a_sound_is_filled_up_is_said_of_whatever_has_frames_as_keys(tmp
             assert {*told} <= {*reading.tsne(1, 2, kind="cross", max_iter=250).head.notes}
 
 
-def test_heads_that_a_model_names_itself_are_used(tmp_path: Path) -> None:
+def test_heads_that_a_model_names_or_that_are_given_are_used_just_so(tmp_path: Path) -> None:
     shutil.copytree(folder("demo-speech"), tmp_path / "named")
     settings = hf.GenerationConfig.from_pretrained(tmp_path / "named")
-    settings.alignment_heads = [[1, 3], [0, 3]]
-    settings.save_pretrained(tmp_path / "named")
-    result = at.load(str(tmp_path / "named")).read(audio=SOUND).align()
-    assert result.weighing is Weighing.MODEL
-    assert {(each.layer, each.head): each.share for each in result.weighed} == {(1, 3): 0.5, (0, 3): 0.5}
-    assert "alignment_heads" in result.text()
-
-
-def test_heads_that_are_given_are_used_just_so(tmp_path: Path) -> None:
-    shutil.copytree(folder("demo-speech"), tmp_path / "named")
-    settings = hf.GenerationConfig.from_pretrained(tmp_path / "named")
-    named = settings.alignment_heads = [[1, 3], [0, 2]]
+    settings.alignment_heads = [[1, 3], [0, 2]]
     settings.save_pretrained(tmp_path / "named")
     by_model = at.load(str(tmp_path / "named")).read(audio=SOUND).align()
+    assert by_model.weighing is Weighing.MODEL
+    assert {(each.layer, each.head): each.share for each in by_model.weighed} == {(1, 3): 0.5, (0, 2): 0.5}
+    assert "alignment_heads" in by_model.text()
     reading = at.load("demo-speech").read(audio=SOUND)
     given = reading.align(heads="L1H3,L0H2")
     assert given.weighing is Weighing.GIVEN
-    assert {(each.layer, each.head) for each in given.weighed} == {tuple(each) for each in named}
+    assert given.weighed == by_model.weighed
     assert given.times == by_model.times
     assert given.agreement == pytest.approx(by_model.agreement)
     assert reading.align(heads="L1H3").weighed == reading.align(layers=1, heads=3).weighed
@@ -299,12 +225,6 @@ def test_heads_that_are_given_are_used_just_so(tmp_path: Path) -> None:
     status, shown, _ = run("--audio", str(SOUND), "-m", str(tmp_path / "named"), "--head", "L1H2,L0H3")
     assert (status, "were given count alike: 2" in " ".join(shown.split())) == (0, True)
     assert reading.align(heads="L1H3").case is Case.ONE_HEAD, "which no head agrees with"
-
-
-def test_heads_one_by_one_and_what_is_learnt_of_heads_do_not_go_together(files: Path) -> None:
-    learn = ("--learn", str(files / "learn" / "times.tsv"))
-    status, _, told = run("--audio", str(SOUND), "-m", "demo-speech", "--head", "L1H2,L0H3", *learn)
-    assert (status, "count alike" in told) == (2, True)
 
 
 def run(*arguments: str) -> tuple[int, str, str]:
@@ -338,6 +258,7 @@ def test_files_are_what_other_tools_read(tmp_path: Path) -> None:
 
 def test_what_cannot_be_aligned_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "far.txt").write_text("0-0 7-1\n")
+    (tmp_path / "learn.txt").write_text("a dog ||| un chien ||| 0-0 1-1\n" * 2)
     (tmp_path / "words.tsv").write_text("sataita\t0.3\t0.9\nsosu\t1\t1.4\nmamai\t1.8\t2.1\n")
     there, far = ("-m", "demo-translate"), str(tmp_path / "far.txt")
     cases = {
@@ -351,6 +272,7 @@ def test_what_cannot_be_aligned_is_told_in_one_line(tmp_path: Path) -> None:
         ("--audio", str(SOUND), "-m", "demo-speech", "--gold", str(tmp_path / "words.tsv")):
             "word 1 of the gold is 'sosu', of what is timed 'sisu'",
         ("--image", str(SOUND), "-m", "demo-caption"): "align takes a text or a sound",
+        (SENTENCE, *there, "--head", "L1H2,L0H3", "--learn", str(tmp_path / "learn.txt")): "count alike",
     }  # fmt: skip
     for arguments, told in cases.items():
         code, shown, line = run(*arguments)

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import transformers as hf
-from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, LlamaConfig, LlamaForCausalLM
 
 import attnscope as at
 from attnscope.errors import InputError
@@ -45,7 +44,7 @@ def values(result: Citation, method: str) -> np.ndarray:
     return result.methods[method]
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("place", [0, 2])
 def test_the_sentence_with_the_answer_is_named_wherever_it_stands(reader: at.Model, place: int) -> None:
     facts = [*FACTS[1:]]
     facts.insert(place, FACTS[0])
@@ -68,11 +67,19 @@ def test_an_answer_that_is_in_no_passage_comes_from_none_of_them(reader: at.Mode
 
 
 def test_a_fact_that_stands_twice_is_needed_and_no_one_passage_is_named(reader: at.Model) -> None:
-    text = " ".join((FACTS[0], FACTS[1], "The cup of Velmir is red.", ASKED))
-    found = reader.read(text).cite("red")
+    found = reader.read(" ".join((FACTS[0], FACTS[1], "The cup of Velmir is red.", ASKED))).cite("red")
     assert found.cases == (Case.SPREAD,)
     assert found.statements[0].without_all > 2
     assert np.abs(found.lost).max() < 0.7, "either is enough"
+
+
+def test_repeated_words_are_from_where_they_stood_whatever_attention_says(causal: at.Model) -> None:
+    """Induction: what followed the same words before; the mean over heads looks nearer."""
+    found = causal.read("river king door. box dog lamp. river king").cite("door")
+    assert found.sources == ((0,),)
+    assert found.lost[0, 0] > 10
+    assert [found.order(0, method)[0] for method in (ATTENTION, COPYING)] == [1, 0]
+    assert {layer for layer, _ in found.copying} == {1}
 
 
 def test_a_chat_has_its_passages_in_its_messages_and_templates_stay(reader: at.Model) -> None:
@@ -121,17 +128,6 @@ def test_a_prompt_may_end_in_a_passage(reader: at.Model) -> None:
     assert found.lost[0] == pytest.approx(expected[:2], abs=1e-3)
     assert found.statements[0].without_all == pytest.approx(expected[2], abs=1e-3)
     assert abs(expected[1]) > 0.01
-
-
-def test_repeated_words_are_from_where_they_stood_whatever_attention_says(causal: at.Model) -> None:
-    """Induction: what followed the same words before; the mean over heads looks nearer."""
-    found = causal.read("river king door. box dog lamp. river king").cite("door")
-    assert found.sources == ((0,),)
-    assert found.lost[0, 0] > 10
-    assert found.order(0, ATTENTION)[0] == 1
-    assert found.order(0, COPYING)[0] == 0
-    assert found.copying
-    assert all(layer == 1 for layer, _ in found.copying)
 
 
 @torch.no_grad()
@@ -289,25 +285,21 @@ def test_losses_drawn_by_lot_stand_out_so_far_in_one_of_twenty_texts(count: int,
     assert times(count, 400) == 2
 
 
-def test_a_passage_beside_one_other_needs_more_than_one_beside_many() -> None:
-    assert candidates_of(np.array([4.0, 0.5])) == ()
-    assert candidates_of(np.array([4.0, 0.1])) == (0,)
-    assert candidates_of(np.array([4.0, *[0.5, -0.5] * 3])) == (0,)
-    assert sources_of(np.array([4.0, *[0.5, -0.5] * 3]), (0,), (1.5,)) == ()
-
-
-def test_weights_drawn_by_lot_seldom_name_a_passage(reader: at.Model) -> None:
-    text = "The cup of Velmir is red. The key of Norris is blue. Question: what is the cup of Velmir? Answer:"
+def test_weights_drawn_by_lot_seldom_name_a_passage_and_one_of_two_needs_more(reader: at.Model) -> None:
+    text = f"The cup of Velmir is red. The key of Norris is blue. {ASKED}"
     named = twice = 0
     for seed in range(12):
         torch.manual_seed(seed)
-        config = hf.LlamaConfig(
+        config = LlamaConfig(
             vocab_size=len(reader.tokenizer), hidden_size=64, intermediate_size=96, num_hidden_layers=2,
             num_attention_heads=4, num_key_value_heads=2, initializer_range=0.2, pad_token_id=0,
         )  # fmt: skip
-        model = at.wrap(hf.LlamaForCausalLM(config).eval(), reader.tokenizer)
-        found = model.read(text).cite(generate=1)
+        found = at.wrap(LlamaForCausalLM(config).eval(), reader.tokenizer).read(text).cite(generate=1)
         named += bool(found.sources[0])
         less, most = sorted(np.abs(found.lost[0]))
         twice += most >= 2 * less
     assert named <= 2 < twice
+    many = np.array([4.0, *[0.5, -0.5] * 3])
+    for lost, candidates in (([4.0, 0.5], ()), ([4.0, 0.1], (0,)), (many, (0,))):
+        assert candidates_of(np.array(lost)) == candidates
+    assert sources_of(many, (0,), (1.5,)) == ()

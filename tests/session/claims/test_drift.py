@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from checkpoints import bert_config, save
-from planted import adapter, random_bert, tuned
+from planted import tuned
 from transformers import AutoTokenizer, BertForMaskedLM, BertModel, LlamaConfig, LlamaForCausalLM
 
 import attnscope as at
@@ -99,6 +99,7 @@ def test_heads_that_only_hear_of_a_change_do_nothing_by_themselves(drift) -> Non
     assert not any(drift.own[(slice(None), *place)].any() for place in others)
     assert not any(drift.written[(slice(None), *place)].any() for place in others)
     assert drift.touched == ((LAYER, HEAD),)
+    assert drift.ranking[0] == (LAYER, HEAD)
     assert not drift.moved[:, :LAYER].any()
 
 
@@ -129,8 +130,7 @@ def test_the_floor_is_the_old_model_in_another_precision(drift, model, tokenizer
 def test_the_old_model_in_that_precision_is_within_the_floor(model, tokenizer) -> None:
     rounded = copy.deepcopy(model).to(torch.bfloat16)
     drift = at.wrap(model, tokenizer).compare(at.wrap(rounded, tokenizer), TEXTS)
-    assert drift.case is Case.WITHIN
-    assert not drift.beyond
+    assert (drift.case, len(drift.beyond)) == (Case.WITHIN, 0)
 
 
 def test_nothing_changed_is_said_so(model, tokenizer) -> None:
@@ -140,10 +140,9 @@ def test_nothing_changed_is_said_so(model, tokenizer) -> None:
     assert str(drift).startswith("Nothing changed: each of 20 heads")
 
 
-@pytest.mark.parametrize("part", ["cls.predictions.transform.dense", "bert.encoder.layer.4.output.dense"])
-def test_answers_that_differ_are_said_first_where_no_head_changed(model, tokenizer, part: str) -> None:
+def test_answers_that_differ_are_said_first_where_no_head_changed(model, tokenizer) -> None:
     other = copy.deepcopy(model)
-    for weight in other.get_submodule(part).parameters():
+    for weight in other.bert.encoder.layer[4].output.dense.parameters():
         weight.data *= -3
     drift = at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS, fail_above=0.01)
     assert (drift.case, drift.exceeding, drift.put_back) == (Case.SAME, (), None)
@@ -158,22 +157,12 @@ def test_answers_that_differ_are_said_first_where_no_head_changed(model, tokeniz
     assert "Nothing changed" not in told
 
 
-def broken(model: BertForMaskedLM, part: str) -> BertForMaskedLM:
-    """A copy that has a NaN where only a text of at least eight tokens comes."""
-    other = copy.deepcopy(model)
-    table = {"position": other.bert.embeddings.position_embeddings.weight}
-    if part == "position":
-        table[part].data[7] = float("nan")
-    else:
-        other.get_submodule(part).weight.data[0, 0] = float("nan")
-    return other
-
-
-@pytest.mark.parametrize("sides", ["new", "old", "both"])
+@pytest.mark.parametrize("sides", ["new", "old"])
 def test_a_model_that_gives_no_numbers_on_one_text_fails_the_gate_with_its_name(
     model, tokenizer, sides: str
 ) -> None:
-    bad = broken(model, "position")
+    bad = copy.deepcopy(model)  # where only a text of at least eight tokens comes
+    bad.bert.embeddings.position_embeddings.weight.data[7] = float("nan")
     first, second = (model if sides == "new" else bad), (model if sides == "old" else bad)
     with pytest.raises(CertificateError, match=r"text 2: model [AB] .* gives no numbers in L0 H0"):
         at.wrap(first, tokenizer).compare(at.wrap(second, tokenizer), TEXTS, fail_above=0.01)
@@ -181,10 +170,11 @@ def test_a_model_that_gives_no_numbers_on_one_text_fails_the_gate_with_its_name(
     assert at.wrap(first, tokenizer).compare(at.wrap(second, tokenizer), short).case is Case.SAME
 
 
-@pytest.mark.parametrize("part", ["bert.encoder.layer.4.output.dense", "cls.predictions.transform.dense"])
-def test_numbers_that_are_none_behind_the_last_attention_fail_the_gate(model, tokenizer, part: str) -> None:
+def test_numbers_that_are_none_behind_the_last_attention_fail_the_gate(model, tokenizer) -> None:
+    bad = copy.deepcopy(model)
+    bad.cls.predictions.transform.dense.weight.data[0, 0] = float("nan")
     with pytest.raises(CertificateError, match=r"text 1: model B .* gives no numbers as its answer"):
-        at.wrap(model, tokenizer).compare(at.wrap(broken(model, part), tokenizer), TEXTS, fail_above=0.01)
+        at.wrap(model, tokenizer).compare(at.wrap(bad, tokenizer), TEXTS, fail_above=0.01)
 
 
 def test_a_head_that_wrote_nothing_and_writes_something_has_changed(model, tokenizer) -> None:
@@ -262,58 +252,15 @@ def test_a_model_without_a_head_is_asked_for_its_vector(model, other, tokenizer)
     assert np.isnan(drift.low).all()
 
 
-def test_a_sink_token_hides_no_head_that_changed(tokenizer) -> None:
-    """A head that gives nearly all to the first token before and after: what moves is what it left there."""
-    model = random_bert(5, len(tokenizer))
-    attention = model.bert.encoder.layer[4].attention.self
-    rows = slice(8 * 7, 8 * 8)
-    attention.key.weight.data[rows] = 0
-    attention.key.bias.data[rows] = 0
-    model.bert.embeddings.position_embeddings.weight.data[0] *= 6  # keys of [CLS] stand apart
-    attention.key.weight.data[rows] = attention.query.weight.data[rows] * 4
-    other = tuned(model, 4, 7, 0.25, 1)
-    drift = at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS)
-    assert drift.ranking[0] == (4, 7)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_planted_head_comes_first_of_144(seed: int, tokenizer) -> None:
-    model, layer, head = random_bert(seed, len(tokenizer)), *divmod(seed * 53 % 144, 12)
-    other = tuned(model, layer, head, 0.25, seed)
-    drift = at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS)
-    assert drift.ranking[0] == (layer, head)
-    assert drift.touched == ((layer, head),)
-
-
-def test_a_planted_adapter_of_the_bundled_encoder_is_its_own_model(tmp_path: Path) -> None:
-    pytest.importorskip("peft")
-    module = BertForMaskedLM.from_pretrained(demo.folder())
-    folder = adapter(tmp_path / "tuned", str(demo.folder()), module, 1, 5, 0.25)
-    drift = at.load("demo").compare(folder, TEXTS, fail_above=0.01)
-    assert drift.ranking[0] == (1, 5)
-    assert drift.exceeding[0] == (1, 5)
-    assert drift.after.adapter == str(folder)
-    merged = tuned(module.eval(), 1, 5, 0.25)
-    by_hand = at.load("demo").compare(at.wrap(merged, AutoTokenizer.from_pretrained(demo.folder())), TEXTS)
-    assert drift.moved == pytest.approx(by_hand.moved, abs=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["decoder", "cross"])
-def test_a_translator_is_compared_over_the_target_of_the_old_model(kind: str) -> None:
-    model = at.load("demo-translate")
-    other = at.load("demo-translate")
-    site = next(
-        module
-        for name, module in other.module.named_modules()
-        if name.endswith("layers.1.self_attn.q_proj" if kind == "decoder" else "layers.1.encoder_attn.q_proj")
-        and "decoder" in name
-    )
+def test_a_translator_is_compared_over_the_target_of_the_old_model() -> None:
+    model, other = at.load("demo-translate"), at.load("demo-translate")
+    site = other.module.get_decoder().layers[1].encoder_attn.q_proj
     size = site.out_features // other.module.config.decoder_attention_heads
     site.weight.data[2 * size : 3 * size] *= -1
-    drift = model.compare(other, ["the man sees the dog"], kind=kind)
+    drift = model.compare(other, ["the man sees the dog"], kind="cross")
     assert drift.ranking[0] == (1, 2)
     assert drift.touched == ((1, 2),)
-    assert drift.kind == kind
+    assert drift.kind == "cross"
 
 
 def test_grouped_keys_of_a_causal_model_move_the_heads_that_share_them(tokenizer) -> None:

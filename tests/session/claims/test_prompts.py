@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from corpus_of_demo import Hearing
 from scipy.stats import t as student
 from transformers import BertForMaskedLM, BertTokenizerFast
 
@@ -25,24 +26,7 @@ AGAIN = ("box dog king box dog king", "river king door river king door", "cat gi
 ENCODER = Path(at.__file__).parent / "demo" / "encoder"
 
 
-class Heard:
-    """A listener that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.notices: list[str] = []
-
-    def notice(self, text: str) -> None:
-        self.notices.append(text)
-
-    def detail(self, text: str) -> None: ...
-
-    def working(self, what: str):
-        from contextlib import nullcontext
-
-        return nullcontext()
-
-
-HEARD = Heard()
+HEARD = Hearing()
 
 
 @pytest.fixture(scope="module")
@@ -88,24 +72,25 @@ def test_heads_over_prompts_have_the_mean_of_what_each_prompt_has_alone(demo: at
         assert told.stands[i].tolist() == [found.stands_out((layer, head)) for found in alone]
         assert told.spread[i] == pytest.approx(float(np.std(own, ddof=1)))
     assert told.certified == {"certified": 6}
-
-
-def test_all_heads_at_once_need_more_than_one_head_that_was_named_before(demo: at.Model) -> None:
-    told = demo.prompts(TEXTS).find("[MASK]", 4, controls=20)
+    # all heads at once need more than one head that was named before
     i = row(told, "L3 H11")
     excess = told.values[i] - told.controls[i]
     error = max(float(np.std(excess, ddof=1)), 0.02) / 6**0.5
     alone, among = (excess.mean() - float(student.ppf(1 - 0.025 / k, 5)) * error for k in (1, 48))
     assert (told.excess_low[i], told.excess_surely[i]) == pytest.approx((alone, among))
     assert told.excess_surely[i] < told.excess_low[i]
-
-
-def test_what_is_next_to_nothing_in_every_prompt_is_no_finding(demo: at.Model) -> None:
-    told = demo.prompts(TEXTS).find("[MASK]", 4, controls=20)
+    # and what is next to nothing in every prompt is no finding
     tiny = [i for i in range(48) if told.mean[i] < 1e-3]
     assert tiny
     assert not any(told.excess_low[i] > 0 for i in tiny)
     assert all(told.ranking.index(i) > 0 for i in tiny)
+
+
+def test_one_prompt_has_no_interval_and_says_so(demo: at.Model) -> None:
+    told = demo.prompts(TEXTS[:1]).find("[MASK]", "door", controls=20)
+    assert told.case is Case.FEW
+    assert np.isnan(told.low).all()
+    assert told.text(width=300).startswith("1 prompt is too few to tell ")
 
 
 def test_changes_of_answers_are_averaged_and_the_other_sign_goes_against_them(demo: at.Model) -> None:
@@ -194,7 +179,7 @@ def test_links_of_many_prompts_are_those_of_a_plain_loop_over_prompts_and_contro
     demo: at.Model,
 ) -> None:
     template = "The {who} was watching the {thing} when [MASK] fell."
-    told = demo.prompts(template, fill=ROWS).find(controls=12)
+    told = demo.prompts(template, fill=ROWS).links(controls=12)
     assert told.asked is Asked.LINKS
     assert told.figures, "something is linked in all of them"
     model = BertForMaskedLM.from_pretrained(ENCODER, attn_implementation="eager").eval()
@@ -238,7 +223,7 @@ def test_links_of_many_prompts_are_those_of_a_plain_loop_over_prompts_and_contro
 
 
 def test_where_no_words_are_shared_nothing_is_linked_and_the_first_words_say_so(demo: at.Model) -> None:
-    told = demo.prompts(["A dog saw my door.", "Kings lost many rivers"]).find(controls=3)
+    told = demo.prompts(["A dog saw my door.", "Kings lost many rivers"]).links(controls=3)
     assert told.figures == ()
     assert told.case is Case.NOTHING
     assert told.text(width=300).startswith("No two words are linked ")
@@ -246,8 +231,8 @@ def test_where_no_words_are_shared_nothing_is_linked_and_the_first_words_say_so(
 
 
 def test_methods_of_flow_are_averaged_beside_distance_alone(demo: at.Model) -> None:
-    told = demo.prompts(TEXTS[:4]).flow("[MASK]")
-    alone = [demo.read(text).flow("[MASK]") for text in TEXTS[:4]]
+    told = demo.prompts(TEXTS[:2]).flow("[MASK]")
+    alone = [demo.read(text).flow("[MASK]") for text in TEXTS[:2]]
     for method in ("rollout", "attention"):
         trust = [{each.method: each for each in one.ablated.trust} for one in alone]
         i = row(told, method)
@@ -320,22 +305,6 @@ def test_why_counts_in_how_many_prompts_a_part_has_the_same_sign(causal: at.Mode
     assert sum(reasons) >= 2
 
 
-def test_fields_of_a_template_are_the_tokens_at_their_own_places(demo: at.Model) -> None:
-    rows = [
-        {"who": "king", "thing": "door"},
-        {"who": "old man", "thing": "red box"},
-        {"who": "door", "thing": "door"},
-    ]
-    told = demo.prompts("The {who} saw the {thing}.", fill=rows).find("field:who", "field:thing", controls=5)
-    # [CLS] The old man saw the red box .
-    for k, (text, query, key) in enumerate(
-        [("The king saw the door.", "2", "5"), ("The old man saw the red box.", "2-3", "6-7"),
-         ("The door saw the door.", "2", "5")]
-    ):  # fmt: skip
-        alone = demo.read(text).find(query, key, controls=5)
-        assert told.values[:, k] == pytest.approx(alone.weights.ravel())
-
-
 def test_a_field_that_stands_twice_is_named_by_its_number(demo: at.Model) -> None:
     rows = [{"a": "door"}, {"a": "king"}]
     asked = demo.prompts("The {a} saw the {a}.", fill=rows)
@@ -363,14 +332,14 @@ def test_an_answer_and_a_link_may_be_fields_of_each_prompt(demo: at.Model) -> No
 
 
 def test_one_bad_prompt_is_told_with_its_number_and_the_others_go_on(demo: at.Model) -> None:
-    HEARD.notices.clear()
+    HEARD.told.clear()
     given = [TEXTS[0], "A cat.", {"words": "the door"}, TEXTS[1], {"text": TEXTS[3], "spans": {"a": [3, 99]}}]
     told = demo.prompts(given).find("[MASK]", 4, controls=5)
     assert [each.line for each in told.prompts] == [1, 4]
     assert [each.line for each in told.refused] == [2, 3, 5]
-    assert HEARD.notices[0].startswith("prompt 2: no token '[MASK]' in the input")
-    assert HEARD.notices[1] == "prompt 3: it has no text under 'text': its keys are words"
-    assert "the span 'a' is neither words nor characters of the text" in HEARD.notices[2]
+    assert HEARD.told[0].startswith("prompt 2: no token '[MASK]' in the input")
+    assert HEARD.told[1] == "prompt 3: it has no text under 'text': its keys are words"
+    assert "the span 'a' is neither words nor characters of the text" in HEARD.told[2]
     alone = demo.prompts([TEXTS[0], TEXTS[1]]).find("[MASK]", 4, controls=5)
     assert told.values.tolist() == alone.values.tolist()
 
@@ -384,20 +353,3 @@ def test_no_prompt_that_has_an_answer_is_an_error(demo: at.Model) -> None:
         demo.prompts("The {who} saw the {thing}.", fill=[{"who": "king"}])
     with pytest.raises(InputError, match=r"no field 'field:b' in the input: there are field:a \(2\)"):
         demo.prompts("The {a} slept.", fill=[{"a": "king"}]).find("field:b", "field:a")
-
-
-def test_one_prompt_has_no_interval_and_says_so(demo: at.Model) -> None:
-    told = demo.prompts(TEXTS[:1]).find("[MASK]", "door", controls=20)
-    assert told.case is Case.FEW
-    assert np.isnan(told.low).all()
-    assert told.text(width=300).startswith("1 prompt is too few to tell ")
-
-
-def test_fields_are_those_of_one_reading_as_well(demo: at.Model) -> None:
-    reading = demo.read("The door saw the door.", fields={"second": (17, 21)})
-    found = reading.find("saw", "field:second", controls=5)
-    assert found.question.key == 5
-    with pytest.raises(InputError, match=r"no field 'field:first' .*: there are field:second \(5\)"):
-        reading.find("saw", "field:first")
-    with pytest.raises(InputError, match="no field 'field:first' in the input: no field of a template"):
-        demo.read("The door saw the door.").find("saw", "field:first")

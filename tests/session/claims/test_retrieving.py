@@ -1,7 +1,6 @@
 """Heads that fetch: those of demo-reader, as a plain script has them; random weights have none."""
 
 import copy
-import random
 from collections import Counter
 from functools import cache
 from itertools import pairwise
@@ -16,7 +15,6 @@ from transformers.models.llama import modeling_llama
 
 import attnscope
 from attnscope.analysis.claims.finding.needles import (
-    Fact,
     Planted,
     bundled_facts,
     bundled_text,
@@ -63,10 +61,7 @@ def test_the_heads_of_the_reader_are_found_and_removal_confirms_them() -> None:
     assert result.confirmation.confirmed
     assert result.certified == {Verdict.CERTIFIED: 4 * 24}
     assert all(each.length - 20 <= each.tokens <= each.length for each in result.needles)
-
-
-def test_of_each_length_the_texts_whose_facts_stand_first_and_last_are_certified() -> None:
-    result = found()
+    # of each length the texts whose facts stand first and last
     certified = [result.needles[place] for place in result.sampled]
     for length in LENGTHS:
         depths = [each.depth for each in result.needles if each.length == length]
@@ -171,6 +166,14 @@ def test_what_is_left_without_heads_is_what_hooks_leave() -> None:
         assert right == (told.right if masked is None else masked.right)
 
 
+def test_of_a_model_with_random_weights_no_head_is_named() -> None:
+    model, tokenizer = reader()
+    torch.manual_seed(0)
+    other = LlamaForCausalLM(model.config).eval()
+    result = attnscope.wrap(other, tokenizer).retrieval(lengths=(70,), needles=9)
+    assert (result.named, result.confirmation) == ((), None)
+
+
 @pytest.mark.parametrize("length", [70, 1100])
 def test_a_text_goes_through_the_model_once_and_what_is_said_there_is_what_it_says_alone(length: int) -> None:
     model, tokenizer = reader()
@@ -204,16 +207,6 @@ def test_a_text_goes_through_the_model_once_and_what_is_said_there_is_what_it_sa
     assert result.acts == ("a fact and its question alone" if length < 1024 else "")
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_of_a_model_with_random_weights_no_head_is_named(seed: int) -> None:
-    model, tokenizer = reader()
-    torch.manual_seed(seed)
-    other = LlamaForCausalLM(model.config).eval()
-    result = attnscope.wrap(other, tokenizer).retrieval(lengths=(70,), needles=9)
-    assert result.named == ()
-    assert result.confirmation is None
-
-
 def test_a_head_that_looks_at_either_fact_alike_is_no_more_than_luck() -> None:
     first, other = np.zeros((2, 1, 3, 20))
     first[0, 0], other[0, 0, :2] = 1, 1  # 18 times more, never less
@@ -238,21 +231,6 @@ def test_facts_stand_at_their_characters_one_in_each_part_of_a_text_and_no_text_
         starts = [each.at[0] for each in sorted(made, key=lambda each: each.depth) if each.length == length]
         assert all(a < b for a, b in pairwise(starts))
     assert made == planted(facts, bundled_text(), (90, 300), 5, 8, lambda text: len(text.split()))
-
-
-def test_a_text_and_facts_of_ones_own_are_read() -> None:
-    draw = random.Random(0)
-    facts = [
-        Fact(f"Marna has a {like} {thing}.", f"Question: which {thing} does Marna have? Answer:", like)
-        for thing, like in zip(
-            ("key", "hat", "coat", "boat"), draw.sample(["red", "blue", "green", "round"], 4), strict=True
-        )
-    ]
-    result = attnscope.load("demo-reader").retrieval(
-        "The weather was cold by the river. The tower was red today.", facts, lengths=(80,), needles=8
-    )
-    assert {each.answer for each in result.needles} == {each.answer for each in facts}
-    assert result.how == "facts of the file in the text"
 
 
 def test_a_line_without_an_answer_is_named(tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ from transformers import (
     BertForTokenClassification,
     DistilBertConfig,
     DistilBertForQuestionAnswering,
-    DistilBertForTokenClassification,
     GPT2Config,
     GPT2ForTokenClassification,
 )
@@ -31,9 +30,6 @@ _TAGGED = {"num_labels": len(TAGS), "id2label": TAGS}
 _SIZES = {"vocab_size": vocabulary_size(), "initializer_range": 0.6}
 MAKERS = {
     "bert": lambda: BertForTokenClassification(bert_config(num_hidden_layers=3, **_TAGGED)),
-    "distilbert": lambda: DistilBertForTokenClassification(
-        DistilBertConfig(**_SIZES, **_TAGGED, dim=24, hidden_dim=36, n_layers=3, n_heads=4)
-    ),
     "gpt2": lambda: GPT2ForTokenClassification(
         GPT2Config(**_SIZES, **_TAGGED, n_embd=24, n_layer=3, n_head=4, n_positions=40)
     ),
@@ -118,7 +114,7 @@ def test_names_that_differ_in_case_alone_are_told_apart(reading) -> None:
         reading.ablate(0, 0, answer="b-Door")
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert", "gpt2"])
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_what_replacing_a_token_takes_from_a_tag_is_what_transformers_says(tokenizer, family: str) -> None:
     model = made(family)
     result = at.wrap(model, tokenizer).read(TEXT).flow("old", answer="ADJ")
@@ -145,15 +141,6 @@ def test_the_parts_of_a_tags_logit_sum_to_it(tokenizer, family: str) -> None:
     assert result.position == 5
     assert result.logit == pytest.approx(float(right), abs=1e-5)
     assert sum(part.direct for part in result.parts) == pytest.approx(float(right), abs=1e-4)
-
-
-def test_an_explanation_asks_about_the_tag_of_the_token_that_looks(tagger, tokenizer, reading) -> None:
-    before = log_chances(tagger, tokenizer)
-    result = reading.explain("old", "door", answer="PRON", controls=19)
-    assert result.replaced.answer == "PRON"
-    assert result.replaced.probability == pytest.approx(float(before[4, 4].exp()), abs=1e-6)
-    for made_without in filter(None, (result.taken, result.cut)):
-        assert (made_without.answer.position, made_without.answer.ids) == (4, (4,))
 
 
 @pytest.mark.parametrize(
@@ -204,10 +191,9 @@ def test_heads_are_taken_from_the_span_that_is_named(tokenizer) -> None:
 QUESTION = "who saw it?"
 
 
-def finder(family: str):
+@pytest.fixture(scope="module")
+def finder() -> DistilBertForQuestionAnswering:
     torch.manual_seed(4)
-    if family == "bert":
-        return BertForQuestionAnswering(bert_config(num_hidden_layers=2)).eval()
     sizes = {"dim": 24, "hidden_dim": 36, "n_layers": 3, "n_heads": 4, "vocab_size": vocabulary_size()}
     return DistilBertForQuestionAnswering(DistilBertConfig(**sizes, initializer_range=0.3)).eval()
 
@@ -222,11 +208,9 @@ def span_scores(model, tokenizer, replaced: int | None = None) -> Tensor:
     return torch.stack([made.start_logits[0], made.end_logits[0]]).double()
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert"])
-def test_the_parts_of_both_ends_of_a_span_sum_to_their_logits(tokenizer, family: str) -> None:
-    model = finder(family)
-    start, end = span_scores(model, tokenizer)
-    reading = at.wrap(model, tokenizer).read(QUESTION, pair=TEXT)
+def test_the_parts_of_both_ends_of_a_span_sum_to_their_logits(tokenizer, finder) -> None:
+    start, end = span_scores(finder, tokenizer)
+    reading = at.wrap(finder, tokenizer).read(QUESTION, pair=TEXT)
     result = reading.why(answer="the old door")
     assert result.logit == pytest.approx(float(start[8] + end[10]), abs=1e-5)
     assert sum(part.direct for part in result.parts) == pytest.approx(result.logit, abs=1e-4)
@@ -237,18 +221,16 @@ def test_the_parts_of_both_ends_of_a_span_sum_to_their_logits(tokenizer, family:
         reading.why(answer="he old door")
 
 
-@pytest.mark.parametrize("family", ["bert", "distilbert"])
-def test_a_span_loses_what_transformers_says_where_a_token_is_replaced(tokenizer, family: str) -> None:
-    model = finder(family)
-    start, end = span_scores(model, tokenizer).log_softmax(-1)
-    reading = at.wrap(model, tokenizer).read(QUESTION, pair=TEXT)
+def test_a_span_loses_what_transformers_says_where_a_token_is_replaced(tokenizer, finder) -> None:
+    start, end = span_scores(finder, tokenizer).log_softmax(-1)
+    reading = at.wrap(finder, tokenizer).read(QUESTION, pair=TEXT)
     result = reading.flow("the old door", answer="the old door")
     told = result.ablated
     assert told is not None
     assert (told.answer, told.answer_ids, result.query_span) == ("the old door", (8, 10), (8, 9, 10))
     assert told.probability == pytest.approx(float((start[8] + end[10]).exp()), rel=1e-5)
     for place in (1, 2, 3, 4, 6, 7):
-        now_start, now_end = span_scores(model, tokenizer, place).log_softmax(-1)
+        now_start, now_end = span_scores(finder, tokenizer, place).log_softmax(-1)
         lost = start[8] + end[10] - now_start[8] - now_end[10]
         assert told.effects[place] == pytest.approx(float(lost), abs=1e-4)
     said = " ".join(result.text().split())

@@ -1,13 +1,14 @@
-"""Weights between sentences and passages, beside plain sums and means of what models themselves return."""
+"""Weights between sentences, passages and spans, beside plain sums of what models themselves return."""
 
 import copy
 from pathlib import Path
 from typing import Any
 
+import families
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, BertForPreTraining
+from transformers import BertForPreTraining
 
 import attnscope as at
 from attnscope.errors import InputError
@@ -81,11 +82,6 @@ def groups(reading: at.Reading, model: at.Model) -> dict[str, list[list[int]]]:
     }
 
 
-def test_groups_are_as_many_as_there_are_sentences_passages_and_special_tokens(groups) -> None:
-    assert [len(groups[name]) for name in ("sentence", "passage")] == [6, 4]
-    assert max(map(len, groups["sentence"])) > 8
-
-
 @pytest.mark.parametrize("by", ["sentence", "passage"])
 def test_a_head_by_units_is_the_sum_over_keys_and_the_mean_over_queries(reading, own, groups, by) -> None:
     weights = returned(own, reading.tokens.ids)
@@ -98,17 +94,6 @@ def test_a_head_by_units_is_the_sum_over_keys_and_the_mean_over_queries(reading,
     assert view.even == pytest.approx(even)
     assert view.verdict == "certified"
     assert list(view.query_tokens.positions) == list(range(len(groups[by])))
-
-
-def test_without_special_tokens_a_mask_stays_in_its_sentence_and_numbers_stay(reading, own, groups) -> None:
-    view = reading.head(2, 1, by="sentence", special="renormalise")
-    inner = groups["sentence"][1:-1]
-    assert view.query_groups == tuple(map(tuple, inner))
-    assert list(view.query_tokens.positions) == [1, 2, 3, 4]
-    expected = summed(returned(own, reading.tokens.ids)[2, 1], inner, inner)
-    expected /= expected.sum(axis=1, keepdims=True)
-    assert view.weights == pytest.approx(expected, abs=4e-6)
-    assert view.even.sum(axis=1) == pytest.approx(np.ones(4))
 
 
 def test_all_heads_and_their_grid_are_by_units_too(reading, own, groups) -> None:
@@ -148,35 +133,6 @@ def test_find_ranks_sentences_beside_controls_that_are_summed_alike(
     assert "the sentence that asks stay; the same positions are read, summed over" in sheet_of(found).control
 
 
-@pytest.mark.parametrize("folder", ["causal", "reader"])
-def test_in_a_decoder_a_row_is_the_mean_over_its_tokens_and_later_sentences_are_masked(folder: str) -> None:
-    model = at.load(f"demo-{folder}")
-    text = "The door was open. A boy was in the garden and a dog slept."
-    reading = model.read(text)
-    starts = [0, text.index("A boy")]
-    rows = cut(model.tokenizer, text, starts)
-    how = {"attn_implementation": "eager", "dtype": torch.float32}
-    own = AutoModelForCausalLM.from_pretrained(DEMO / folder, **how).eval()
-    view = reading.head(0, 1, by="sentence")
-    assert [list(each) for each in view.query_groups] == rows
-    assert view.weights == pytest.approx(
-        summed(returned(own, reading.tokens.ids)[0, 1], rows, rows), abs=2e-6
-    )
-    assert not view.allowed[-2, -1]
-
-
-def test_what_a_model_wrote_is_cut_into_sentences_though_its_tokens_have_no_place() -> None:
-    text = "The door was open. A dog slept in the garden."
-    read = at.load("demo-translate").read(text)
-    view = read.head(1, 2, kind="cross", by="sentence")
-    rows, columns = view.query_groups, view.key_groups
-    assert [len(view.query_tokens), len(view.key_tokens)] == [3, 2 + len(columns) - 2]
-    assert view.query_tokens.in_full[1].endswith(".")
-    expected = summed(view.head.weights, [list(each) for each in rows], [list(each) for each in columns])
-    assert view.weights == pytest.approx(expected)
-    assert sum(map(len, rows)) == len(view.head.query_tokens)
-
-
 def test_a_flow_by_sentences_sums_what_reaches_them_and_replaces_each_at_once(reading, own, groups) -> None:
     found = reading.flow("[MASK]", by="sentence")
     ids = torch.tensor([reading.tokens.ids])
@@ -206,14 +162,6 @@ def test_a_flow_by_sentences_sums_what_reaches_them_and_replaces_each_at_once(re
     for number, effect in enumerate(found.ablated.effects):
         assert np.isnan(effect) if number not in lost else effect == pytest.approx(lost[number], abs=2e-5)
     assert "all tokens of a sentence are replaced at once" in " ".join(written(found, width=200).split())
-
-
-def test_by_words_a_flow_is_that_of_its_words(reading) -> None:
-    by_words, by_tokens = reading.flow("[MASK]", by="word"), reading.flow("[MASK]")
-    assert by_words.rollout[-1].sum() == pytest.approx(1)
-    assert len(by_words.tokens) <= len(by_tokens.tokens)
-    assert by_words.flow is None
-    assert by_tokens.by is Unit.TOKEN
 
 
 def test_a_word_in_a_sentence_compares_the_sentences(model: at.Model) -> None:
@@ -253,23 +201,10 @@ def test_a_sentence_is_named_by_its_number_its_text_or_words_of_it(reading) -> N
     assert by_name == [(2, 4)] * 6
 
 
-@pytest.mark.parametrize("width", [60, 140])
-def test_the_numbered_text_stands_in_the_margin_and_columns_are_numbers(reading, width: int) -> None:
-    shown = written(reading.head(1, 3, by="sentence"), width=width)
-    assert "\n2 A boy went into the garden" in shown
-    head = next(line for line in shown.splitlines() if line.startswith("query ↓"))
-    assert head.split() == ["query", "↓", "0", "1", "2", "3", "4", "5"]
-    assert max(map(len, shown.splitlines())) <= width
-    assert "sentences: sum over the tokens of a key, mean over those of a query" in " ".join(
-        " ".join(sheet_of(reading.head(1, 3, by="sentence")).details).split()
-    )
-
-
-@pytest.mark.parametrize("width", [60, 140])
-def test_across_two_texts_the_sentences_of_the_keys_are_listed_under_their_own_word(width: int) -> None:
+def test_across_two_texts_the_sentences_of_the_keys_are_listed_under_their_own_word() -> None:
     read = at.load("demo-translate").read("The cat sleeps. The dog sleeps.")
     shown = read.head(1, 1, kind="cross", by="sentence")
-    lines = written(shown, width=width).splitlines()
+    lines = written(shown, width=60).splitlines()
     rows, keys = lines.index("key") - 4, lines.index("key")
     assert [line.rsplit(maxsplit=3)[0].rstrip() for line in lines[rows : keys - 1]] == [
         "0 [BOS]",
@@ -282,15 +217,92 @@ def test_across_two_texts_the_sentences_of_the_keys_are_listed_under_their_own_w
     assert laid.rotated
 
 
+@pytest.mark.parametrize(("by", "told"), [("sentence", True), ("word", False)])
+def test_special_tokens_that_count_as_sentences_are_told(reading, by: str, told: bool) -> None:
+    assert (f"each special token counts as a {by}" in sheet_of(reading.overview(by=by)).notes) is told
+
+
+IDS = [1, 20, 31, 42, 53, 64, 75, 20, 31, 9, 2]
+QUERIES, KEYS = [6, 7, 8], [2, 3]  # of different lengths
+
+
+def between(rows: np.ndarray, queries: list[int], keys: list[int]) -> np.ndarray:
+    """Mean over the queries of the sum over the keys, head by head."""
+    return rows[..., queries, :][..., keys].sum(axis=-1).mean(axis=-1)
+
+
+def weights_of(model: Any, ids: Any) -> np.ndarray:
+    """The weights that an untouched copy returns, layer by layer."""
+    own = families.eager_weights(model, {"input_ids": torch.tensor([ids])})
+    return np.stack([each[0].double().numpy() for each in own])
+
+
+@pytest.fixture(scope="module")
+def asked() -> tuple[Any, at.Reading]:
+    model = families.sharp("llama")
+    return model, at.wrap(families.sharp("llama")).read(ids=IDS)
+
+
+def test_find_sums_over_the_keys_and_averages_over_the_queries_in_the_text_and_its_controls(asked) -> None:
+    model, reading = asked
+    found = reading.find("6-8", "2-3", controls=7, seed=3)
+    own = weights_of(model, IDS)
+    assert found.weights == pytest.approx(between(own, QUERIES, KEYS), abs=2e-6)
+    assert (found.question.query_span, found.question.key_span) == ((6, 7, 8), (2, 3))
+    controls = np.stack([weights_of(model, ids.tolist()) for ids in found.controls.ids])
+    assert found.controls.mean == pytest.approx(between(controls, QUERIES, KEYS).mean(axis=0), abs=2e-6)
+    assert (found.controls.ids[:, QUERIES] == np.array(IDS)[QUERIES]).all(), "what asks stays"
+    assert (found.controls.ids[:, KEYS] != np.array(IDS)[KEYS]).any(), "the keys change"
+    allowed = (own[0, 0] > 0).astype(float)
+    even = between(allowed / allowed.sum(axis=1, keepdims=True), QUERIES, KEYS)
+    assert found.even_attention == pytest.approx(np.full(found.weights.shape, even), abs=1e-9)
+
+
+def test_a_span_is_ranked_among_the_other_keys_as_one_of_them(asked) -> None:
+    model, reading = asked
+    rows = weights_of(model, IDS)[..., QUERIES, :].mean(axis=-2)
+    others = [*(rows[..., i] for i in range(len(IDS)) if i not in QUERIES + KEYS), rows[..., QUERIES].sum(-1)]
+    ranks = 1 + (np.stack(others) > rows[..., KEYS].sum(axis=-1)).sum(axis=0)
+    assert (reading.find("6-8", "2-3", controls=2).ranks == ranks).all()
+
+
+def test_what_followed_the_keys_of_a_span_is_summed_where_they_went(asked) -> None:
+    model, reading = asked
+    found = reading.find("9", "3-4", controls=6, seed=3)
+    given = []
+    for ids in found.controls.ids:
+        row = weights_of(model, ids.tolist())[..., 9, :]
+        given.append(row[..., np.isin(ids, [IDS[3], IDS[4]])].sum(axis=-1))  # each stands once
+    assert found.followed == pytest.approx(np.mean(given, axis=0), abs=2e-6)
+
+
+def test_several_heads_give_to_a_span_what_find_says(asked) -> None:
+    model, reading = asked
+    own = weights_of(model, IDS)
+    several = reading.overview(query="6-8", key="2-3")
+    assert several.main.values == pytest.approx(between(own, QUERIES, KEYS), abs=2e-6)
+    assert several.aim_spans == ((6, 7, 8), (2, 3))
+    allowed = (own[0, 0] > 0).astype(float)
+    even = between(allowed / allowed.sum(axis=1, keepdims=True), QUERIES, KEYS)
+    assert several.aimed is not None
+    assert several.aimed.even_attention == pytest.approx(float(even), abs=1e-9)
+    assert several.aimed.elsewhere is None, "no other key is a sum of two"
+
+
+def test_words_are_taken_together_by_their_text_and_spans_that_share_tokens_are_refused() -> None:
+    reading = at.load("demo").read("I was watching the door when [MASK] opened.")
+    found = reading.find("[MASK]", "the door", controls=2)
+    one = [reading.find("[MASK]", word, controls=2).weights for word in ("the", "door")]
+    assert found.weights == pytest.approx(one[0] + one[1], abs=1e-9)
+    with pytest.raises(InputError, match="'4-5 the door' and '5-6 door when' share 5 door"):
+        reading.find("the door", "door when")
+    with pytest.raises(InputError, match="no token 'the window' in the input"):
+        reading.find("[MASK]", "the window")
+
+
 def test_where_rows_have_the_sentences_of_the_keys_they_are_not_listed_twice(reading) -> None:
     shown = reading.head(1, 3, by="sentence")
     assert "key" not in written(shown, width=140).splitlines()
     assert grid(panel(shown, "weights")).columns == ["0", "1", "2", "3", "4", "5"]
     one = only(panel(shown, "weights"), 2)
     assert one.columns_apart, "a row alone does not say what the other sentences are"
-
-
-@pytest.mark.parametrize(("by", "told"), [("sentence", True), ("passage", True), ("word", False)])
-def test_special_tokens_that_count_as_sentences_are_told(by: str, told: bool) -> None:
-    found = at.load("demo", device="cpu").read(TEXT).overview(by=by)
-    assert (f"each special token counts as a {by}" in sheet_of(found).notes) is told

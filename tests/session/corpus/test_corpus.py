@@ -14,14 +14,12 @@ from scipy.stats import t as student
 from transformers import BertForMaskedLM
 
 import attnscope as at
-from attnscope.analysis.corpus.apart import corpora_apart
 from attnscope.errors import InputError
 from attnscope.results import Corpus, Verdict
 from attnscope.results.claims.corpus import LEVELS
-from attnscope.results.stored.document import as_json, as_npz
-from attnscope.session.corpus import reader
-from attnscope.session.corpus import splits as planning
+from attnscope.session.corpus import identity, reader
 from attnscope.session.corpus.batches import pools
+from attnscope.session.corpus.identity import code_of
 
 
 @pytest.fixture(scope="module")
@@ -125,18 +123,6 @@ def test_a_weight_that_is_not_the_models_fails_the_sample(
     assert " ".join(result.text(width=80).split()).startswith(said)
 
 
-def test_two_of_every_sixteen_splits_have_a_text_certified_one_filled_up_and_one_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    line = "the dog barks.\n"
-    monkeypatch.setattr(planning, "LEAST", len(line))  # each text is a split of its own
-    file = tmp_path / "texts.txt"
-    file.write_text(line * 34, newline="\n")
-    result = demo.measure(file, tmp_path / "run", measures="entropy")
-    assert result.sampled == 6  # of splits 0, 1, 16, 17, 32, 33
-    assert sum(result.certified.values()) == 6 * 6
-
-
 def test_pools_are_bounded_by_texts_and_by_tokens_and_leave_none_out() -> None:
     texts = [range(length) for length in (3, 4, 2, 9, 1, 1, 1, 1)]
     lengths = [[len(each) for each in pool] for pool in pools(texts, most=3, tokens=8)]  # type: ignore[arg-type]
@@ -163,53 +149,6 @@ def test_where_filling_up_does_harm_texts_of_one_length_alone_are_read_together(
         np.testing.assert_allclose(result.measures[name].values, each.values, atol=1e-5)
 
 
-def test_the_size_of_a_split_changes_no_number_but_by_rounding(
-    file: Path, tmp_path: Path, found: Corpus, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planning, "LEAST", 100)
-    result = demo.measure(file, tmp_path / "run")
-    assert len(list((tmp_path / "run" / "parts").iterdir())) == 3
-    for name, each in found.measures.items():
-        np.testing.assert_allclose(result.measures[name].values, each.values, atol=1e-6)
-        np.testing.assert_allclose(result.measures[name].error, each.error, atol=1e-6)
-
-
-@pytest.mark.usefixtures("believing")
-def test_a_corpus_is_stored_and_drawn_like_every_result(found: Corpus, tmp_path: Path) -> None:
-    for name in ("c.npz", "c.json"):
-        again = at.open(found.save(tmp_path / name))
-        assert isinstance(again, Corpus)
-        assert as_json(again) == as_json(found)
-        assert as_npz(again) == as_npz(found)
-    frame = found.to_pandas()
-    assert len(frame) == len(found.measures) * 6
-    one = frame[(frame.measure == "entropy") & (frame.layer == 2) & (frame["head"] == 4)]
-    assert float(one["mean"].iloc[0]) == found.measures["entropy"].values[1, 1]
-    found.save(tmp_path / "c.html")
-    assert b"12 texts" in (tmp_path / "c.html").read_bytes()
-
-
-def test_two_corpora_differ_by_their_means_and_the_error_of_these(found: Corpus, file: Path) -> None:
-    half = demo.measure(file, file.parent / "half", limit=6)
-    apart = corpora_apart(half, found)
-    entropy = apart.measures["entropy"]
-    np.testing.assert_array_equal(
-        entropy.difference, found.measures["entropy"].values - half.measures["entropy"].values
-    )
-    errors = [each.measures["entropy"].error for each in (half, found)]
-    np.testing.assert_allclose(entropy.error, np.hypot(*errors))
-    assert "pattern" not in apart.measures
-    assert apart.notes == ("both read the same files: errors are those of independent texts",)
-    texts = np.array([6, 12])[:, None, None]
-    parts = np.array(errors) ** 2
-    free = parts.sum(0) ** 2 / (parts**2 / (texts - 1)).sum(0)
-    np.testing.assert_allclose(2 * 6 * student.sf(entropy.limit, free), 0.05)
-    assert "B minus A" in apart.text()
-    assert isinstance(at.difference(half, found), type(apart))
-    with pytest.raises(InputError, match="leave layers and heads out"):
-        at.difference(half, found, layer=0)
-
-
 CONLLU = """1\tThe\t_\tDET\t_\t_\t2\tdet\t_\t_
 2\tdog\t_\tNOUN\t_\t_\t3\tnsubj\t_\t_
 3\tbarks\t_\tVERB\t_\t_\t0\troot\t_\t_
@@ -226,7 +165,7 @@ CONLLU = """1\tThe\t_\tDET\t_\t_\t2\tdet\t_\t_
 def test_parts_of_speech_are_linked_and_ranked_beside_their_distances(tmp_path: Path) -> None:
     bank = tmp_path / "small.conllu"
     bank.write_text(CONLLU)
-    found = demo.measure(bank, tmp_path / "run", source="VERB", target="NOUN")
+    found = demo.measure(bank, tmp_path / "run", from_pos="VERB", to_pos="NOUN")
     assert found.read.texts == 2
     assert found.read.set_aside == {"2 fields between tabs, a word of CoNLL-U has 10": 1}
     link, place, gain = (found.measures[name].values for name in ("link", "link-distance", "link-gain"))
@@ -236,7 +175,7 @@ def test_parts_of_speech_are_linked_and_ranked_beside_their_distances(tmp_path: 
     aside = [json.loads(line) for line in (tmp_path / "run" / "set-aside.jsonl").read_text().splitlines()]
     assert [(each["place"], each["text"]) for each in aside] == [("small.conllu:5", "1\tbroken")]
     with pytest.raises(InputError, match="--from-pos: no word is ADJ: DET, NOUN, PRON, VERB"):
-        demo.measure(bank, tmp_path / "other", source="ADJ", target="NOUN")
+        demo.measure(bank, tmp_path / "other", from_pos="ADJ", to_pos="NOUN")
 
 
 def test_a_text_on_which_the_model_gives_no_numbers_is_named(tmp_path: Path) -> None:
@@ -257,3 +196,80 @@ def test_a_text_on_which_the_model_gives_no_numbers_is_named(tmp_path: Path) -> 
     others = at.corpus(alone, str(folder), measures="entropy", workers=0, run=tmp_path / "other")
     assert found.measures["entropy"].values == pytest.approx(others.measures["entropy"].values, abs=1e-5)
     assert others.verdict is not Verdict.FAILED
+
+
+FILES = (
+    "attnscope/arithmetic.py", "attnscope/capture/run.py", "attnscope/render/look.py",
+    "transformers/masking_utils.py", "transformers/integrations/sdpa_attention.py",
+    "transformers/data/glue.py", "transformers/models/bert/modeling_bert.py",
+    "transformers/models/open_clip/modeling_open_clip.py", "transformers/models/gpt2/modeling_gpt2.py",
+    "model/modeling_own.py",
+)  # fmt: skip
+COUNTS = {*FILES} - {"attnscope/render/look.py", "transformers/data/glue.py"}
+GPT2 = "transformers/models/gpt2/modeling_gpt2.py"
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(identity, "_folder", lambda package: tmp_path / package)
+    return tmp_path
+
+
+@pytest.mark.parametrize("types", [("bert", "open-clip"), ("bert", "of-another-name")])
+def test_an_edit_of_code_that_may_take_part_is_another_run_and_of_other_code_it_is_not(
+    root: Path, types: tuple[str, str]
+) -> None:
+    config = {"model_type": types[0], "vision_config": {"model_type": types[1], "layers": [1, 2]}}
+    (root / "model" / "config.json").write_text(json.dumps(config))
+    first = code_of(root / "model")
+    assert code_of(root / "model") == first
+    for name in FILES:
+        kept = (root / name).read_text()
+        (root / name).write_text("edited")
+        counts = name in COUNTS and (name != GPT2 or "of-another-name" in types)
+        assert (code_of(root / "model") != first) == counts, name
+        (root / name).write_text(kept)
+
+
+@pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b"[1]", b'{"a":' * 3000 + b"1" + b"}" * 3000])
+def test_a_configuration_that_cannot_be_read_is_left_to_whoever_loads_the_model(
+    root: Path, damage: bytes
+) -> None:
+    (root / "model" / "config.json").write_bytes(damage)
+    first = code_of(root / "model")
+    (root / GPT2).write_text("edited")
+    assert code_of(root / "model") != first
+
+
+def test_a_run_that_was_begun_with_other_code_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "texts.txt"
+    file.write_text("The door opened.\nIt is late.\n")
+    demo.measure(file, tmp_path / "run", measures="entropy")
+    monkeypatch.setattr("attnscope.session.corpus.identity.code_of", lambda _folder: "edited")
+    with pytest.raises(InputError, match=r'belongs to another run: code is .* there and "edited" here'):
+        demo.measure(file, tmp_path / "run", measures="entropy")
+
+
+def test_two_corpora_differ_by_their_means_and_the_error_of_these(found: Corpus, file: Path) -> None:
+    half = demo.measure(file, file.parent / "half", limit=6)
+    apart = at.difference(half, found)
+    entropy = apart.measures["entropy"]
+    np.testing.assert_array_equal(
+        entropy.difference, found.measures["entropy"].values - half.measures["entropy"].values
+    )
+    errors = [each.measures["entropy"].error for each in (half, found)]
+    np.testing.assert_allclose(entropy.error, np.hypot(*errors))
+    assert "pattern" not in apart.measures
+    assert apart.notes == ("both read the same files: errors are those of independent texts",)
+    texts = np.array([6, 12])[:, None, None]
+    parts = np.array(errors) ** 2
+    free = parts.sum(0) ** 2 / (parts**2 / (texts - 1)).sum(0)
+    np.testing.assert_allclose(2 * 6 * student.sf(entropy.limit, free), 0.05)
+    assert "B minus A" in apart.text()
+    with pytest.raises(InputError, match="leave layers and heads out"):
+        at.difference(half, found, layer=0)

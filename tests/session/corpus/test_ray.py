@@ -30,7 +30,7 @@ from attnscope.session.corpus.engine.ray.cluster import check_answers, descendan
 from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.nodes import CheckedRecipe, check_same_texts
 from attnscope.session.corpus.engine.ray.pool import Actor, packed, unpacked, windows
-from attnscope.session.corpus.question import CorpusQuestion, device_for, engine_of
+from attnscope.session.corpus.question import CorpusQuestion, engine_of
 from attnscope.session.corpus.source import Form, Source
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import Reading
@@ -80,10 +80,6 @@ def test_what_an_engine_cannot_do_is_said_at_once(
     assert str(caught.value).startswith(told)
 
 
-def test_processes_of_this_machine_are_what_is_meant_by_nothing() -> None:
-    assert engine_of(question(engine="local"), ModelRequest(device="cuda:1")) is None
-
-
 @pytest.mark.parametrize(
     ("written", "device", "spread", "options"),
     [
@@ -119,14 +115,6 @@ def test_a_ray_of_this_machine_gives_what_its_workers_take(monkeypatch: pytest.M
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     with pytest.raises(InputError, match="there is no GPU here: name a cluster with --ray-address"):
         Needs({"CPU": 1.0, "GPU": 0.5}).of_this_machine(None, 2)
-
-
-def test_a_run_on_gpus_of_other_machines_is_asked_for_where_there_is_none() -> None:
-    """The device of a run on Ray is the kind that is named: whoever asks need not have it."""
-    assert device_for("ray", "cuda") == "cuda"
-    assert device_for("ray", "auto") in ("cpu", "cuda")
-    with pytest.raises(InputError):
-        device_for("local", "cuda:99")
 
 
 def test_without_ray_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -109,12 +109,6 @@ def test_what_a_store_would_show_half_written_goes_there_under_a_name_that_nobod
     assert [each.name for each in tmp_path.iterdir()] == ["a.txt"]
 
 
-def test_a_signature_changes_with_the_content(folder: Place) -> None:
-    (folder / "a").write(b"one")
-    (folder / "b").write(b"two")
-    assert (folder / "a").signature() != (folder / "b").signature()
-
-
 def test_a_path_of_this_machine_needs_no_fsspec(tmp_path: Path) -> None:
     program = f"""
 import sys

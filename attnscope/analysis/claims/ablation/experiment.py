@@ -122,7 +122,10 @@ def taken_away(
     mine, random = singles[: len(heads)], singles[len(heads) :]
     found = ranked(tuple(_beside(each, random, mine) for each in mine))
     others = effects[len(singles) : len(singles) + len(groups)]
-    whole = _group(group, effects[-1], others, groups, bool(whole_layers)) if group else None
+    whole = None
+    if group:
+        typical, below = against(effects[-1], others)
+        whole = Group(group, effects[-1], typical, below, len(others), bool(whole_layers), tuple(groups))
     return Outcomes(found, whole, floor_of(tell, outcomes, rounded, random, seed))
 
 
@@ -170,17 +173,6 @@ def against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
     """The median size of the others' change, and how many of them make a smaller one."""
     sizes = [abs(each.change) for each in others]
     return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.change) for size in sizes)
-
-
-def _group(
-    heads: tuple[Head, ...],
-    one: Effect,
-    others: Sequence[Effect],
-    drawn: Sequence[tuple[Head, ...]],
-    of_layers: bool,
-) -> Group:
-    typical, below = against(one, others)
-    return Group(heads, one, typical, below, len(others), of_layers, tuple(drawn))
 
 
 def floor_of(

@@ -86,9 +86,9 @@ class Question:
     def level(self, scores: Float[Tensor, "entry row choice"], answer: Ids) -> Float[Tensor, " entry"]:
         """What is measured of an answer, its rows summed: log probability, or how far its logit leads."""
         if not self.against:
-            return _of_rows(log_chances(scores), answer)
+            return of_rows(log_chances(scores), answer)
         logits: Tensor = exact(scores.detach().cpu())
-        return _of_rows(logits, answer) - _of_rows(logits, self.against)
+        return of_rows(logits, answer) - of_rows(logits, self.against)
 
     def telling(self, before: Logits, ids: Sequence[int], named: bool = True) -> "Tell":
         """What tells how the answer changes from the scores `before` to others."""
@@ -269,7 +269,7 @@ def ends(output: Any) -> Float[Tensor, "entry end position"]:
     return torch.stack([output["start_logits"], output["end_logits"]], 1)
 
 
-def _of_rows(choices: Float[Tensor, "entry row choice"], ids: Ids) -> Float[Tensor, " entry"]:
+def of_rows(choices: Float[Tensor, "entry row choice"], ids: Ids) -> Float[Tensor, " entry"]:
     """Of every entry the sum over its rows, at each the choice that is meant there."""
     found: Tensor = choices[:, range(len(ids)), list(ids)].sum(-1)
     return found

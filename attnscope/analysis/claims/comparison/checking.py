@@ -17,13 +17,22 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Verdict
-from attnscope.results.verification import HeadCheck
+from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Verdict
+from attnscope.results.base.parts import Value
+from attnscope.results.stored.codec import Object, encode
+from attnscope.results.verification import HeadCheck, PartCheck
 
 TIMES = 4
 _VECTORS = ("q", "k", "v", "output")
 _EPSILON = {"bfloat16": 2.0**-7, "float16": 2.0**-10}
 _UNCERTIFIED = 32  # epsilons that a weight without a certificate may be off
+_OWN = 1e-6  # of the largest entry, or of 1: what a number of an answer may be off by itself
+_NOTHING = np.zeros(0, object)  # where there is no such place
+# fields that say where and how numbers were computed, or how well they are proved
+_OF_THE_RUN = {
+    "provenance", "module", "modules", "certificate", "certificates", "certified", "verdict", "verdicts",
+    "case", "notes", "unlike",
+}  # fmt: skip
 
 # stage, how far it is off, what its own arithmetic may round, what rounding before it moves it by
 Off = tuple[str, float, float, float]
@@ -41,6 +50,49 @@ def checked_heads(stored: Overview, anew: Overview, moved: Sequence[Overview]) -
         for i, layer in enumerate(stored.layers)
         for j, head in enumerate(stored.heads)
     ]
+
+
+def checked_parts(
+    stored: Result, anew: Result, moved: Sequence[Result], *, npz: bool = True
+) -> list[PartCheck]:
+    """Every field of an answer, its numbers and what is said by them; without `npz` those that JSON has.
+
+    A word, a rank or a place that is another one now is as stored where it is not the same in a moved run
+    either: rounding decides it.
+    """
+    was, now, *others = (encode(each, npz=npz) for each in (stored, anew, *moved))
+    return [
+        _part(name, was, now, others) for name, each in {**was, **now}.items() if _is_compared(name, each)
+    ]
+
+
+def _part(name: str, was: Object, now: Object, others: Sequence[Object]) -> PartCheck:
+    stored, anew, *moved = (dict(_leaves(each.get(name), name)) for each in (was, now, *others))
+    made = [PartCheck(name, 0.0, 0.0)]
+    for place in {**stored, **anew}:
+        a, b, *c = (each.get(place, _NOTHING) for each in (stored, anew, *moved))
+        if None in (a.tolist(), b.tolist()):
+            continue  # a model that is loaded for less has no such number
+        if a.dtype.kind == b.dtype.kind == "f":
+            largest, carried = float(np.abs(b[np.isfinite(b)]).max(initial=1.0)), _carried(b, c)
+            made.append(PartCheck(name, _off(a, b), _OWN * largest + TIMES * carried, carried))
+        elif not np.array_equal(a, b) and all(np.array_equal(b, each) for each in c):
+            made.append(PartCheck(name, math.inf, 0.0))
+    return max(made, key=_times)
+
+
+def _is_compared(name: str | int, value: Value) -> bool:
+    """Whether a field is part of an answer; a number of `layers` is how many are in memory."""
+    return name not in _OF_THE_RUN and not (name == "layers" and isinstance(value, int))
+
+
+def _leaves(value: Value, place: str) -> Iterator[tuple[str, np.ndarray]]:
+    if isinstance(value, dict | list):
+        for name, each in value.items() if isinstance(value, dict) else enumerate(value):
+            if _is_compared(name, each):
+                yield from _leaves(each, f"{place}.{name}")
+    else:
+        yield place, np.asarray(value)
 
 
 def _of_overview(
@@ -110,5 +162,5 @@ def _worst(layer: int, head: int, offs: Iterator[Off], verdict: Verdict) -> Head
     return max(made, key=_times)
 
 
-def _times(one: HeadCheck) -> float:
+def _times(one: HeadCheck | PartCheck) -> float:
     return one.off / one.allowed if one.allowed > 0 else math.inf if one.off > 0 else 0.0

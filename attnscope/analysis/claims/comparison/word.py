@@ -18,11 +18,11 @@ from torch import Tensor
 
 from attnscope.analysis.heads.view import Places, groups_of
 from attnscope.analysis.padding import place_in_text, without_padding
+from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall
 from attnscope.reference import exact
 from attnscope.results import Certificate, Kind, Special
 from attnscope.results.base.groups import Groups, joined, regrouped, taken_together, units_of_text
-from attnscope.sdpa import attend
 from attnscope.tokens import Token, Tokens
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Unit

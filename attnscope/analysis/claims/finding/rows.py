@@ -7,7 +7,7 @@ move together: the length of the sum of their vectors, not the sum of their leng
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -15,14 +15,13 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.analysis.heads.view import Name, units_of
+from attnscope.analysis.heads.view import Name, Units, units_of
+from attnscope.arithmetic import Operands, weights_alone
 from attnscope.attention import AttentionCall
 from attnscope.capture.returned import ReturnedLayer
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import exact
 from attnscope.results import Certificate, Special, Verdict
-from attnscope.results.base.groups import Groups
-from attnscope.sdpa import Operands, weights_alone
 from attnscope.tiles.call import LongCall
 from attnscope.tiles.certify import certify_rows
 from attnscope.tokens import Tokens
@@ -156,28 +155,17 @@ TokenRows = Float[np.ndarray, "head row token"]
 
 
 @dataclass(frozen=True, eq=False)
-class Lens:
-    """What a row and a column are: `queries` and `keys` are the positions of the tokens of each.
+class Lens(Units):
+    """The units that rows and columns are; `count` is how many tokens the keys are of all."""
 
-    `query_tokens` and `key_tokens` are what they are called, `count` is how many tokens the keys are of all.
-    `query` and `key` are the row and the column that were named, if any.
-    """
-
-    queries: Groups
-    keys: Groups
-    query_tokens: Tokens
-    key_tokens: Tokens
-    count: int
+    count: int = field(kw_only=True)
     by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
-    query: int | None = None
-    key: int | None = None
 
     @cached_property
     def plain(self) -> bool:
         """Whether rows and columns are the tokens themselves."""
-        single = all(len(group) == 1 for group in (*self.queries, *self.keys))
-        return single and not self.by.joins and self.special is Special.SHOW
+        return super().plain and not self.by.joins and self.special is Special.SHOW
 
     @cached_property
     def members(self) -> Bool[np.ndarray, "key token"]:
@@ -303,5 +291,4 @@ def lens(
     if by.joins and not queries.texts and not keys.texts and (queries.stretches or keys.stretches):
         raise InputError(f"--by {by} takes tokens of a text together: a picture or a sound has none")
     units = units_of(queries, keys, by=by, special=special, query=query, key=key)
-    rows = units.queries, units.keys, units.query_tokens, units.key_tokens
-    return Lens(*rows, len(keys), by, special, units.query, units.key)
+    return Lens(**vars(units), count=len(keys), by=by, special=special)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from attnscope.analysis.claims.controls import inputs_of
 from attnscope.analysis.claims.flow.pieces import Blanked
 from attnscope.analysis.claims.flow.replacing import Input, word_embeddings
-from attnscope.capture.running import evaluating, without_cache
+from attnscope.capture.running import evaluating, hooked, without_cache
 from attnscope.errors import InputError
 from attnscope.reference import exact
 
@@ -64,11 +64,8 @@ class Entrance:
             with torch._C.DisableTorchFunction():
                 return leaf.clone()
 
-        hook = self.embedding.register_forward_hook(enter)
-        try:
+        with self.embedding.register_forward_hook(enter):
             yield batch, leaf
-        finally:
-            hook.remove()
         if len(used) != 1:
             raise InputError("the model looks its tokens up otherwise when it goes back: no gradient of them")
 
@@ -97,13 +94,9 @@ def of_tokens(model: nn.Module, inputs: Mapping[str, Any], asked: Input) -> Entr
         if args and isinstance(args[0], Tensor) and args[0].shape == ids.shape and torch.equal(args[0], ids):
             found.append(module)
 
-    hooks = [module.register_forward_hook(look) for module in word_embeddings(model)]
-    try:
-        with evaluating(model):
-            model(**without_cache(model, inputs))
-    finally:
-        for hook in hooks:
-            hook.remove()
+    hooks = (module.register_forward_hook(look) for module in word_embeddings(model))
+    with hooked(hooks), evaluating(model):
+        model(**without_cache(model, inputs))
     if len(found) != 1:
         times = "nowhere that can be seen" if not found else f"{len(found)} times"
         raise InputError(f"the model looks its tokens up {times}: no gradient can be told of them")

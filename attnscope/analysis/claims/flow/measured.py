@@ -5,14 +5,14 @@ above that of another one, or the cosine of a vector with itself as it was. At t
 slope, so two of the ways have nothing to tell of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.ablation.question import Question
+from attnscope.analysis.claims.ablation.question import Question, of_rows
 from attnscope.capture.intervening.changes import rows_only
 
 
@@ -43,26 +43,20 @@ class Chance:
     def logits(self, output: Any) -> Tensor:
         """Of the answer's tokens together, less those of another answer that it is set against."""
         made, against = self._choices(output), self.question.against
-        own = _of_rows(made, self.answer)
-        return own - _of_rows(made, against) if against else own
+        own = of_rows(made, self.answer)
+        return own - of_rows(made, against) if against else own
 
     def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
         with rows_only(model, self.question.asked):
             output = model(**inputs)
         if self.question.against:
             return self.logits(output)
-        return _of_rows(self._choices(output).log_softmax(-1), self.answer)
+        return of_rows(self._choices(output).log_softmax(-1), self.answer)
 
     def _choices(self, output: Any) -> Tensor:
         """The logits of all that could be answered, in float32 at least."""
         made: Tensor = self.question.asked.of(output)
         return made.float() if torch.finfo(made.dtype).bits < 32 else made
-
-
-def _of_rows(choices: Tensor, ids: Sequence[int]) -> Tensor:
-    """Of every entry the sum over its rows, at each the choice that is meant there."""
-    found: Tensor = choices[:, range(len(ids)), list(ids)].sum(-1)
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +85,6 @@ def vectors_with_slopes(model: nn.Module, inputs: Mapping[str, Any], last: nn.Mo
         first = made if isinstance(made, Tensor) else made[0]
         found.append(first.reshape(-1, *first.shape[-2:]))
 
-    hook = last.register_forward_hook(keep)
-    try:
+    with last.register_forward_hook(keep):
         model(**inputs)
-    finally:
-        hook.remove()
     return found[-1]

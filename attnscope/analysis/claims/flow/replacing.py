@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from attnscope.analysis.claims.ablation.question import Ids, Question
 from attnscope.analysis.claims.controls import batches, inputs_of
 from attnscope.capture.intervening.changes import rows_only
-from attnscope.capture.running import evaluating
+from attnscope.capture.running import evaluating, hooked
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results.claims.flow import DISTANCE, Trust
@@ -75,12 +75,8 @@ def emptied(model: nn.Module, asked: Input, ids: Tensor, part: slice) -> Iterato
         changed[rows, places] = 0.0
         return changed
 
-    hooks = [each.register_forward_hook(empty) for each in word_embeddings(model)]
-    try:
+    with hooked(each.register_forward_hook(empty) for each in word_embeddings(model)):
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def word_embeddings(model: nn.Module) -> list[nn.Module]:
@@ -127,38 +123,34 @@ def turned_vector(
 
     Of a query of several tokens it is the mean over these.
     """
-    own = list(query)
-    made = copies(inputs, asked)
-    if made is None:
-        return None
-    with evaluating(model):
-        before = vectors(model, inputs, last, nullcontext())
-        if before is None:
-            return None
-        turned = []
-        for each, part in made:
-            after = vectors(model, each, last, emptied(model, asked, each[asked.name], part))
-            if after is None:
-                return None
-            alike = torch.cosine_similarity(before[:, own], after[:, own], dim=-1)
-            turned.append(1 - alike.mean(dim=1))
-    return torch.cat(turned).cpu().numpy()
+
+    def read(given: Mapping[str, Any], within: Any) -> Tensor | None:
+        made = vectors(model, given, last, within)
+        return None if made is None else made[:, list(query)]
+
+    return _turned(model, inputs, asked, read)
 
 
 def turned_pooled(model: nn.Module, inputs: Mapping[str, Any], asked: Input, pool: Pool) -> Effects | None:
     """1 less the cosine of the text's one vector, which `pool` makes, before and after; 0 to 2."""
-    made = copies(inputs, asked)
-    if made is None:
-        return None
+    return _turned(model, inputs, asked, lambda given, within: pool(model, given, within)[:, None])
+
+
+def _turned(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    asked: Input,
+    read: Callable[[Mapping[str, Any], Any], Float[Tensor, "entry query hidden"] | None],
+) -> Effects | None:
+    made, turned = copies(inputs, asked), []
     with evaluating(model):
-        before = pool(model, inputs, nullcontext())
-        turned = [
-            1
-            - torch.cosine_similarity(
-                before, pool(model, each, emptied(model, asked, each[asked.name], part))
-            )
-            for each, part in made
-        ]
+        if made is None or (before := read(inputs, nullcontext())) is None:
+            return None
+        for each, part in made:
+            after = read(each, emptied(model, asked, each[asked.name], part))
+            if after is None:
+                return None
+            turned.append(1 - torch.cosine_similarity(before, after, dim=-1).mean(dim=1))
     return torch.cat(turned).cpu().numpy()
 
 
@@ -171,12 +163,8 @@ def vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within
         if isinstance(first, Tensor) and first.ndim in (2, 3):
             found.append(exact(first.detach()).reshape(-1, *first.shape[-2:]))
 
-    handle = last.register_forward_hook(keep)
-    try:
-        with within:
-            model(**inputs)
-    finally:
-        handle.remove()
+    with last.register_forward_hook(keep), within:
+        model(**inputs)
     return found[-1] if found else None
 
 

@@ -12,7 +12,7 @@ from attnscope.analysis.claims.why.account import Gradients, named_masks, shares
 from attnscope.analysis.claims.why.names import Name, Names
 from attnscope.analysis.claims.why.removal import Outcome, Replacing
 from attnscope.capture.parts.functions import stranger
-from attnscope.capture.parts.leaves import Key
+from attnscope.capture.parts.leaves import Change
 from attnscope.capture.parts.leaves import Site as Place
 from attnscope.capture.parts.rule import Rule
 from attnscope.capture.parts.run import cut_run, run_under
@@ -86,7 +86,7 @@ def contributions(
         )
     donor = None if other is None else cut_run(model, other, paths, None)
     held = frozenset(leaf.key for leaf in slopes if leaf.key in base.leaves and not rule.behind(leaf))
-    removals = Answers(model, inputs, paths, base, question, ids, held, donor)
+    removals = Answers(model, inputs, paths, held, donor, base, question, ids)
     parts = _with_removals(_parts(found, slopes, names), slopes, names, removals, logit)
     return Told(answer, against, logit, summed, residual, parts)
 
@@ -117,14 +117,9 @@ def _slopes(rule: Sloped, total: Tensor) -> Gradients:
 class Answers(Replacing):
     """Runs to the end with other numbers in the place of parts, read where the answer stands."""
 
-    model: nn.Module
-    inputs: Mapping[str, Any]
-    sites: Sequence[str]
     base: Rule
     question: Question
     ids: tuple[int, ...]
-    held: frozenset[Key]
-    donor: Rule | None = None
 
     @property
     def untouched(self) -> tuple[Rule, Place | None]:
@@ -156,21 +151,16 @@ def _with_removals(
 ) -> tuple[Contribution, ...]:
     mine = [(name, part) for name, part in parts if name.can_be_a_reason and part.direct]
     tried = [name for name, _ in sorted(mine, key=lambda each: -abs(each[1].direct))[:TRIED]]
-    controls = {name: [other for other, _ in parts if name.is_like(other)] for name in tried}
-    every = list(dict.fromkeys([*tried, *(each for several in controls.values() for each in several)]))
-    changes = {}
-    for name in every:
+
+    def change(name: Name) -> Change:
         masks = named_masks(slopes, names, name)
-        changes[name] = removals.change(masks, {leaf: torch.ones_like(mask) for leaf, mask in masks.items()})
-    total = dict(zip(every, removals.outcomes(list(changes.values())), strict=True))
-    held = dict(zip(tried, removals.outcomes([changes[each] for each in tried], hold=True), strict=True))
+        return removals.change(masks, {leaf: torch.ones_like(mask) for leaf, mask in masks.items()})
 
-    def tested(name: Name, part: Contribution) -> Contribution:
-        if name not in held:
-            return part
-        now, kept = total[name], held[name]
-        taken = Taken(kept.contrast - before, now.contrast - before, now.weight, kept.norm)
-        beside = tuple(total[each].contrast - before for each in controls[name])
-        return replace(part, removed=taken, controls=beside)
+    def alike(name: Name) -> list[Name]:
+        return [other for other, _ in parts if name.is_like(other)]
 
-    return tuple(tested(name, part) for name, part in parts)
+    found = removals.tested(tried, alike, change, before)
+    return tuple(
+        replace(part, removed=Taken(*found[name][0]), controls=found[name][1]) if name in found else part
+        for name, part in parts
+    )

@@ -80,7 +80,7 @@ def explain(
         )
     donor = None if other is None else cut_run(model, other, paths, until, rows=rows)
     held = frozenset(leaf.key for each in (score, contrast) for end in each.ends.values() for leaf in end)
-    removals = Removals(model, inputs, paths, row, asked.query, asked.key, weights, held, donor)
+    removals = Removals(model, inputs, paths, held, donor, row, asked.query, asked.key, weights)
     parts = _parts(score, contrast, names)
     parts = _with_removals(parts, score, contrast, names, removals)
     pairs, tried = _pairs(contrast, names)
@@ -145,26 +145,21 @@ def _with_removals(
         mine = [(name, part) for name, part in parts if part.side is side and name.can_be_a_reason]
         mine.sort(key=lambda each: -abs(each[1].contrast))
         tried += [(side, name) for name, _ in mine[:TRIED]]
-    controls = {
-        (side, name): [(side, other) for other, part in parts if part.side is side and name.is_like(other)]
-        for side, name in tried
-    }
-    every = list(dict.fromkeys([*tried, *(each for several in controls.values() for each in several)]))
-    changes = {(side, name): _change(side, name, score, contrast, names, removals) for side, name in every}
-    total = dict(zip(every, removals.outcomes(list(changes.values())), strict=True))
-    held = dict(zip(tried, removals.outcomes([changes[each] for each in tried], hold=True), strict=True))
-    before = contrast.total
 
-    def tested(name: Name, part: Part) -> Part:
-        place = part.side, name
-        if place not in held:
-            return part
-        now, kept = total[place], held[place]
-        removed = Removed(kept.contrast - before, now.contrast - before, now.weight, kept.norm)
-        beside = (total[each].contrast - before for each in controls[place])
-        return replace(part, removed=removed, controls=tuple(beside))
+    def alike(place: tuple[Side, Name]) -> list[tuple[Side, Name]]:
+        side, name = place
+        return [(side, other) for other, part in parts if part.side is side and name.is_like(other)]
 
-    return [(name, tested(name, part)) for name, part in parts]
+    def change(place: tuple[Side, Name]) -> Change:
+        return _change(*place, score, contrast, names, removals)
+
+    found = removals.tested(tried, alike, change, contrast.total)
+    return [
+        (name, replace(part, removed=Removed(*found[place][0]), controls=found[place][1]))
+        if (place := (part.side, name)) in found
+        else (name, part)
+        for name, part in parts
+    ]
 
 
 def _change(

@@ -1,9 +1,9 @@
 """What becomes of a contrast where a part is replaced in one row: others held, and all computed again."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Float
@@ -25,11 +25,15 @@ class Outcome:
     norm: float
 
 
+Place = TypeVar("Place")
+# less or more with all else held and in all, the weight then, how far a norm moved; and of its like in all
+Tested = tuple[tuple[float, float, float, float], tuple[float, ...]]
 NOTHING = Outcome(float("nan"), float("nan"), float("nan"))
 
 
+@dataclass(frozen=True, eq=False)
 class Replacing(ABC):
-    """Runs of the model with other numbers in the place of parts."""
+    """Runs of the model with other numbers in the place of parts, those of the `donor` where there is one."""
 
     model: nn.Module
     inputs: Mapping[str, Any]
@@ -60,6 +64,31 @@ class Replacing(ABC):
         if other is None or other.tensor.shape != tensor.shape:
             return torch.full_like(tensor, float("nan"))
         return other.tensor.detach()
+
+    def tested(
+        self,
+        tried: Sequence[Place],
+        alike: Callable[[Place], list[Place]],
+        change: Callable[[Place], Change],
+        before: float,
+    ) -> dict[Place, Tested]:
+        """What becomes of the contrast, which was `before`, without each that is `tried` and its like."""
+        controls = {place: alike(place) for place in tried}
+        every = list(dict.fromkeys([*tried, *(each for several in controls.values() for each in several)]))
+        changes = {place: change(place) for place in every}
+        total = dict(zip(every, self.outcomes(list(changes.values())), strict=True))
+        held = dict(zip(tried, self.outcomes([changes[each] for each in tried], hold=True), strict=True))
+
+        def off(outcome: Outcome) -> float:
+            return outcome.contrast - before
+
+        return {
+            place: (
+                (off(held[place]), off(total[place]), total[place].weight, held[place].norm),
+                tuple(off(total[each]) for each in controls[place]),
+            )
+            for place in tried
+        }
 
     def outcomes(
         self, changes: Sequence[Change], *, hold: bool = False, frozen: bool = False
@@ -92,15 +121,10 @@ class Replacing(ABC):
 class Removals(Replacing):
     """Replaces parts of the model, and reads one row of one head."""
 
-    model: nn.Module
-    inputs: Mapping[str, Any]
-    sites: Sequence[str]
     row: Row
     query: int
     key: int
     weights: Float[Tensor, " key"]
-    held: frozenset[Key]
-    donor: Rule | None = None
 
     @property
     def untouched(self) -> tuple[Rule, Site | None]:

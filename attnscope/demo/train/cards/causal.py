@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
+from attnscope.demo.train.cards.card import Card, by_head
 from attnscope.demo.train.corpora import corpus
 from attnscope.demo.train.corpora.next_word import LONGEST_GAP
 
@@ -20,15 +19,6 @@ def _quality(name: str, values: dict[str, float]) -> str:
     )
 
 
-def _by_head(scores: list[list[float]]) -> list[str]:
-    """The induction score of every head as a table."""
-    numbers = range(len(scores[0]))
-    lines = ["| | " + " | ".join(f"H{head}" for head in numbers) + " |", "|---" * (len(numbers) + 1) + "|"]
-    for layer, values in enumerate(scores):
-        lines.append(f"| L{layer} | " + " | ".join(f"{value:.2f}" for value in values) + " |")
-    return lines
-
-
 def _rows(figures: dict[str, Any]) -> dict[str, str]:
     """The tables that are not single numbers."""
     heads, examples = figures["heads"], figures["examples"]
@@ -39,7 +29,6 @@ def _rows(figures: dict[str, Any]) -> dict[str, str]:
             f"| L{heads[key]['layer']} H{heads[key]['head']} | {title} | {heads[key]['score']:.3f} |"
             for key, title in NAMES.items()
         ],
-        "by_head": _by_head(heads["by_head"]),
         "example_rows": [
             f"| {text} ... | {', '.join(f'{word} {p:.2f}' for word, p in row['next'])} |"
             for text, row in examples.items()
@@ -50,15 +39,12 @@ def _rows(figures: dict[str, Any]) -> dict[str, str]:
 
 
 def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
-    """Everything that the card's text names."""
-    settings, record, model, heads = run["settings"], run["record"], run["model"], figures["heads"]
+    settings, heads = run["settings"], figures["heads"]
     return {
-        **settings,
-        **record,
-        **model,
         **figures["copying"],
         **figures["stream"],
         **_rows(figures),
+        "by_head": by_head(heads["by_head"], ".2f"),
         "nw_sentences": figures["next_word"]["sentences"],
         "nw_tokens": figures["next_word"]["tokens"],
         "sequences": heads["sequences"],
@@ -69,22 +55,10 @@ def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         "sizes": ", ".join(map(str, heads["sizes"])),
         "all_heads": settings["layers"] * settings["heads"],
         "sharing": settings["heads"] // settings["key_heads"],
-        "minutes": record["seconds"] / 60,
-        "cpu": record["cpu_seconds"] / 60 / settings["threads"],
         "gap": LONGEST_GAP,
         "held_out": corpus.HELD_OUT_SHARE,
         "pairs": len(corpus.held_out_pairs()),
     }
 
 
-def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
-    """The card of a run with these figures."""
-    return Path(__file__).with_suffix(".md").read_text("utf-8").format(**_values(run, figures))
-
-
-def write(path: Path) -> None:
-    """Write README.md in a model folder from its training.json and figures.json."""
-    run, figures = (
-        json.loads((path / name).read_text("utf-8")) for name in ("training.json", "figures.json")
-    )
-    (path / "README.md").write_text(text(run, figures), "utf-8", newline="\n")
+CARD = Card("causal", _values)

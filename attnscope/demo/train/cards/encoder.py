@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
+from attnscope.demo.train.cards.card import Card
 from attnscope.demo.train.corpora.corpus import HELD_OUT_SHARE, held_out_pairs
 from attnscope.demo.train.corruption import HIGHEST, LOWEST
 
@@ -35,8 +34,7 @@ def _rows(figures: dict[str, Any]) -> dict[str, str]:
 
 
 def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
-    """Everything that the card's text names."""
-    values: dict[str, Any] = {**run["settings"], **run["record"], **run["model"], **_rows(figures)}
+    values: dict[str, Any] = {**_rows(figures)}
     short = {"masked_words": "mw", "next_sentence": "ns", "reference": "rf", "held_out_pairs": "hp"}
     for section, prefix in short.items():
         for key, value in figures[section].items():
@@ -45,9 +43,7 @@ def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
             else:
                 values[f"{prefix}_{key}"] = value
     pairs = held_out_pairs()
-    values |= {
-        "minutes": run["record"]["seconds"] / 60,
-        "cpu": run["record"]["cpu_seconds"] / 60 / run["settings"]["threads"],
+    return values | {
         "lowest": LOWEST,
         "highest": HIGHEST,
         "share": HELD_OUT_SHARE,
@@ -55,17 +51,6 @@ def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         "pair_list": ", ".join(f"{verb} {noun}" for verb, noun in pairs),
         "selection": 2 * figures["reference"]["sentences"],
     }
-    return values
 
 
-def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
-    """The card of a run with these figures."""
-    return Path(__file__).with_suffix(".md").read_text("utf-8").format(**_values(run, figures))
-
-
-def write(path: Path) -> None:
-    """Write README.md in a model folder from its training.json and figures.json."""
-    run, figures = (
-        json.loads((path / name).read_text("utf-8")) for name in ("training.json", "figures.json")
-    )
-    (path / "README.md").write_text(text(run, figures), "utf-8", newline="\n")
+CARD = Card("encoder", _values)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-from attnscope.demo.train.cards import spread
+from attnscope.demo.train.cards.card import Card, by_head, runs
 from attnscope.demo.train.reading.batches import STAGES
 from attnscope.demo.train.reading.sentences import FACTS, FIRST, LIKE, NAMES, NEW, SECOND, THINGS
 from attnscope.demo.train.reading.stream import BEGUN, CHAT, PLAIN
@@ -22,15 +20,6 @@ KINDS = {
 def _accuracy(told: dict[str, Any]) -> str:
     depth = " ".join("–" if value is None else f"{value:.1%}" for value in told["depth"])
     return f"{told['prompts']} | {told['all']:.1%} | {told['stated']:.1%} | {told['none']:.1%} | {depth} |"
-
-
-def _by_head(values: list[list[float]], digits: int = 2) -> str:
-    """A figure of every head as a table."""
-    numbers = range(len(values[0]))
-    lines = ["| | " + " | ".join(f"H{head}" for head in numbers) + " |", "|---" * (len(numbers) + 1) + "|"]
-    for layer, row in enumerate(values):
-        lines.append(f"| L{layer} | " + " | ".join(f"{value:.{digits}f}" for value in row) + " |")
-    return "\n".join(lines)
 
 
 def _names(heads: list[list[int]]) -> str:
@@ -66,10 +55,10 @@ def row(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
+def _seeds(seeds: list[dict[str, Any]]) -> tuple[str, str]:
     """What is said of the runs, and their table rows."""
     rows, worst = [], []
-    for one in runs:
+    for one in seeds:
         right, none = (min(one[what][length] for length in TRAINED) for what in ("right", "none"))
         worst.append(right)
         layers = ", ".join(f"{layer}" for layer in sorted({layer for layer, _ in one["copying"]}))
@@ -77,23 +66,17 @@ def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
             f"| {one['seed']} | {one['steps']:,} | {right:.1%} | {none:.1%} | {one['right'][LONGER]:.1%} "
             f"| {len(one['copying'])} heads of layer {layers} |"
         )
-    return spread.wrapped(spread.said(worst, "right answers at the worst trained length")), "\n".join(rows)
+    return runs(worst, "right answers at the worst trained length"), "\n".join(rows)
 
 
 def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
-    """Everything that the card's text names."""
-    settings, record, model, heads = run["settings"], run["record"], run["model"], figures["heads"]
+    settings, heads = run["settings"], figures["heads"]
     said, rows = _seeds([row(run, figures), *figures.get("other_seeds", [])])
     styles = figures["kinds"]["new"]["style"]
     return {
-        **settings,
-        **record,
-        **model,
         "seeds_said": said,
         "seed_rows": rows,
         "sharing": settings["heads"] // settings["key_heads"],
-        "minutes": record["seconds"] / 60,
-        "cpu": record["cpu_seconds"] / 60,
         "lengths": ", ".join(TRAINED),
         "all_names": len(NAMES),
         "new_names": len(NEW),
@@ -119,24 +102,14 @@ def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
         "others": _names(heads["others"]),
         "with_all": heads["all"],
         "away_rows": _away(heads),
-        "sentence_rows": _by_head(heads["sentence"]),
+        "sentence_rows": by_head(heads["sentence"], ".2f"),
         "value": _mean(heads, "value"),
         "stop": _mean(heads, "stop"),
-        "each_rows": _by_head(heads["without_each"]),
+        "each_rows": by_head(heads["without_each"], ".2f"),
         "layer_rows": "\n".join(
             f"| {layer} | {left:.1%} |" for layer, left in enumerate(heads["without_layer"])
         ),
     }
 
 
-def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
-    """The card of a run with these figures."""
-    return Path(__file__).with_suffix(".md").read_text("utf-8").format(**_values(run, figures))
-
-
-def write(path: Path) -> None:
-    """Write README.md in a model folder from its training.json and figures.json."""
-    run, figures = (
-        json.loads((path / name).read_text("utf-8")) for name in ("training.json", "figures.json")
-    )
-    (path / "README.md").write_text(text(run, figures), "utf-8", newline="\n")
+CARD = Card("reader", _values)

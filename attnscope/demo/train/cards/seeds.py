@@ -13,13 +13,12 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from attnscope.demo import folder
 from attnscope.demo.train.cards import caption, reader, speech
+from attnscope.demo.train.cards.card import Figures
 
 CARDS = {"caption": caption, "reader": reader, "speech": speech}
-Figures = dict[str, Any]
 
 
 def read(path: Path) -> tuple[Figures, Figures]:
@@ -48,8 +47,7 @@ def added(bundled: tuple[Figures, Figures], others: Sequence[tuple[Figures, Figu
 def add(model: str, folders: Sequence[Path], bundled: Path) -> None:
     """Put the runs in these folders on the card of the bundled model."""
     figures = added(read(bundled), [read(path) for path in folders], model)
-    (bundled / "figures.json").write_text(json.dumps(figures, indent=2) + "\n", "utf-8", newline="\n")
-    CARDS[model].write(bundled)
+    CARDS[model].CARD.write(bundled, figures)
 
 
 def main(given: list[str] | None = None) -> int:

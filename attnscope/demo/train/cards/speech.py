@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
-from attnscope.demo.train.cards import spread
+from attnscope.demo.train.cards.card import Card, runs
 from attnscope.demo.train.sound import clips, spelling, voice
 
 
@@ -41,19 +39,17 @@ def row(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _seeds(runs: list[dict[str, Any]]) -> tuple[str, str]:
+def _seeds(seeds: list[dict[str, Any]]) -> tuple[str, str]:
     """What is said of the runs, and their table rows."""
     rows = "\n".join(
         f"| {one['seed']} | {one['steps']:,} | {one['word_error']:.2%} | {one['new_word_error']:.2%} "
         f"| L{one['layer']} H{one['head']} | {one['peak_ms']} ms | {one['mean_peak_ms']} ms |"
-        for one in runs
+        for one in seeds
     )
-    said = spread.said([one["word_error"] for one in runs], "words wrong", digits=2)
-    if any(one["steps"] < runs[0]["steps"] for one in runs):
-        said += (
-            " A run with fewer steps than the first was measured before its end, as what it saves on its way."
-        )
-    return spread.wrapped(said), rows
+    fewer = " A run with fewer steps than the first was measured before its end, as what it saves on its way."
+    unfinished = any(one["steps"] < seeds[0]["steps"] for one in seeds)
+    errors = [one["word_error"] for one in seeds]
+    return runs(errors, "words wrong", digits=2, more=fewer if unfinished else ""), rows
 
 
 def _across(values: dict[str, float], unit: str) -> dict[str, str]:
@@ -65,9 +61,8 @@ def _across(values: dict[str, float], unit: str) -> dict[str, str]:
     }
 
 
-def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
-    """The card of a run with these figures."""
-    settings, record, model, found = run["settings"], run["record"], run["model"], figures["alignment"]
+def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    found = figures["alignment"]
     flat = {f"{part}_{name}": value for part in ("known", "new") for name, value in figures[part].items()}
     tables = {
         f"{part}_{name}": cells
@@ -81,42 +76,30 @@ def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
         for head, value in enumerate(values)
     )
     quiet, loud = clips.NOISE
-    return (
-        Path(__file__)
-        .with_suffix(".md")
-        .read_text("utf-8")
-        .format(
-            **{**settings, **record, **model, **flat, **tables},
-            longest=clips.SECONDS,
-            bands=spelling.BANDS,
-            hop_ms=round(1000 * spelling.HOP / voice.RATE),
-            position_ms=found["position_ms"],
-            spoken=figures["example"]["spoken"],
-            written=figures["example"]["written"],
-            syllables=len(voice.SYLLABLES),
-            consonants=", ".join(voice.CONSONANTS),
-            vowels=", ".join(voice.VOWELS),
-            quiet=quiet,
-            loud=loud,
-            most=clips.MOST,
-            alignment_clips=found["clips"],
-            alignment_syllables=found["syllables"],
-            alignment_rows=_alignment(found),
-            diagonal_ms=found["diagonal_ms"],
-            sounded_ms=found["sounded_ms"],
-            head_list=heads,
-            share=clips.HELD_OUT_SHARE,
-            cpu=record["cpu_seconds"] / 60,
-            minutes=record["seconds"] / 60,
-            seeds_said=said,
-            seed_rows=rows,
-        )
-    )
+    return {
+        **flat,
+        **tables,
+        **figures["example"],
+        "longest": clips.SECONDS,
+        "bands": spelling.BANDS,
+        "hop_ms": round(1000 * spelling.HOP / voice.RATE),
+        "position_ms": found["position_ms"],
+        "syllables": len(voice.SYLLABLES),
+        "consonants": ", ".join(voice.CONSONANTS),
+        "vowels": ", ".join(voice.VOWELS),
+        "quiet": quiet,
+        "loud": loud,
+        "most": clips.MOST,
+        "alignment_clips": found["clips"],
+        "alignment_syllables": found["syllables"],
+        "alignment_rows": _alignment(found),
+        "diagonal_ms": found["diagonal_ms"],
+        "sounded_ms": found["sounded_ms"],
+        "head_list": heads,
+        "share": clips.HELD_OUT_SHARE,
+        "seeds_said": said,
+        "seed_rows": rows,
+    }
 
 
-def write(path: Path) -> None:
-    """Write README.md in a model folder from its training.json and figures.json."""
-    run, figures = (
-        json.loads((path / name).read_text("utf-8")) for name in ("training.json", "figures.json")
-    )
-    (path / "README.md").write_text(text(run, figures), "utf-8", newline="\n")
+CARD = Card("speech", _values)

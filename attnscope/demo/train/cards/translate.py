@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
+from attnscope.demo.train.cards.card import Card
 from attnscope.demo.train.corpora.corpus import HELD_OUT_SHARE
 from attnscope.demo.train.corpora.translation import EXAMPLES, held_out_pairs
 
@@ -30,10 +29,8 @@ def _rows(heads: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
-    """The card of a run with these figures."""
-    settings, record, model = run["settings"], run["record"], run["model"]
-    pairs = held_out_pairs()
+def _values(run: dict[str, Any], figures: dict[str, Any]) -> dict[str, Any]:
+    pairs, heads = held_out_pairs(), figures["heads"]
     flat = {
         f"{part}_{name}": value
         for part in ("translations", "paired")
@@ -43,19 +40,18 @@ def text(run: dict[str, Any], figures: dict[str, Any]) -> str:
         f"| {source} | {said} | {'yes' if said == EXAMPLES[source] else 'no: ' + EXAMPLES[source]} |"
         for source, said in figures["examples"].items()
     )
-    return Path(__file__).with_suffix(".md").read_text("utf-8").format(
-        **{**settings, **record, **model, **flat, "minutes_taken": record["seconds"] / 60},
-        cpu=record["cpu_seconds"] / 60 / settings["threads"], share=HELD_OUT_SHARE, pairs=len(pairs),
-        pair_list=", ".join(f"{adjective.english} {noun.english}" for adjective, noun in pairs),
-        selection=2 * figures["heads"]["sentences"], heads_sentences=figures["heads"]["sentences"],
-        all_count=figures["heads"]["all"]["count"], swapped_count=figures["heads"]["swapped"]["count"],
-        head_rows=_rows(figures["heads"]), example_rows=examples,
-    )  # fmt: skip
+    return {
+        **flat,
+        "share": HELD_OUT_SHARE,
+        "pairs": len(pairs),
+        "pair_list": ", ".join(f"{adjective.english} {noun.english}" for adjective, noun in pairs),
+        "selection": 2 * heads["sentences"],
+        "heads_sentences": heads["sentences"],
+        "all_count": heads["all"]["count"],
+        "swapped_count": heads["swapped"]["count"],
+        "head_rows": _rows(heads),
+        "example_rows": examples,
+    }
 
 
-def write(path: Path) -> None:
-    """Write README.md in a model folder from its training.json and figures.json."""
-    run, figures = (
-        json.loads((path / name).read_text("utf-8")) for name in ("training.json", "figures.json")
-    )
-    (path / "README.md").write_text(text(run, figures), "utf-8", newline="\n")
+CARD = Card("translate", _values)

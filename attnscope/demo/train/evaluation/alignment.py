@@ -9,13 +9,13 @@ stands for. None of the sentences was trained on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from transformers import BartForConditionalGeneration, PreTrainedTokenizerBase
 
 from attnscope.demo.train.corpora.translation import Pair
+from attnscope.demo.train.evaluation.references import HeadReport
 
 SELECTION, REPORTED = 303, 404  # seeds: heads are chosen on one set and reported on the other
 ROWS = {"word": 1, "next": 0}  # how many places behind a French word's index its row stands ([BOS] is row 0)
@@ -50,24 +50,10 @@ def cross_weights(
     return torch.cat(output.cross_attentions)
 
 
-@dataclass(frozen=True)
-class HeadReport:
-    """By row ("word", "next") and kind of words: per layer and head the share found, and the mean weight."""
-
-    found: dict[str, dict[str, Tensor]]
-    weight: dict[str, dict[str, Tensor]]
-
-    def best(self, row: str, words: str) -> tuple[int, int]:
-        """(layer, head) that finds most of these words in that row; then the larger weight."""
-        score = self.found[row][words] + 1e-3 * self.weight[row][words]
-        layer, head = divmod(int(score.argmax()), score.shape[1])
-        return layer, head
-
-
 def look(
     model: BartForConditionalGeneration, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair]
-) -> HeadReport:
-    """How well each head finds the English words of these pairs."""
+) -> dict[tuple[str, str], HeadReport]:
+    """How well each head finds the English words of these pairs, by row and kind of words."""
     model.set_attn_implementation("eager")
     hits: dict[tuple[str, str], list[Tensor]] = {(row, words): [] for row in ROWS for words in WORDS}
     mass: dict[tuple[str, str], list[Tensor]] = {key: [] for key in hits}
@@ -79,11 +65,9 @@ def look(
                 places = list(pair.sources[index])
                 hit.append(torch.isin(looking.argmax(-1), torch.tensor(places)).float())
                 mass[row, words].append(looking[..., places].sum(-1))
-    return HeadReport(_means(hits), _means(mass))
-
-
-def _means(values: dict[tuple[str, str], list[Tensor]]) -> dict[str, dict[str, Tensor]]:
-    return {row: {words: torch.stack(values[row, words]).mean(0) for words in WORDS} for row in ROWS}
+    return {
+        key: HeadReport(torch.stack(hit).mean(0), torch.stack(mass[key]).mean(0)) for key, hit in hits.items()
+    }
 
 
 def by_offset(pairs: Sequence[Pair], words: str, offset: int) -> float:

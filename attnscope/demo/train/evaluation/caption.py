@@ -1,13 +1,7 @@
-"""Every figure of the captioner's card, measured on pictures that were never trained on.
-
-`python -m attnscope.demo.train.evaluation.caption [FOLDER]` measures the bundled model, or that of a folder,
-again and prints the figures as JSON.
-"""
+"""Every figure of the captioner's card, measured on pictures that were never trained on."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +17,6 @@ from transformers import (
     VisionEncoderDecoderModel,
 )
 
-from attnscope.demo import folder
 from attnscope.demo.train.corpora import pictures
 from attnscope.demo.train.evaluation import gaze
 
@@ -113,14 +106,3 @@ def figures(path: Path) -> Figures:
     with Image.open(path / "example.png") as shown:
         example = bundle.captions([np.asarray(shown.convert("RGB"))])[0]
     return {"sentences": sentences(bundle), "heads": heads(bundle), "example": example}
-
-
-def main(given: list[str] | None = None) -> int:
-    """Measure the bundled model, or the one in the folder that is named."""
-    named = sys.argv[1:] if given is None else given
-    print(json.dumps(figures(Path(named[0]) if named else folder("demo-caption")), indent=2))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,14 +1,10 @@
-"""Every figure of demo-causal's card, measured on sentences and random words that were never trained on.
-
-`python -m attnscope.demo.evaluate_causal` measures the bundled model again and prints the figures as JSON.
-"""
+"""Every figure of demo-causal's card, measured on sentences and random words that were never trained on."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,9 +12,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from transformers import AutoTokenizer, LlamaForCausalLM, PreTrainedTokenizerBase
-from transformers.utils.logging import disable_progress_bar
 
-from attnscope.demo import folder
 from attnscope.demo.train.corpora import corpus
 from attnscope.demo.train.corpora.next_word import passages, prose
 from attnscope.demo.train.evaluation import induction
@@ -205,14 +199,3 @@ def figures(path: Path) -> Figures:
         "copying": copying(bundle),
         "examples": examples(bundle),
     }
-
-
-def main() -> int:
-    """Measure the bundled model."""
-    disable_progress_bar()
-    print(json.dumps(figures(folder("demo-causal")), indent=2))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,13 +1,9 @@
-"""Every figure of the model card, measured on sentences that were never trained on and returned as data.
-
-`python -m attnscope.demo.evaluate` measures the bundled model again and prints the figures as JSON.
-"""
+"""Every figure of the model card, measured on sentences that were never trained on and returned as data."""
 
 from __future__ import annotations
 
 import json
 import random
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +11,6 @@ import torch
 from torch import Tensor
 from transformers import AutoTokenizer, BertForPreTraining, PreTrainedTokenizerBase
 
-from attnscope.demo import folder
 from attnscope.demo.train.corpora import corpus
 from attnscope.demo.train.english import lexicon as lex
 from attnscope.demo.train.english.inflection import past
@@ -155,12 +150,7 @@ def reference(bundle: Bundle, count: int = 200) -> Figures:
             "layer_3": heads.best(3),
             "l3_h11": (3, 11),
         }.items():
-            result[f"{name}_{where}"] = {
-                "layer": layer,
-                "head": head,
-                "found": round(report.found[layer, head].item(), 4),
-                "weight": round(report.weight[layer, head].item(), 4),
-            }
+            result[f"{name}_{where}"] = report.figures(layer, head)
     words = bundle.at_mask([item.masked for item in reported]).argmax(-1).tolist()
     truth = [item.text.split()[item.pronoun - 1] for item in reported]
     result["pronoun_right"] = round(
@@ -208,8 +198,10 @@ def examples(bundle: Bundle) -> Figures:
     }
 
 
-def figures(path: Path, counts: Counts) -> Figures:
+def figures(path: Path) -> Figures:
     """All figures of the model in a folder, against counts of the stream that it was trained on."""
+    run = json.loads((path / "training.json").read_text("utf-8"))["settings"]
+    counts = Counts(corpus.documents(run["seed"], run["documents"]))
     bundle = Bundle(path)
     return {
         "masked_words": masked_words(bundle, counts),
@@ -218,15 +210,3 @@ def figures(path: Path, counts: Counts) -> Figures:
         "held_out_pairs": held_out_pairs(bundle),
         "examples": examples(bundle),
     }
-
-
-def main() -> int:
-    """Measure the bundled model."""
-    run = json.loads((folder() / "training.json").read_text("utf-8"))["settings"]
-    counts = Counts(corpus.documents(run["seed"], run["documents"]))
-    print(json.dumps(figures(folder(), counts), indent=2))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

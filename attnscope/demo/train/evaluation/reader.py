@@ -1,14 +1,8 @@
-"""Every figure of demo-reader's card: right answers by length, depth and kind, and the heads that bring them.
-
-`python -m attnscope.demo.train.evaluation.reader [FOLDER]` measures the bundled model, or that of a folder,
-again and prints the figures as JSON.
-"""
+"""Every figure of demo-reader's card: right answers by length, depth and kind, and the heads that copy."""
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,9 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerBase
-from transformers.utils.logging import disable_progress_bar
 
-from attnscope.demo import folder
 from attnscope.demo.train.evaluation.induction import without
 from attnscope.demo.train.reading.prompts import KINDS, NEW_NAME, Prompt, prompt
 from attnscope.demo.train.reading.stream import NONE, STYLES
@@ -168,15 +160,3 @@ def figures(path: Path) -> Figures:
         "kinds": {kind: accuracy(bundle, OTHERS_AT, kind, OTHERS_COUNT) for kind in KINDS},
         "heads": heads(bundle),
     }
-
-
-def main(given: list[str] | None = None) -> int:
-    """Measure the bundled model, or the one in the folder that is named."""
-    disable_progress_bar()
-    named = sys.argv[1:] if given is None else given
-    print(json.dumps(figures(Path(named[0]) if named else folder("demo-reader")), indent=2))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

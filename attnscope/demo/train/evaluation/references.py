@@ -63,17 +63,26 @@ def attention_rows(
 
 @dataclass(frozen=True)
 class HeadReport:
-    """Per layer and head: how often the largest weight lies on the antecedent, and the mean weight there."""
+    """Per layer and head: how often the largest weight lies where it should, and the mean weight there."""
 
     found: Tensor
     weight: Tensor
 
     def best(self, layer: int | None = None) -> tuple[int, int]:
-        """(layer, head) with the most antecedents found, of one layer or all; then the larger weight."""
+        """(layer, head) that finds most, of one layer or all; then the larger weight."""
         score = self.found + 1e-3 * self.weight
         if layer is not None:
             return layer, int(score[layer].argmax())
         return divmod(int(score.argmax()), score.shape[1])
+
+    def figures(self, layer: int, head: int) -> dict[str, float]:
+        """Those of one head."""
+        return {
+            "layer": layer,
+            "head": head,
+            "found": round(self.found[layer, head].item(), 4),
+            "weight": round(self.weight[layer, head].item(), 4),
+        }
 
 
 def look(

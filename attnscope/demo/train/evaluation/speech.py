@@ -1,13 +1,7 @@
-"""Every figure of the speech model's card, measured on clips that were never trained on.
-
-`python -m attnscope.demo.train.evaluation.speech [FOLDER]` measures the bundled model, or that of a folder,
-again and prints the figures as JSON.
-"""
+"""Every figure of the speech model's card, measured on clips that were never trained on."""
 
 from __future__ import annotations
 
-import json
-import sys
 import wave
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +13,6 @@ import torch
 from torch import Tensor
 from transformers import AutoFeatureExtractor, AutoTokenizer, WhisperForConditionalGeneration
 
-from attnscope.demo import folder
 from attnscope.demo.train.evaluation import timing
 from attnscope.demo.train.sound import spelling
 from attnscope.demo.train.sound.clips import ANY, Clip, Kind, clip
@@ -206,14 +199,3 @@ def figures(path: Path) -> Figures:
         "length": by_length(bundle),
         "example": example(bundle, path),
     }
-
-
-def main(given: list[str] | None = None) -> int:
-    """Measure the bundled model, or the one in the folder that is named."""
-    named = sys.argv[1:] if given is None else given
-    print(json.dumps(figures(Path(named[0]) if named else folder("demo-speech")), indent=2))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

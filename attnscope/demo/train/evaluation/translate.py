@@ -1,12 +1,8 @@
-"""Every figure of the translation model's card, measured on sentences that were never trained on.
-
-`python -m attnscope.demo.evaluate_translate` measures the bundled model again and prints the figures as JSON.
-"""
+"""Every figure of the translation model's card, measured on sentences that were never trained on."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,7 +11,6 @@ from typing import Any
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from attnscope.demo import folder
 from attnscope.demo.train.corpora import translation
 from attnscope.demo.train.corpora.translation import EXAMPLES, Pair, written
 from attnscope.demo.train.evaluation import alignment
@@ -143,18 +138,15 @@ def heads(bundle: Bundle, count: int = 200) -> Figures:
             "diagonal_found": round(alignment.by_diagonal(reported, words), 4),
         }
         for row in alignment.ROWS:
-            for name, (layer, head) in {"best": select.best(row, words), "l3_h11": (3, 11)}.items():
-                result[words][f"{row}_{name}"] = {
-                    "layer": layer,
-                    "head": head,
-                    "found": round(report.found[row][words][layer, head].item(), 4),
-                    "weight": round(report.weight[row][words][layer, head].item(), 4),
-                }
+            for name, (layer, head) in {"best": select[row, words].best(), "l3_h11": (3, 11)}.items():
+                result[words][f"{row}_{name}"] = report[row, words].figures(layer, head)
     return result
 
 
-def figures(path: Path, stream: Iterable[Pair]) -> Figures:
+def figures(path: Path) -> Figures:
     """All figures of the model in a folder, against the stream that it was trained on."""
+    run = json.loads((path / "training.json").read_text("utf-8"))["settings"]
+    stream = translation.documents(run["seed"], run["documents"])
     bundle = Bundle(path)
     return {
         "translations": translations(bundle, Dictionary(stream)),
@@ -162,16 +154,3 @@ def figures(path: Path, stream: Iterable[Pair]) -> Figures:
         "heads": heads(bundle),
         "examples": {text: bundle.translate(text) for text in EXAMPLES},
     }
-
-
-def main() -> int:
-    """Measure the bundled model."""
-    path = folder("demo-translate")
-    run = json.loads((path / "training.json").read_text("utf-8"))["settings"]
-    stream = translation.documents(run["seed"], run["documents"])
-    print(json.dumps(figures(path, stream), indent=2, ensure_ascii=False))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -9,7 +9,7 @@ from attnscope.errors import AttnscopeError
 from attnscope.process.machine import duration, gigabytes
 from attnscope.session.listener import Listener
 
-EVERY, SAMPLED = 16, 2  # splits: of so many the first ones are sampled
+EVERY, SAMPLED = 16, 2  # splits: of so many the first ones are sampled, a text of each is certified
 
 
 @dataclass(frozen=True)
@@ -71,11 +71,6 @@ class Split:
     def between(self, first: int, end: int) -> "Split":
         """The texts of numbers from `first` up to `end`, on trial; what is finished counts all of them."""
         return replace(self, only=(first, end))
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether one of its texts is certified."""
-        return self.only is None and self.number % EVERY < SAMPLED
 
 
 @dataclass(frozen=True)

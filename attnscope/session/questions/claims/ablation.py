@@ -14,16 +14,13 @@ from attnscope.analysis.claims.ablation.experiment import (
 from attnscope.analysis.claims.ablation.places import along, beside_all_ways, beside_other_receivers
 from attnscope.analysis.claims.ablation.question import LogChances, Question, log_chances
 from attnscope.analysis.claims.ablation.replacing import Replacement
-from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Change, Variant
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.effect import Choice, HeadEffect, Path, Place, Predicted, Without
 from attnscope.results.claims.intervention import Measured
 from attnscope.session.choosing import Chosen, path_of, with_senders
-from attnscope.session.effects import PATCHING, TOP, Ablating
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.claims.places import (
@@ -37,13 +34,14 @@ from attnscope.session.questions.claims.places import (
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.questions.claims.spoken import GIVEN, read_behind, with_answer
 from attnscope.session.reading import Reading, encode_inputs
+from attnscope.session.verbs.ablate import PATCHING, TAKEN, Ablate
 from attnscope.spans import Span
 from attnscope.vocabulary import Kind, Route
 
 _LISTED = 5  # likeliest of each run
 
 
-def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
+def ablate(reading: Reading, chosen: Chosen, asked: Ablate) -> Ablation:
     """The chosen heads ranked by what the answer becomes without each of them, and without all at once.
 
     `reading` has what the decoder reads in full. Raises `InputError` for an answer, a link or a text that
@@ -67,16 +65,11 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablating) -> Ablation:
         mine = "" if question.position is None else reading.encoded.tokens.named(question.position)
         needs = "--patch-from needs the answer at the same place in both texts"
         raise InputError(f"{needs}: {mine} here, {there} there")
-    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
     receivers = [] if path is None else [(each.layer, each.head) for each in path.receivers]
     layers = sorted({*chosen.layers, *(layer for layer, _ in receivers)})
-    selection = Selection(kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=layers)
-    with (
-        reading.listener.working("ablating heads"),
-        if_it_runs(module, inputs, name),
-        fused_where_long(reading) as told,
-    ):
-        experiments = experiments_on(module, inputs, selection, question.asked)
+    selection = chosen.selection(layers)
+    with reading.running("ablating heads"), fused_where_long(reading) as told:
+        experiments = experiments_on(reading.model.module, reading.inputs, selection, question.asked)
         check_heads(receivers, head_counts(experiments))
         answer = ablated_places if asked.places else _ablated
         made = answer(reading, chosen, asked, question, experiments, other, path)
@@ -93,7 +86,7 @@ def _read_alike(other: Reading, read: Reading, behind: tuple[int, ...]) -> Readi
 def _ablated(
     reading: Reading,
     chosen: Chosen,
-    asked: Ablating,
+    asked: Ablate,
     question: Question,
     experiments: Experiments,
     other: Reading | None,
@@ -108,7 +101,7 @@ def _ablated(
         raise InputError("--rank foretells a probability, and this model answers with none: leave it out")
     predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
     if asked.rank:
-        heads = [(each.layer, each.head) for each in predicted[: asked.top or TOP]]
+        heads = [(each.layer, each.head) for each in predicted[: asked.top or TAKEN]]
     together = not (asked.each or asked.rank or asked.patch_from is not None)
     tell = question.telling(experiments.untouched, answer.ids)
     removals = taken_away(
@@ -158,13 +151,13 @@ def _estimates(
 
 
 def _replacement(
-    reading: Reading, chosen: Chosen, asked: Ablating, experiments: Experiments, other: Reading | None
+    reading: Reading, chosen: Chosen, asked: Ablate, experiments: Experiments, other: Reading | None
 ) -> tuple[Replacement, tuple[Span, Span] | None]:
     if asked.method == "link":
         check_token_by_token(reading, chosen, experiments, "--link")
         named = reading.named_of(chosen.kind)
         keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else named
-        link = link_ends(chosen, named, keys, asked=asked)
+        link = link_ends(chosen, named, keys, asked)
         return replacing.without_link(*link), link
     return instead_of(reading, asked, experiments, other), None
 
@@ -191,12 +184,9 @@ def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> W
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
     question = question_of(reading, None)
-    module, inputs = reading.model.module, reading.inputs
-    selection = Selection(
-        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
-    )
-    with reading.listener.working("running without heads"), if_it_runs(module, inputs, reading.model.name):
-        experiments = experiments_on(module, inputs, selection, question.asked)
+    module, selection = reading.model.module, chosen.selection()
+    with reading.running("running without heads"):
+        experiments = experiments_on(module, reading.inputs, selection, question.asked)
         check_heads(heads, head_counts(experiments))
         answer = question.answered(experiments.untouched)
         zeros = replacing.zeros().what

@@ -26,8 +26,6 @@ from attnscope.analysis.claims.finding.rows import rows_of, verdicts_of
 from attnscope.analysis.padding import without_padding
 from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
-from attnscope.capture.routes import Selection
-from attnscope.capture.running import if_it_runs
 from attnscope.capture.weights import Weights
 from attnscope.errors import AttnscopeError, InputError
 from attnscope.reference import exact
@@ -123,8 +121,7 @@ class Cases:
 
     def __init__(self, reading: Reading, chosen: Chosen) -> None:
         self.reading, self.chosen = reading, chosen
-        selection = Selection(chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route)
-        self._weights = Weights(reading.model.module, selection, chosen.block)
+        self._weights = Weights(reading.model.module, chosen.selection(heads=chosen.heads), chosen.block)
         self.verdicts = list[Verdicts]()
         self.skipped = 0
 
@@ -150,7 +147,7 @@ class Cases:
             found = attended(replace(reading, captured=None), self.chosen)
             self.verdicts.append(found.verdicts)
             return found.weights
-        with if_it_runs(reading.model.module, reading.inputs, reading.model.name):
+        with reading.running():
             layers = self._weights.read(reading.inputs, lambda _, weights: exact(weights[0]).cpu().numpy())
         return np.concatenate([layers[layer] for layer in self.chosen.layers])
 

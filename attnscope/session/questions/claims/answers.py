@@ -22,9 +22,8 @@ from attnscope.analysis.claims.ablation.question import (
     word_at,
 )
 from attnscope.analysis.prediction import last_of, likeliest_spans, masks_of, span_at, tagged_places
-from attnscope.capture import Selection
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
-from attnscope.capture.running import evaluating, if_it_runs
+from attnscope.capture.running import evaluating
 from attnscope.errors import InputError, nearest
 from attnscope.measures import MEASURES
 from attnscope.model.inputs.numbered import Numbered
@@ -35,12 +34,13 @@ from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.effect import Asks
 from attnscope.results.prediction import NO_ANSWER
 from attnscope.session.choosing import Chosen
-from attnscope.session.effects import Attributing
 from attnscope.session.looking import ENTROPY
 from attnscope.session.opening import Opened
-from attnscope.session.questions.heads import TOKENS, OpenedHeads
+from attnscope.session.question import verb_of
+from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading, encode_inputs
-from attnscope.session.wanted import Looking
+from attnscope.session.verbs.heads import AtAGlance, ShowHeads
+from attnscope.session.which import SurestTag
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Route
 
@@ -103,7 +103,7 @@ def _of_vector(reading: Reading, answer: str | None, against: str | None) -> Que
         raise InputError("--against is a second text: what is read here is none")
     inputs = replace(reading.asked, text=against, words=None, split=False)
     other = encode_inputs(Opened(reading.model, None), inputs, reading.listener)
-    with evaluating(reading.model.module), if_it_runs(reading.model.module, other.inputs, name):
+    with evaluating(reading.model.module), other.running():
         vector = pooled(reading.model.module(**other.inputs), _there(other))[0]
     return replace(question, beside=vector, against_text=against)
 
@@ -222,7 +222,7 @@ def _of_span(reading: Reading, answer: str | None) -> Question:
     model, tokens = reading.model, reading.encoded.tokens
     if answer is not None:
         return span_of_text(_ends_of(reading, answer), lambda one: tokens.names[one], answer.strip())
-    with evaluating(model.module), if_it_runs(model.module, reading.inputs, model.name):
+    with evaluating(model.module), reading.running():
         chances = log_chances(ends(model.module(**reading.inputs))[0]).exp()
     (best,) = likeliest_spans(chances, tokens, 1)
     return span_of_text((best.first, best.last), lambda one: tokens.names[one], best.name)
@@ -256,7 +256,7 @@ def tagged_token(reading: Reading, answer: str | None) -> int:
     if not places:
         raise InputError("the text has no token of its own that could have a tag")
     asked = word_at(Asks.TAG, places[0], len(tokens), None, str).asked
-    with evaluating(model.module), if_it_runs(model.module, reading.inputs, model.name):
+    with evaluating(model.module), reading.running():
         chances = log_chances(replace(asked, rows=tuple(places)).of(model.module(**reading.inputs))[0])
     sure = chances.amax(-1) if number is None else chances[:, number]
     position = places[int(sure.argmax())]
@@ -267,19 +267,19 @@ def tagged_token(reading: Reading, answer: str | None) -> int:
     return position
 
 
-def query_of(reading: Reading, query: str | int | None, answer: str | None, command: str) -> str | int:
+def query_of(reading: Reading, asked: SurestTag) -> str | int:
     """The query that is named, or of a tagger the token whose tag is surest; `InputError` without either."""
-    if query is not None:
-        return query
+    if asked.query is not None:
+        return asked.query
     if not tags(reading):
-        raise InputError(_NO_QUERY.format(command))
-    return tagged_token(reading, answer)
+        raise InputError(_NO_QUERY.format(verb_of(asked)))
+    return tagged_token(reading, asked.answer)
 
 
-def check_tags(planned: Plan, chosen: Chosen, *, command: str) -> None:
+def check_tags(planned: Plan, chosen: Chosen, *, asked: SurestTag, code: bool) -> None:
     """Raises `InputError` for a model that tags no tokens, before weights are read: then a query is named."""
     if judging(saved_class(planned.config)) is not Judging.TAGS:
-        raise InputError(_NO_QUERY.format(command))
+        raise InputError(_NO_QUERY.format(verb_of(asked)))
 
 
 def _tagged(tokens: Tokens, query: str | int) -> int:
@@ -311,32 +311,25 @@ def of_answers(measures: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in measures if OF_ANSWERS & MEASURES[name].needs)
 
 
-def read_measured(
-    reading: Reading,
-    chosen: Chosen,
-    measures: Sequence[str],
-    looking: Looking = TOKENS,
-    asked: Attributing | None = None,
-) -> Overview:
-    """The chosen heads by all of `measures`, those that are about the model's answer among them.
+def read_measured(heads: OpenedHeads, asked: AtAGlance | ShowHeads) -> Overview:
+    """The chosen heads by all measures, those that are about the model's answer among them.
 
-    `reading` has what the decoder reads in full. Raises `InputError` where none of them has a meaning, and
+    The reading has what the decoder reads in full. Raises `InputError` where none of them has a meaning, and
     for an answer that the model cannot give.
     """
+    reading, chosen, measures = heads.reading, heads.chosen, asked.measures or ENTROPY
     mine = of_answers(measures)
     if not mine:
-        if asked is not None and asked.answer is not None:
-            named = ", ".join(of_answers(tuple(MEASURES)))
-            raise InputError(f"an answer is what {named} are about: name one of these measures")
-        return OpenedHeads(reading, chosen).overview(measures, looking)
+        named = ", ".join(of_answers(tuple(MEASURES)))
+        raise InputError(f"an answer is what {named} are about: name one of these measures")
     _check(reading, chosen, mine[0])
     others = tuple(name for name in measures if name not in mine)
-    question = question_of(reading, None if asked is None else asked.answer)
-    measured, description = _attributed(reading, chosen, mine, question, asked or Attributing())
+    question = question_of(reading, asked.answer)
+    measured, description = _attributed(reading, chosen, mine, question, asked)
     if not others and all(score.absent for score in measured.values()):
         reasons = dict.fromkeys(score.absent for score in measured.values())
         raise InputError(f"no {', '.join(mine)} here: {'; '.join(reasons)}")
-    overview = OpenedHeads(reading, chosen).overview(others or ENTROPY, looking)
+    overview = heads.overview(others or ENTROPY, asked.looking)
     scores = {name: measured[name] if name in measured else overview.scores[name] for name in measures}
     notes = [f"{name}: {score.description.apart}" for name, score in measured.items() if not score.absent]
     return replace(overview, scores=scores, notes=(*overview.notes, description, *notes))
@@ -352,14 +345,11 @@ def _check(reading: Reading, chosen: Chosen, name: str) -> None:
 
 
 def _attributed(
-    reading: Reading, chosen: Chosen, names: Sequence[str], question: Question, asked: Attributing
+    reading: Reading, chosen: Chosen, names: Sequence[str], question: Question, asked: AtAGlance | ShowHeads
 ) -> tuple[Mapping[str, HeadScores], str]:
-    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
-    selection = Selection(
-        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
-    )
-    with reading.listener.working("asking for gradients"), if_it_runs(module, inputs, name):
-        experiments = experiments_on(module, inputs, selection, question.asked)
+    module, selection = reading.model.module, chosen.selection()
+    with reading.running("asking for gradients"):
+        experiments = experiments_on(module, reading.inputs, selection, question.asked)
         heads = [(layer, head) for layer in chosen.layers for head in chosen.heads]
         check_heads(heads, head_counts(experiments))
         answer = question.answered(experiments.untouched)
@@ -378,7 +368,11 @@ def _attributed(
 
 
 def _others(
-    reading: Reading, experiments: Experiments, question: Question, ids: tuple[int, ...], asked: Attributing
+    reading: Reading,
+    experiments: Experiments,
+    question: Question,
+    ids: tuple[int, ...],
+    asked: AtAGlance | ShowHeads,
 ) -> tuple[tuple[int, ...], ...]:
     choices, never = experiments.untouched.shape[-1], set[int]()
     if question.asks not in (Asks.CLASS, Asks.PAIR, Asks.TAG, Asks.SPAN):

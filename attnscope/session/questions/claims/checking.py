@@ -1,21 +1,27 @@
 """A stored run made anew under this installation, and held against the file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from pathlib import Path
-from typing import TypeVar
+from pkgutil import iter_modules
+from typing import Any, TypeVar
 
-from attnscope.analysis.claims.comparison.checking import checked_head, checked_heads
+from attnscope import incoming
+from attnscope.analysis.claims.comparison.checking import checked_head, checked_heads, checked_parts
 from attnscope.analysis.claims.comparison.difference import head_in
 from attnscope.capture.arithmetic import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Provenance, Result
 from attnscope.results.heads import MEAN
+from attnscope.session import verbs
 from attnscope.session.choosing import Chosen
-from attnscope.session.listener import Listener
+from attnscope.session.listener import Listener, Quiet
 from attnscope.session.looking import ENTROPY
-from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.opening import Opened, open_model
+from attnscope.session.option import slots, spoken
+from attnscope.session.question import OfModel, form_of, question_from
 from attnscope.session.questions.claims.answers import of_answers
 from attnscope.session.questions.claims.files_read import Given, heads_in, inputs_of, medium_in
 from attnscope.session.questions.heads import OpenedHeads
@@ -23,7 +29,7 @@ from attnscope.session.reading import Reading, read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import MEANS, Numbers, Wanted
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import IN_PARTS, KERNELS, Route
+from attnscope.vocabulary import IN_PARTS, KERNELS, Purpose, Route
 
 RUNS = 2  # that rounding is put into on purpose
 Shown = TypeVar("Shown", Overview, HeadWeights)
@@ -46,6 +52,8 @@ class Leave:
 def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -> Check:
     """Run what was read from `path` once more and compare; `InputError` for what cannot be run again."""
     name = path.name
+    if stored.asked_by and not _holds_weights(stored):
+        return _answered_anew(stored, path, leave, listener)
     shown = _shown(stored, name)
     sensed = inputs_of(shown, medium_in(stored), leave.given, path)
     reading, chosen, changes = _read_anew(shown, sensed, name, leave, listener)
@@ -60,6 +68,76 @@ def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -
         heads = [checked_head(shown, _each(HeadWeights, [anew])[0], _each(HeadWeights, moved))]
     changes += _changes(shown.provenance, anew.provenance)
     return Check(name, tuple(heads), tuple(changes), shown.provenance, anew.provenance)
+
+
+def _holds_weights(stored: Result) -> bool:
+    held = heads_in(stored)
+    if isinstance(held, Overview):
+        return (held.tokens or held).weights is not None
+    return head_in(held) is not None
+
+
+def _answered_anew(stored: Any, path: Path, leave: Leave, listener: Listener) -> Check:
+    """The question that the file says it answers, asked again of what it says was read."""
+    told, (verb, *options) = stored.provenance, stored.asked_by
+    if not told.run or verb not in [each.name for each in iter_modules(verbs.__path__)]:
+        raise InputError(f"{path.name} does not say which model answered: ask for it anew")
+    forms = import_module(f"{verbs.__name__}.{verb}").FORMS
+    given = spoken((*forms, ModelRequest), (*options, *told.run))
+    of_model = {name: given.pop(name) for name in slots(ModelRequest) if name in given}
+    of_model |= {"trust_remote_code": leave.trust_remote_code, "allow_pickle": leave.allow_pickle}
+    of_model |= {} if leave.model is None else {"name": leave.model, "revision": None}
+    of_model |= {} if leave.device is None else {"device": leave.device, "device_map": None}
+    alone = issubclass(forms[0], OfModel)
+    kinds = forms if alone else [Inputs]
+    read = spoken(kinds, _there(told, path, leave.given))
+    for name, slot in (pair for kind in kinds for pair in slots(kind).items()):
+        if slot.option.metavar == "FILE" and name in read and Path(read[name]).name not in told.files:
+            raise InputError(f"{path.name} does not say which file {read[name]} was: ask for it anew")
+    question = question_from(form_of(forms, given), given | read if alone else given)
+    question, inputs = question.reads(Inputs() if alone else Inputs(**read))
+    request, purpose = ModelRequest(**of_model), question.purpose(inputs)
+    opened = open_model(request, inputs, question.wanted, purpose, listener)
+
+    def answer() -> Any:
+        if isinstance(question, OfModel):
+            return question.answer_in(opened, Quiet())
+        looked_at = replace(opened, chosen=None) if question.whole else opened
+        return question.answered(read_inputs(looked_at, inputs, Quiet()), opened.chosen).result
+
+    anew, moved = answer(), []
+    if type(anew) is not type(stored):
+        raise InputError(f"{path.name} is what a program asked for, and no command: ask it there")
+    for run in range(RUNS):
+        move_weights(opened.model.module, run)  # nobody else has this model
+        moved.append(answer())
+    parts = checked_parts(stored, anew, moved, npz=path.suffix != ".json")
+    changes = _changes(told, anew.provenance)
+    return Check(path.name, (), tuple(changes), told, anew.provenance, tuple(parts), anew.verdict)
+
+
+def _there(told: Provenance, run: Path, given: Given) -> Iterator[str]:
+    """What was read, each file of it where it is now; `InputError` for one that is gone, or another one."""
+    if given.only is not None and not told.files:
+        raise InputError(f"{run.name} is of a text: leave --image and --audio out")
+    if told.read is None and told.token_ids:
+        raise InputError(f"{run.name} does not say what was read: ask for it anew")
+    for word in told.read or ():
+        if word not in told.files:
+            yield word
+            continue
+        places = [each for each in (given.only, run.parent / word, Path(word)) if each is not None]
+        there = next((each for each in places if each.is_file()), None)
+        if there is None:
+            raise InputError(
+                f"{word} is neither beside {run.name} nor here: put there the file that was read"
+            )
+        if (digest := incoming.sha256(there)) != told.files[word]:
+            raise InputError(
+                f"{there} is not the file that was read: its sha256 is {digest[:12]}, stored is "
+                f"{told.files[word][:12]}"
+            )
+        yield str(there)
 
 
 def _in_tiles(held: Overview) -> bool:
@@ -123,13 +201,13 @@ def _asked(reading: Reading, chosen: Chosen, shown: Overview | HeadWeights) -> O
 def _request(stored: Provenance, leave: Leave) -> ModelRequest:
     kernel = next((name for name in KERNELS if name in stored.kernel.split(", ")), "eager")
     return ModelRequest(
-        model=leave.model or stored.model,
+        leave.model or stored.model,
         device=leave.device or ("auto" if "+" in stored.device else stored.device),  # no map is stored
         dtype=stored.dtype,
         revision=None if leave.model else stored.revision,
         trust_remote_code=leave.trust_remote_code,
         allow_pickle=leave.allow_pickle,
-        attention=kernel,
+        attn=kernel,
         ignore_unread=bool(stored.unread),
         adapter=stored.adapter,
         tokenizer=stored.tokenizer,

@@ -15,7 +15,6 @@ from attnscope.analysis.claims.flow.replacing import Input
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.returned import Returned
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.citation import (
@@ -34,7 +33,6 @@ from attnscope.session.questions.claims.passages import (
     MOST_EACH,
     SUBSETS,
     Answers,
-    Citing,
     answered,
     cut,
     text_of,
@@ -47,13 +45,14 @@ from attnscope.session.questions.claims.rows import (
     notes_of,
     sample_with,
 )
-from attnscope.session.questions.long import captured_long
+from attnscope.session.questions.long import attention_of
 from attnscope.session.reading import Reading
+from attnscope.session.verbs.cite import Cite
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route
 
 
-def check_passages(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Citing) -> None:
+def check_passages(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Cite) -> None:
     """`InputError` for a model that writes no text, and for a text without two passages."""
     _check_kind(chosen)
     cut(keys, asked)
@@ -67,16 +66,16 @@ def _check_kind(chosen: Chosen) -> None:
         )
 
 
-def cite(reading: Reading, chosen: Chosen, asked: Citing) -> Citation:
+def cite(reading: Reading, chosen: Chosen, asked: Cite) -> Citation:
     """The passages of the prompt, and what they are to every sentence of the answer.
 
     `InputError` where there are fewer than two passages or no answer, and for a model that writes no text.
     """
     _check_kind(chosen)
-    parts = cut(reading.encoded.tokens, asked, reading.asked.fields)
+    parts = cut(reading.encoded.tokens, asked, reading.asked.prompt.fields)
     answers, passages = answered(reading, asked), [each.positions for each in parts.passages]
     taken = _taken(answers, passages, asked)
-    attention, layers, certified = attention_of(answers, chosen)
+    attention, layers, certified = attention_behind(answers, chosen)
     told, tokens = answers.answered, answers.reading.encoded.tokens
     seen = looked(layers, chosen.heads, told.rows, told.ids, tokens.ids, passages, answers.sentences)
     return Citation(
@@ -113,31 +112,25 @@ def _statements(answers: Answers, taken: Taken) -> Iterator[Statement]:
         yield Statement(said, positions, float(before), float(gone), *beside)
 
 
-def _taken(answers: Answers, passages: Groups, asked: Citing) -> Taken:
-    reading, model = answers.reading, answers.reading.model
+def _taken(answers: Answers, passages: Groups, asked: Cite) -> Taken:
     subsets = asked.subsets or (SUBSETS if len(passages) > MOST_EACH else None)
-    with (
-        reading.listener.working(f"removing {len(passages)} passages"),
-        if_it_runs(model.module, reading.inputs, model.name),
-    ):
+    with answers.reading.running(f"removing {len(passages)} passages"):
         return taken_away(answers.answered, answers.sentences, passages, subsets, asked.seed)
 
 
-def attention_of(
+def attention_behind(
     answers: Answers, chosen: Chosen
 ) -> tuple[Capture | Returned, list[Layer], dict[Verdict, int]]:
     """The attention of all layers, or of a long text the rows that write the answer."""
-    reading = answers.reading
-    with reading.listener.working("reading the attention"):
-        if may_read_rows(reading, chosen):
-            sampled = sample_with(len(answers.tokens), *answers.answered.rows)
-            attention: Capture | Returned = captured_long(reading, chosen, projections=True, queries=sampled)
-        else:
-            check_whole_fits(reading, chosen, "cite")
-            attention = reading.attention(chosen, projections=True)
-        if isinstance(attention, Capture):
-            attention.check_in_place("what heads look at is told by passages")
-        return attention, *layers_of(attention, chosen)
+    reading, sampled = answers.reading, None
+    if may_read_rows(reading, chosen):
+        sampled = sample_with(len(answers.tokens), *answers.answered.rows)
+    else:
+        check_whole_fits(reading, chosen, "cite")
+    attention = attention_of(reading, chosen, sampled)
+    if isinstance(attention, Capture):
+        attention.check_in_place("what heads look at is told by passages")
+    return attention, *layers_of(attention, chosen)
 
 
 def _by_attention(seen: Looked) -> tuple[Column, ...]:
@@ -157,19 +150,14 @@ def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups, wanted: bo
         why = f"all of a run is kept for it: up to {MOST} positions" if wanted else "left out"
         return tuple(Column(Method(each), None, why) for each in ByGradients)
     model, places = reading.model.module, tuple(map(tuple, passages))
-    selection: Selection | str = Selection(
-        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
-    )
+    selection: Selection | str = chosen.selection()
     if chosen.route is Route.RETURNED:
         selection = "weights that a model returns have no gradient here"
     elif told.apart:
         selection = "attention to another text is no square that could be multiplied"
     found = dict[str, list[np.ndarray]]()
     absent = dict[str, str]()
-    with (
-        reading.listener.working("following the answer back by gradients"),
-        if_it_runs(model, reading.inputs, reading.model.name),
-    ):
+    with reading.running("following the answer back by gradients"):
         try:
             entrance = of_tokens(model, reading.inputs, Input(told.name, places, replacement(reading).id))
         except InputError as error:

@@ -6,13 +6,11 @@ layers; what was read is in no score.
 """
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from attnscope.analysis.claims.composition.compose import Composing, Head, Parts, facts
 from attnscope.attention import Capture
-from attnscope.capture import Selection
 from attnscope.capture.circuits.paths import Circuits, read_circuits
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.media.files import noise
@@ -23,53 +21,17 @@ from attnscope.results.claims.composition import Through
 from attnscope.session import selection as ranges
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener, Quiet
-from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.opening import Opened
 from attnscope.session.reading import read_inputs
-from attnscope.session.request import Inputs, ModelRequest
-from attnscope.session.wanted import Numbers, Wanted
+from attnscope.session.request import Inputs
+from attnscope.session.verbs.compose import Compose
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Route
 
-DRAWS, SEED, MOST_DRAWS = 200, 0, 10_000
 _NUMBERS = (5, 9, 7, 11, 6, 8, 12, 10)  # of tokens, where there is no tokenizer for a text
 
 
-@dataclass(frozen=True)
-class CompositionQuestion:
-    """One head or all, by which of the later head's inputs, and how many random circuits beside."""
-
-    layer: Numbers = None
-    head: Numbers = None
-    through: str | None = None
-    draws: int = DRAWS
-    seed: int = SEED
-
-    def __post_init__(self) -> None:
-        ranges.parse(self.layer, "layer")
-        ranges.parse(self.head, "head")
-        if (self.layer is None) != (self.head is None):
-            raise InputError("--layer and --head go together: one head, or without both every pair")
-        if self.through is not None and self.through not in list(Through):
-            raise InputError(f"no '{self.through}' to compose through: {', '.join(Through)}")
-        if not 1 <= self.draws <= MOST_DRAWS:
-            raise InputError(f"--draws {self.draws}: give 1 to {MOST_DRAWS}")
-        ranges.check_seed(self.seed)
-
-
-def compose(
-    request: ModelRequest,
-    asked: CompositionQuestion,
-    wanted: Wanted,
-    listener: Listener,
-) -> Composition:
-    """The composition scores of the model that is asked for."""
-    every = replace(wanted, layer=None, head=None)
-    opened = open_model(request, Inputs(), every, Purpose.ATTENTION, listener)
-    assert opened.chosen is not None, "something was wanted"
-    return compose_in(opened, opened.chosen, asked, listener)
-
-
-def compose_in(opened: Opened, chosen: Chosen, asked: CompositionQuestion, listener: Listener) -> Composition:
+def compose(opened: Opened, chosen: Chosen, asked: Compose, listener: Listener) -> Composition:
     """The composition scores of a model that is open; `InputError` where nothing of it can be proved."""
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
@@ -119,11 +81,11 @@ def compose_in(opened: Opened, chosen: Chosen, asked: CompositionQuestion, liste
     )
 
 
-def _one(opened: Opened, chosen: Chosen, asked: CompositionQuestion) -> Head | None:
-    if asked.layer is None or asked.head is None:
+def _one(opened: Opened, chosen: Chosen, asked: Compose) -> Head | None:
+    if asked.one.layer is None:
         return None
     there, name = chosen.tower.layers, opened.model.name
-    wanted = ranges.parse(asked.layer, "layer"), ranges.parse(asked.head, "head")
+    wanted = ranges.parse(asked.one.layer, "layer"), ranges.parse(asked.one.head, "head")
     layers = ranges.choose(wanted[0], there, "layer", f"{name}: layers {listed(there)}")
     heads = tuple(range(chosen.tower.heads[layers[0]])) or chosen.heads
     where = f"{name}: layers {listed(there)}, heads {listed(heads)}"
@@ -141,10 +103,8 @@ def _circuits(opened: Opened, chosen: Chosen) -> tuple[Circuits, str]:
         else:
             inputs = Inputs(ids=_NUMBERS) if model.tokenizer is None else Inputs()
         reading = read_inputs(replace(opened, chosen=chosen), inputs, Quiet())
-    tower, module = chosen.tower, model.module
-    selection = Selection(chosen.layers, None, tower.kind, tower.pattern, chosen.route)
-    with if_it_runs(module, reading.inputs, model.name):
-        circuits = read_circuits(module, reading.inputs, selection, reading.labels(chosen))
+    with reading.running():
+        circuits = read_circuits(model.module, reading.inputs, chosen.selection(), reading.labels(chosen))
     return circuits, " ".join(inputs.texts(model)) if inputs.ids is None else ""
 
 

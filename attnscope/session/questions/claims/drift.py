@@ -20,9 +20,7 @@ from attnscope.analysis.claims.comparison.drift import (
 )
 from attnscope.analysis.claims.relations.answers import Sample
 from attnscope.attention import Capture
-from attnscope.capture import Selection
 from attnscope.capture.intervening.given_layers import HeadReader, Seen
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import AttnscopeError, CertificateError, InputError, listed
 from attnscope.model.anatomy.placed import map_of
 from attnscope.results import Drift
@@ -30,7 +28,7 @@ from attnscope.results.base.origin import tallied
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener, Quiet
-from attnscope.session.opening import Opened, Purpose, open_model
+from attnscope.session.opening import Opened, open_model
 from attnscope.session.questions.claims.putting_back import asked_of, put_back
 from attnscope.session.questions.claims.rows import check_whole_fits
 from attnscope.session.reading import Reading, encode_inputs, read_inputs
@@ -38,7 +36,7 @@ from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.selection import check_seed
 from attnscope.session.wanted import Wanted
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Route
+from attnscope.vocabulary import Purpose, Route
 
 HEADS, TEXTS = 5, 8  # that are put back, and in how many texts
 BATCH = "a batch of two"
@@ -148,9 +146,7 @@ class _Comparing:
     ) -> None:
         self.before, self.after, self.asked, self.listener = before, after, asked, listener
         self.chosen = chosen
-        old, new = (
-            Selection(each.layers, each.heads, each.kind, each.tower.pattern, each.route) for each in chosen
-        )
+        old, new = (each.selection(heads=each.heads) for each in chosen)
         self.old = HeadReader(before.model.module, old)
         self.new = HeadReader(after.model.module, new)
         rounded = _in_other_precision(before.model.module)
@@ -227,10 +223,10 @@ class _Comparing:
     def _numbers(self, readings: Readings) -> _Numbers:
         (old, new), heads = readings, self.chosen[0].heads
         a, b = (f"model {letter} ({each.model.name})" for letter, each in zip("AB", readings, strict=True))
-        with if_it_runs(old.model.module, old.inputs, old.model.name):
+        with old.running():
             before = self.old.read(old.inputs)
             again = self._once_more(old.inputs)
-        with if_it_runs(new.model.module, new.inputs, new.model.name):
+        with new.running():
             after = self.new.read(new.inputs)
             check_numbers(before, after, (a, b), heads)
             check_numbers(before, again, (a, f"{a} in {self.floor_by}"), heads)

@@ -8,7 +8,6 @@ where the untouched input among them has the numbers that it has alone, and else
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -27,7 +26,7 @@ from attnscope.analysis.claims.finding.rows import Layer
 from attnscope.analysis.claims.pieces import Pieces, pieces_of
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture import Labels, Selection
+from attnscope.capture import Labels
 from attnscope.capture.returned import Returned
 from attnscope.capture.run import record_rows
 from attnscope.capture.running import if_it_runs
@@ -55,25 +54,6 @@ class Controls:
     query: tuple[int, ...] = ()
     key: tuple[int, ...] = ()
     unit: Unit = Unit.TOKEN
-
-
-class Exchange(Protocol):
-    """What changes places: an input of the model, and which position of the keys stands for which part."""
-
-    @property
-    def name(self) -> str: ...
-
-    def controls(self, asked: Controls) -> ControlTexts: ...
-
-    def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]: ...
-
-    def changed(self, controls: ControlTexts, key: Sequence[int]) -> Bool[np.ndarray, " control"]: ...
-
-    def wider(
-        self, controls: ControlTexts, queries: Units, keys: Units, links: Int[np.ndarray, "link 2"]
-    ) -> Float[np.ndarray, " control"]: ...
-
-    def values(self, controls: ControlTexts, part: slice) -> list[Tensor]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,6 +164,10 @@ class Parts:
         return [self.pieces.exchanged(sources) for sources in controls.sources[part]]
 
 
+# what changes places: an input of the model, and which position of the keys stands for which part
+Exchange = Words | Parts
+
+
 def exchange_of(reading: Reading, chosen: Chosen, keys: Tokens, key: Sequence[int]) -> Exchange:
     """What the `keys` are made of; of a text with a picture in it, what `key` is a part of.
 
@@ -283,13 +267,12 @@ def _batch(reading: Reading, chosen: Chosen, name: str, values: Sequence[Tensor]
     inputs, model = inputs_of(reading.inputs, name, values), reading.model
     if inputs is None:
         return None
-    selection = Selection(
-        layers=chosen.layers, kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route
-    )
     target = None if reading.target is None else reading.target.tokens
     try:
         with if_it_runs(model.module, inputs, model.name):
-            several = record_rows(model.module, inputs, selection, Labels(reading.encoded.tokens, target))
+            several = record_rows(
+                model.module, inputs, chosen.selection(), Labels(reading.encoded.tokens, target)
+            )
     except InputError:
         return None  # what is refused one by one as well is told there
     return None if several is None else [[without_padding(call) for call in calls] for calls in several]

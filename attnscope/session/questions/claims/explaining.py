@@ -5,7 +5,7 @@ over. What cannot be asked of this model or this text is kept with the reason, a
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -18,16 +18,19 @@ from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.explanation import Asked, Head, Lost, Replaced, Unasked, that_look
 from attnscope.results.claims.why import Side
 from attnscope.session.choosing import Chosen
-from attnscope.session.effects import Ablating
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.ablation import ablate
 from attnscope.session.questions.claims.answers import query_of, question_of, tags
-from attnscope.session.questions.claims.composition import CompositionQuestion, compose_in
-from attnscope.session.questions.claims.finding import CONTROLS, SEED, Wish, find
+from attnscope.session.questions.claims.composition import compose
+from attnscope.session.questions.claims.finding import find
 from attnscope.session.questions.claims.replacing import Replacing, replaced_each, word_of
-from attnscope.session.questions.claims.why import Link, why
+from attnscope.session.questions.claims.why import why
 from attnscope.session.reading import Reading
+from attnscope.session.verbs.ablate import Ablate
+from attnscope.session.verbs.compose import Compose
+from attnscope.session.verbs.explain import Explain
+from attnscope.session.verbs.why import WhyLooks
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
@@ -36,30 +39,7 @@ _SINGLE = "explain takes one token each for --from and --to (find and flow take 
 Answer = TypeVar("Answer")
 
 
-@dataclass(frozen=True)
-class Linked:
-    """The token that looks and the one that is looked at, by name; beside how many controls.
-
-    Without a query a tagger is asked for the token whose tag is surest. `answer` is the answer that is meant,
-    by default the likeliest.
-    """
-
-    query: str | int | None
-    key: str | int
-    controls: int = CONTROLS
-    seed: int = SEED
-    answer: str | None = None
-
-    def __post_init__(self) -> None:
-        self.wish  # noqa: B018 - refused in its words where there is none
-
-    @property
-    def wish(self) -> Wish:
-        query = self.key if self.query is None else self.query  # where it is not known yet
-        return Wish(query, self.key, controls=self.controls, seed=self.seed)
-
-
-def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Linked) -> None:
+def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Explain) -> None:
     """Raises `InputError` for tokens that are not there, or are several, before weights are read."""
     keys.span(asked.key).one(_SINGLE)
     if queries is None or asked.query is None:
@@ -69,7 +49,7 @@ def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: L
         raise InputError(f"{queries.named(query)} may not look at {keys.named(key)}, which follows it")
 
 
-def explain(reading: Reading, chosen: Chosen, asked: Linked) -> Explanation:
+def explain(reading: Reading, chosen: Chosen, asked: Explain) -> Explanation:
     """What the chosen heads make of this link, from who looks to whether the answer depends on the word.
 
     `reading` has what the decoder reads in full. `InputError` for a link that is not there; of what comes
@@ -77,11 +57,10 @@ def explain(reading: Reading, chosen: Chosen, asked: Linked) -> Explanation:
     """
     if reading.asked.goes_on:
         raise InputError("explain reads a text at once: leave --generate out")
-    asked = replace(asked, query=query_of(reading, asked.query, asked.answer, "explain"))
-    queries = reading.tokens_of(chosen.kind)
-    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+    asked = replace(asked, query=query_of(reading, asked))
+    queries, keys = reading.sides(chosen.kind)
     if reading.perceived is None:
-        check_pair(chosen, queries, keys, asked=asked)
+        check_pair(chosen, queries, keys, asked)
     found = find(reading, chosen, asked.wish)
     asking = _Asking(reading, chosen, found, that_look(found)[:MOST], asked.answer)
     if asked.answer is not None:
@@ -99,7 +78,7 @@ class _Asking:
         assert query is not None, "a pair was sought"
         assert key is not None, "a pair has both"
         self.query, self.key = query, key
-        self._meant = Ablating(answer=answer, query=f"@{query}" if tags(reading) else None)
+        self._meant = Ablate(answer=answer, query=f"@{query}" if tags(reading) else None)
 
     def check_answer(self) -> None:
         """Raises `InputError` for an answer that the model cannot give."""
@@ -145,7 +124,7 @@ class _Asking:
 
     def _why(self, head: Head) -> Why:
         one = replace(self.chosen, layers=head[:1], heads=head[1:])
-        return why(self.reading, one, Link(f"@{self.query}", f"@{self.key}"))
+        return why(self.reading, one, WhyLooks(*head, f"@{self.query}", f"@{self.key}"))
 
     def _composition(self, head: Head) -> Composition:
         tower, model = self.chosen.tower, self.reading.model
@@ -153,9 +132,7 @@ class _Asking:
             raise InputError(f"L{head[0]} H{head[1]} is in the first layer: no other head comes before it")
         every = tuple(range(min(count for count in tower.heads.values())))
         whole = replace(self.chosen, layers=tuple(tower.layers), heads=every, apart=())
-        return compose_in(
-            Opened(model, self.reading.task), whole, CompositionQuestion(*head), self.reading.listener
-        )
+        return compose(Opened(model, self.reading.task), whole, Compose(*head), self.reading.listener)
 
     def _paths(self, made: Explanation) -> Iterator[Ablation]:
         sides = set[Side]()

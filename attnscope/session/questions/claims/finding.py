@@ -1,16 +1,14 @@
 """Which heads do it: every chosen head ranked, beside controls of the same shape with other contents."""
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.claims.controls import MOST_CONTROLS, ControlTexts
+from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rank import Away, ByHead, beside, beside_controls, numbers
 from attnscope.analysis.claims.finding.rows import AnyRows, Layer, Lens, lens, verdicts_of
 from attnscope.analysis.claims.finding.sought import Likeness, Target, pair, pattern_keys
@@ -19,11 +17,9 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.following.describe import names_in
 from attnscope.capture.layer_answers import entering
 from attnscope.capture.returned import Returned
-from attnscope.capture.running import if_it_runs
-from attnscope.errors import InputError, listed, nearest
+from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import layer_stacks
 from attnscope.results import Finding, Pattern, Sought, Special
-from attnscope.results.heads import head_name
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import (
     Controls,
@@ -39,99 +35,35 @@ from attnscope.session.questions.claims.rows import (
     controls_by_rows,
     may_read_rows,
 )
-from attnscope.session.questions.long import captured_long
+from attnscope.session.questions.long import attention_of
 from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
-from attnscope.session.selection import check_seed
-from attnscope.session.wanted import Looking
+from attnscope.session.verbs.find import Find
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
-CONTROLS, SEED = 100, 0
-Name = str | int
-_HEAD = re.compile(r"[Ll]([0-9]{1,6})[ .,]?[Hh]([0-9]{1,6})")
 _OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places
 _OF_WORDS = (Pattern.SAME, Pattern.INDUCTION, Pattern.PUNCTUATION)  # those that patches and frames have not
-TOKENS = Looking()
-_CHOICE = "say what to find, one of these: --from and --to, --pattern, --like"
 
 
-@dataclass(frozen=True)
-class Wish:
-    """What to find: a query and a key by name, or a pattern, or likeness to a head; and how many controls."""
-
-    query: Name | None = None
-    key: Name | None = None
-    pattern: str | None = None
-    like: tuple[int, int] | None = None
-    controls: int = CONTROLS
-    seed: int = SEED
-
-    @property
-    def names_nothing(self) -> bool:
-        """Whether no heads are meant: then the links of the text are."""
-        return self.query is None and self.pattern is None and self.like is None
-
-    @property
-    def phrase(self) -> str:
-        """What a head does that is sought, in a few words."""
-        if self.names_nothing:
-            return "what is linked"
-        if self.pattern is not None:
-            return f"has the pattern {self.pattern}"
-        if self.like is not None:
-            return f"is like {head_name(*self.like)}"
-        query, key = (f"“{each}”" if str(each).isalpha() else each for each in (self.query, self.key))
-        return f"looks from {query} at {key}"
-
-    def __post_init__(self) -> None:
-        pair = self.query is not None or self.key is not None
-        if pair + (self.pattern is not None) + (self.like is not None) > 1:
-            raise InputError(_CHOICE)
-        if pair and (self.query is None or self.key is None):
-            raise InputError("--from and --to go together: which token looks, and at which")
-        if self.pattern is not None and self.pattern not in list(Pattern):
-            near = nearest(self.pattern, Pattern)
-            meant = f"did you mean {near[0]}? There are " if near else ""
-            raise InputError(f"no pattern '{self.pattern}': {meant}{', '.join(Pattern)}")
-        if not 1 <= self.controls <= MOST_CONTROLS:
-            raise InputError(f"--controls {self.controls}: give 1 to {MOST_CONTROLS}")
-        check_seed(self.seed)
-
-
-def head_named(name: str) -> tuple[int, int]:
-    """Layer and head of `L3H11`; `InputError` for what is no such name."""
-    match = _HEAD.fullmatch(name.strip())
-    if match is None:
-        raise InputError(f"--like '{name}' names no head: write it as L3H11")
-    return int(match[1]), int(match[2])
-
-
-def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> Finding:
-    """All chosen heads ranked by what is wished for, each beside the same number of controls.
+def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
+    """All chosen heads ranked by what is asked for, each beside the same number of controls.
 
     Raises `InputError` where that has no meaning for this attention, and for inputs without controls.
     """
-    if wish.names_nothing:
-        raise InputError(_CHOICE)
-    queries = _rows_asked(reading, chosen, wish, looking)
-    with reading.listener.working("reading the attention"):
-        attention = (
-            reading.attention(chosen, projections=True)
-            if queries is None
-            else captured_long(reading, chosen, projections=True, queries=queries)
-        )
+    queries = _rows_asked(reading, chosen, asked)
+    attention = attention_of(reading, chosen, queries)
     if reading.perceived is not None and isinstance(attention, Capture):
         tell_windows(attention, reading, chosen)
     layers, whole = layers_of(attention, chosen)
-    seen = _lens(wish, looking, *names_in(layers))
-    sought = _sought(wish, seen)
+    seen = _lens(asked, *names_in(layers))
+    sought = _sought(asked, seen)
     target = _target(sought, layers, chosen, seen)
     left_out = chosen.left_out
     own = numbers(target, layers, chosen.heads, seen, left_out)
     key = () if sought.key is None else seen.keys[sought.key]
     exchange = exchange_of(reading, chosen, names_in(whole)[1], key)
-    controls = _controls(reading, chosen, sought, wish, exchange, seen)
+    controls = _controls(reading, chosen, sought, asked, exchange, seen)
 
     def alike(others: Sequence[Layer]) -> bool:
         again = numbers(target, others, chosen.heads, seen, left_out)
@@ -181,23 +113,21 @@ def find(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS
         provenance=attention.provenance,
         tower=attention.tower,
         notes=notes,
-        by=looking.unit,
-        special=looking.treatment,
+        by=asked.looking.unit,
+        special=asked.looking.treatment,
         links=target.links if isinstance(target, Target) else np.zeros((0, 2), dtype=int),
     )
 
 
-def _rows_asked(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking) -> tuple[int, ...] | None:
+def _rows_asked(reading: Reading, chosen: Chosen, asked: Find) -> tuple[int, ...] | None:
     """The positions that look, where these rows of a long text are read alone; None: all are read.
 
     `DoesNotFitError` where these have no room.
     """
-    if wish.query is None or not may_read_rows(reading, chosen):
+    if asked.query is None or not may_read_rows(reading, chosen):
         check_whole_fits(reading, chosen, "this question")
         return None
-    queries = reading.tokens_of(chosen.kind)
-    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-    seen = _lens(wish, looking, queries, keys)
+    seen = _lens(asked, *reading.sides(chosen.kind))
     return None if seen.query is None else seen.queries[seen.query]
 
 
@@ -213,7 +143,7 @@ def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.n
     stacks = [stack for name, stack in layer_stacks(module).items() if path.startswith(f"{name}.")]
     states = list[Tensor]()
     if len(stacks) == 1:
-        with suppress(InputError), if_it_runs(module, reading.inputs, reading.model.name):
+        with suppress(InputError), reading.running():
             states = entering(module, reading.inputs, stacks[0])
     if len(states) <= max(chosen.layers) or any(each.shape[:2] != (1, len(tokens)) for each in states):
         return None
@@ -245,38 +175,31 @@ def _of_writing(
     return (f"read at once, as the controls are, its numbers lie up to {strays:.2g} from those of writing",)
 
 
-def check_wish(
-    chosen: Chosen,
-    queries: Tokens | None,
-    keys: Tokens,
-    *,
-    wish: Wish,
-    looking: Looking = TOKENS,
-) -> None:
+def check_names(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Find) -> None:
     """Raises `InputError` for tokens that are not there, before weights are read."""
     if queries is None:
-        _lens(replace(wish, query=0) if wish.key is not None else wish, looking, keys, keys)
+        _lens(replace(asked, query=0) if asked.key is not None else asked, keys, keys)
     else:
-        _lens(wish, looking, queries, keys)
+        _lens(asked, queries, keys)
 
 
-def _lens(wish: Wish, looking: Looking, queries: Tokens, keys: Tokens) -> Lens:
-    how: dict[str, Any] = {"by": looking.unit, "special": looking.treatment}
+def _lens(asked: Find, queries: Tokens, keys: Tokens) -> Lens:
+    looking = asked.looking
     try:
-        return lens(queries, keys, query=wish.query, key=wish.key, **how)
+        return lens(queries, keys, query=asked.query, key=asked.key, **looking.how)
     except InputError:
-        sides = ((wish.query, queries), (wish.key, keys))
+        sides = ((asked.query, queries), (asked.key, keys))
         for name, tokens in sides if looking.treatment is not Special.SHOW else ():
             if any(token.special and name in (token.name, token.piece) for token in tokens.items):
                 raise InputError(f"'{name}' is left out by --special {looking.treatment}") from None
         raise
 
 
-def _sought(wish: Wish, seen: Lens) -> Sought:
-    if wish.like is not None:
-        return Sought(like=wish.like)
-    if wish.pattern is not None:
-        return Sought(pattern=Pattern(wish.pattern))
+def _sought(asked: Find, seen: Lens) -> Sought:
+    if asked.like_head is not None:
+        return Sought(like=asked.like_head)
+    if asked.pattern is not None:
+        return Sought(pattern=Pattern(asked.pattern))
     assert seen.query is not None, "a pair, where nothing else is sought"
     assert seen.key is not None, "a pair has both"
     units = seen.queries[seen.query], seen.keys[seen.key]
@@ -338,12 +261,12 @@ def _heads(layer: Layer) -> int:
 
 
 def _controls(
-    reading: Reading, chosen: Chosen, sought: Sought, wish: Wish, exchange: Exchange, seen: Lens
+    reading: Reading, chosen: Chosen, sought: Sought, asked: Find, exchange: Exchange, seen: Lens
 ) -> ControlTexts:
     crossing = chosen.kind is Kind.CROSS
     asks = () if sought.query is None or crossing else seen.queries[sought.query]
     key = () if sought.key is None else seen.keys[sought.key]
-    controls = exchange.controls(Controls(wish.controls, wish.seed, asks, key, seen.by))
+    controls = exchange.controls(Controls(asked.controls, asked.seed, asks, key, seen.by))
     if len(controls) < controls.wanted:
         there = "is 1 control" if len(controls) == 1 else f"are {len(controls)} controls"
         left = f"there {there}, not {controls.wanted}"

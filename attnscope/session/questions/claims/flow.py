@@ -11,9 +11,7 @@ from attnscope.analysis.claims.flow.back import followed_back, mean_weights
 from attnscope.analysis.claims.flow.rollout import by_units, max_flow, mixed, rolled_out
 from attnscope.analysis.heads.view import Units, units_of
 from attnscope.attention import Capture
-from attnscope.capture import Selection
 from attnscope.capture.returned import Returned
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError, listed
 from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
@@ -21,7 +19,6 @@ from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.answers import finds, query_of, tags
 from attnscope.session.questions.claims.pooled import pooled_by, pooling_asked
-from attnscope.session.questions.claims.replacing import Meant as Meant
 from attnscope.session.questions.claims.replacing import beside_replacing
 from attnscope.session.questions.claims.rows import (
     check_whole_fits,
@@ -30,64 +27,48 @@ from attnscope.session.questions.claims.rows import (
     notes_of,
     sample_with,
 )
-from attnscope.session.questions.long import captured_long
+from attnscope.session.questions.long import attention_of
 from attnscope.session.reading import Reading
-from attnscope.session.selection import check_seed
+from attnscope.session.verbs.flow import Follow
 from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Route, Special
 
-TOKENS, LIKELIEST = Looking(), Meant()
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
 MOST_ZEROED = 256  # positions up to which values are zeroed, each in a run of every layer
 
 
-def flow(
-    reading: Reading,
-    chosen: Chosen,
-    query: str | int | None,
-    seed: int = 0,
-    looking: Looking = TOKENS,
-    meant: Meant = LIKELIEST,
-) -> Flow:
-    """What reaches `query` from every input token through the chosen layers, the first ones of the model.
+def flow(reading: Reading, chosen: Chosen, asked: Follow) -> Flow:
+    """What reaches the query from every input token through the chosen layers, the first ones of the model.
 
-    `query` is a token, a patch (`r2c4`) or a time (`0.20s`), or a position, or several, whose rows are
-    averaged; `looking` by sentences or other units it is of these, and all of them are followed to and
-    replaced as wholes; `pooled` is the
-    one vector that the model makes of the text, `pooled:mean` and others say how. Without a query a tagger is
-    asked for the token whose tag is surest. `InputError` for
+    The query is a token, a patch (`r2c4`) or a time (`0.20s`), or a position, or several, whose rows are
+    averaged; looked at by sentences or other units it is of these, and all of them are followed to and
+    replaced as wholes; `pooled` is the one vector that the model makes of the text, `pooled:mean` and others
+    say how. Without a query a tagger is asked for the token whose tag is surest. `InputError` for
     cross-attention, for layers that read in windows, and for layers that leave some out before them.
-    `meant` is the answer that tokens are replaced for, and what it is set against.
     """
-    check_seed(seed)
     _check(reading, chosen)
-    meant = replace(meant, **reading.filled(vars(meant)))
-    query = query_of(reading, query, meant.answer, "flow")
-    if meant.named and reading.task is None and not tags(reading) and not finds(reading):
+    asked = replace(asked, **reading.filled(vars(asked)))
+    query, looking = query_of(reading, asked), asked.looking
+    if asked.names_answer and reading.task is None and not tags(reading) and not finds(reading):
         raise InputError(f"{reading.model.name} has no word head: leave --answer and --against out")
     pooling = pooling_asked(reading, chosen, query)
     sampled = None if pooling is not None else _sampled(reading, chosen, query, looking)
     if pooling is not None:
         _check_by_tokens(looking)
         check_whole_fits(reading, chosen, "flow from a pooled vector")
-    with reading.listener.working("reading the attention"):
-        attention = (
-            reading.attention(chosen, projections=True)
-            if sampled is None
-            else captured_long(reading, chosen, projections=True, queries=sampled)
-        )
+    attention = attention_of(reading, chosen, sampled)
     layers, certified = _layers(attention, chosen, reading.asked.sensed)
     tokens = layers[0].query_tokens
     units = None if pooling is not None else _units(chosen, tokens, query, looking)
-    asked = () if units is None else units.queries[units.query or 0]
-    place = None if units is None else _answers_at(reading, tokens, asked)
+    own = () if units is None else units.queries[units.query or 0]
+    place = None if units is None else _answers_at(reading, tokens, own)
     pooled = None if pooling is None else pooled_by(reading, chosen, pooling, len(tokens))
-    start = np.isin(np.arange(len(tokens)), asked) / len(asked) if pooled is None else pooled.weights
+    start = np.isin(np.arange(len(tokens)), own) / len(own) if pooled is None else pooled.weights
     with reading.listener.working("following the attention through the layers"):
         back = followed_back(layers, chosen.heads, start)
         few = len(tokens) <= MOST_FLOW and not looking.unit.joins
-        most = _most(layers, chosen.heads, start if len(asked) != 1 else asked[0]) if few else None
+        most = _most(layers, chosen.heads, start if len(own) != 1 else own[0]) if few else None
     if most is None and not looking.unit.joins:
         reading.listener.notice(
             f"no flow: it is looked for in up to {MOST_FLOW} tokens, here are {len(tokens)}"
@@ -112,22 +93,17 @@ def flow(
         sampled=0 if sampled is None else len(sampled),
         pooled=pooled,
         by=looking.unit,
-        query_span=asked if len(asked) > 1 and not looking.unit.joins else (),
+        query_span=own if len(own) > 1 and not looking.unit.joins else (),
     )
     result = _with_zeroing(reading, chosen, result, start)
-    result = beside_replacing(reading, chosen, result, seed, units, meant)
+    result = beside_replacing(reading, chosen, result, units, asked)
     return by_units(result, units) if units is not None and looking.unit.joins else result
 
 
-def check_query(
-    chosen: Chosen,
-    queries: Tokens | None,
-    keys: Tokens,
-    *,
-    query: str | int,
-    looking: Looking = TOKENS,
-) -> None:
+def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Follow) -> None:
     """`InputError` for a query that is not there, or that stands in several places."""
+    query, looking = asked.query, asked.looking
+    assert query is not None, "looked for where it is named"
     if isinstance(query, str) and is_pooled(query, keys.sentence):
         _check_kind(chosen)
         _check_by_tokens(looking)
@@ -219,12 +195,10 @@ def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow, start: Float[n
         return replace(result, no_zeroing="values are zeroed in all blocks of a layer")
     if len(result.tokens) > MOST_ZEROED:
         return replace(result, no_zeroing=f"values are zeroed of up to {MOST_ZEROED} positions")
-    selection = Selection(
-        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=result.layers
-    )
-    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
+    selection = chosen.selection(result.layers)
+    module, inputs = reading.model.module, reading.inputs
     try:
-        with reading.listener.working("zeroing values"), if_it_runs(module, inputs, name):
+        with reading.running("zeroing values"):
             zeroed = rolled_out(module, inputs, selection, chosen.heads, len(result.tokens))
     except InputError as error:
         return replace(result, no_zeroing=str(error))

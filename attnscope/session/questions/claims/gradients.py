@@ -1,11 +1,10 @@
 """What the answer is made of by its gradients, beside what attention gives: columns of a flow."""
 
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from torch import nn
 
-from attnscope.analysis.claims.ablation.question import Question
 from attnscope.analysis.claims.flow.attributing import attributed
 from attnscope.analysis.claims.flow.entrance import of_pieces, of_tokens
 from attnscope.analysis.claims.flow.measured import Chance, Direction, Measured
@@ -13,7 +12,7 @@ from attnscope.analysis.claims.flow.pieces import Blanked
 from attnscope.analysis.claims.flow.replacing import Input, vectors
 from attnscope.capture import Selection
 from attnscope.capture.intervening.kept import holding
-from attnscope.capture.running import evaluating, if_it_runs
+from attnscope.capture.running import evaluating
 from attnscope.errors import InputError
 from attnscope.results.claims.flow import Attributed, ByGradients, Flow
 from attnscope.session.choosing import Chosen
@@ -24,18 +23,13 @@ from attnscope.vocabulary import Kind, Route
 MOST = 512  # positions up to which all of a run is kept to go back through it
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """What was measured as tokens were replaced: the chance of an `answer`; None: the query's vector."""
-
-    question: Question | None
-    answer: tuple[int, ...]
-
-
 def by_gradients(
-    reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, asked: Asked
+    reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, answer: Chance | None
 ) -> Flow:
-    """The flow with the ways back by gradients from the same answer, or why there are none."""
+    """The flow with the ways back by gradients from the same answer, or why there are none.
+
+    Where nothing is answered they go back from the vector of the query.
+    """
     if result.by.joins:
         return _without(result, f"they go back to tokens: leave --by {result.by} out")
     if result.query is None:
@@ -43,24 +37,19 @@ def by_gradients(
     if len(result.tokens) > MOST:
         return _without(result, f"all of a run is kept for it: up to {MOST} positions")
     model, inputs = reading.model.module, reading.inputs
-    selection: Selection | str = Selection(
-        kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=chosen.layers
-    )
+    selection: Selection | str = chosen.selection()
     if chosen.route is Route.RETURNED:
         selection = "weights that a model returns have no gradient here"
     elif chosen.block:
         selection = "a layer that reads in blocks has no one matrix of weights"
-    with (
-        reading.listener.working("following the answer back by gradients"),
-        if_it_runs(model, inputs, reading.model.name),
-    ):
+    with reading.running("following the answer back by gradients"):
         try:
             entrance = (
                 of_tokens(model, inputs, replaced)
                 if isinstance(replaced, Input)
                 else of_pieces(inputs, replaced, len(result.tokens))
             )
-            measured = _measured(reading, chosen, result, replaced, asked)
+            measured = _turned(reading, chosen, result, replaced) if answer is None else answer
         except InputError as error:
             return _without(result, str(error))
         found = attributed(model, entrance, measured, selection, result.layers, result.heads)
@@ -76,11 +65,7 @@ def _without(result: Flow, reason: str) -> Flow:
     return replace(result, attributed=tuple(Attributed(name, None, reason) for name in ByGradients))
 
 
-def _measured(
-    reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, asked: Asked
-) -> Measured:
-    if asked.question is not None:
-        return Chance(asked.question, asked.answer)
+def _turned(reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked) -> Measured:
     module, inputs = reading.model.module, reading.inputs
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
     tokens = isinstance(replaced, Input)

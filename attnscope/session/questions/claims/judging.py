@@ -16,9 +16,10 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
 from attnscope.session.questions.claims.citing import cite
-from attnscope.session.questions.claims.passages import Citing, woven
+from attnscope.session.questions.claims.passages import woven
 from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
+from attnscope.session.verbs.cite import Judge
 
 _KEYS = "passages", "question", "source"
 
@@ -77,45 +78,18 @@ def _case(given: Any, line: int, where: str) -> Known:
     return Known(line, tuple(passages), question, answer, tuple(source))
 
 
-@dataclass(frozen=True)
-class Judging:
-    """The cases, the `template` of which each makes a prompt, and how each is asked."""
-
-    cases: tuple[Known, ...]
-    template: Inputs
-    file: str = ""
-    generate: int | None = None
-    subsets: int | None = None
-    seed: int = 0
-    gradients: bool = True
-
-    def __post_init__(self) -> None:
-        open_ones = [each.line for each in self.cases if each.answer is None]
-        if open_ones and self.generate is None:
-            raise InputError(f"line {open_ones[0]} has no 'answer': --generate N has the model write it")
-
-    @property
-    def first(self) -> Inputs:
-        """What the model reads of the first case."""
-        return self.cases[0].inputs(self.template)
-
-    def citing(self, case: Known) -> Citing:
-        generate = None if case.answer is not None else self.generate
-        how = None, None, self.subsets, self.seed
-        return Citing(case.answer, generate, *how, whole=True, gradients=self.gradients)
-
-
-def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
+def judge(reading: Reading, chosen: Chosen, asked: Judge) -> Referee:
     """Every case asked about by the model of `reading`; lines that cannot be asked are told and left out."""
     opened, listener = Opened(reading.model, reading.task, chosen), reading.listener
+    template = replace(reading.asked, text=asked.template)
     certified, found, refused = dict[Verdict, int](), list[Judged](), list[Refused]()
     left = {*([] if asked.subsets else [FIT]), *([] if asked.gradients else ByGradients)}
     methods, last = tuple(each for each in Method if each not in left), None
-    for number, case in enumerate(asked.cases, start=1):
+    for number, case in enumerate(asked.known, start=1):
         try:
-            with listener.working(f"case {number} of {len(asked.cases)}"):
-                read = complete(encode_inputs(opened, case.inputs(asked.template), Quiet()), chosen)
-                last = cite(read, chosen, asked.citing(case))
+            with listener.working(f"case {number} of {len(asked.known)}"):
+                read = complete(encode_inputs(opened, case.inputs(template), Quiet()), chosen)
+                last = cite(read, chosen, asked.of(case))
         except InputError as error:
             refused.append(Refused(case.line, str(error)))
             listener.notice(f"line {case.line}: {error}")
@@ -127,10 +101,10 @@ def judge(reading: Reading, chosen: Chosen, asked: Judging) -> Referee:
         raise InputError(f"no case could be asked: line {refused[0].line}: {refused[0].reason}")
     sourced = [case for case in found if case.source]
     lot = [len(case.source) / case.passages for case in sourced]
-    answers = [each.answer for each in asked.cases]
+    answers = [each.answer for each in asked.known]
     written = sum(each is None for each in answers)
     return Referee(
-        asked.file,
+        str(asked.cases),
         tuple(found),
         tuple(scored(found, method, i, asked.seed) for i, method in enumerate(methods)),
         sum(lot) / len(lot) if lot else float("nan"),

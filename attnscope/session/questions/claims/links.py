@@ -13,6 +13,7 @@ from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results.base.evidence import Weights
 from attnscope.results.claims.links import Links
 from attnscope.session.choosing import Chosen
+from attnscope.session.question import Answer
 from attnscope.session.questions.claims.exchanging import (
     Controls,
     exchange_of,
@@ -20,19 +21,18 @@ from attnscope.session.questions.claims.exchanging import (
     rounding,
     runs,
 )
-from attnscope.session.questions.claims.finding import TOKENS, Wish, notes_of
+from attnscope.session.questions.claims.finding import notes_of
 from attnscope.session.reading import Reading
-from attnscope.session.wanted import Looking
+from attnscope.session.verbs.find import FindLinks
 from attnscope.vocabulary import Kind
 
 MOST_KEPT, MOST_WEIGHTS = 1000, 25_000_000  # links; weights, of which about six times as many are held
 
 
-def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TOKENS) -> InPrompt:
+def links_in(reading: Reading, chosen: Chosen, asked: FindLinks) -> Answer[Links]:
     """Every link between two words that nothing simpler explains, in any of the chosen heads.
 
-    With the numbers of all pairs of words, as they are held against those of other texts. `wish` names
-    nothing but how many controls there are, and their seed.
+    With the numbers of all pairs of words, as they are held against those of other texts.
 
     `InputError` for pictures and sounds, texts that the model goes on with, texts without controls, and where
     all weights have no room.
@@ -43,8 +43,6 @@ def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TO
         raise InputError("links are sought in whole lists of heads: name these (--layer, --head), or a pair")
     if reading.asked.goes_on:
         raise InputError("links are sought in a text that is there: leave --generate out")
-    if looking.changes:
-        raise InputError("links are sought between tokens: leave --by, --words and --special out")
     _check_room(reading, chosen)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
@@ -52,7 +50,7 @@ def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TO
     queries, keys = names_in(layers)
     crosses = chosen.kind is Kind.CROSS
     exchange = exchange_of(reading, chosen, names_in(whole)[1], ())
-    controls = exchange.controls(Controls(wish.controls, wish.seed))
+    controls = exchange.controls(Controls(asked.controls, asked.seed))
     own = _heads(layers, chosen)
 
     def alike(others: Sequence[Layer]) -> bool:
@@ -81,7 +79,7 @@ def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TO
         more=max(0, len(links) - MOST_KEPT),
         best_of_controls=seen.best,
         how=controls.how,
-        seed=wish.seed,
+        seed=asked.seed,
         ids=controls.ids,
         input=exchange.name,
         verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
@@ -89,7 +87,7 @@ def links_in(reading: Reading, chosen: Chosen, wish: Wish, looking: Looking = TO
         tower=attention.tower,
         notes=(*notes_of(attention, layers), *reading.notes),
     )
-    return InPrompt(found, own, seen.explained)
+    return Answer(found, links=InPrompt(found, own, seen.explained))
 
 
 def _heads(layers: Sequence[Layer], chosen: Chosen) -> Weights:
@@ -97,8 +95,7 @@ def _heads(layers: Sequence[Layer], chosen: Chosen) -> Weights:
 
 
 def _check_room(reading: Reading, chosen: Chosen) -> None:
-    queries = len(reading.tokens_of(chosen.kind))
-    keys = len(reading.encoded.tokens) if chosen.kind is Kind.CROSS else queries
+    queries, keys = map(len, reading.sides(chosen.kind))
     heads = len(chosen.layers) * len(chosen.heads)
     numbers = heads * queries * keys
     if numbers > MOST_WEIGHTS:

@@ -17,50 +17,14 @@ from attnscope.results.claims.citation import Passage
 from attnscope.session.prompts import Field, Prompt
 from attnscope.session.questions.claims.spoken import GIVEN, ids_behind, read_behind, spellable
 from attnscope.session.reading import Reading
-from attnscope.session.selection import check_seed
+from attnscope.session.verbs.cite import PASSAGES, Cite
 from attnscope.spelling import spelled
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
-PASSAGES, PASSAGE, QUESTION = "{passages}", "passage ", "{question}"
+PASSAGE, QUESTION = "passage ", "{question}"
 BETWEEN = "\n\n"  # passages that are put in
 MOST_EACH, SUBSETS = 64, 128  # passages up to which each is taken away; random subsets of more
-LEAST_SUBSETS = 8
-
-
-@dataclass(frozen=True)
-class Citing:
-    """Where the answer is from, and what a passage is.
-
-    The `answer` is given, or the model writes at most `generate` tokens. Passages are the units `by` which
-    the text is cut, within `context`; by default all of it but the question at its end. With `subsets` as
-    many random halves of the passages are taken away in place of each. The answer is cut into sentences
-    unless it is asked about as a `whole`. Without `gradients` nothing goes back through the model.
-    """
-
-    answer: str | None = None
-    generate: int | None = None
-    by: str | None = None
-    context: str | None = None
-    subsets: int | None = None
-    seed: int = 0
-    whole: bool = False
-    gradients: bool = True
-
-    def __post_init__(self) -> None:
-        if (self.answer is None) == (self.generate is None):
-            both = self.answer is not None
-            missing = "give one of the two" if both else "say whose sources are asked for"
-            raise InputError(f"--answer TEXT or --generate N: {missing}")
-        if self.answer is not None and not self.answer.strip():
-            raise InputError("the answer is empty: --answer takes the text whose passage is asked for")
-        if self.generate is not None and self.generate < 1:
-            raise InputError(f"--generate is {self.generate}: it takes at least 1 token")
-        if self.by not in (None, Unit.WORD, Unit.SENTENCE, Unit.PASSAGE):
-            raise InputError(f"--by {self.by}: passages are cut by word, sentence or passage")
-        if self.subsets is not None and self.subsets < LEAST_SUBSETS:
-            raise InputError(f"--subsets {self.subsets}: a fit takes at least {LEAST_SUBSETS}")
-        check_seed(self.seed)
 
 
 def woven(text: str, passages: Sequence[str], question: str = "") -> Prompt:
@@ -101,7 +65,7 @@ class Cut:
     kept: str
 
 
-def cut(tokens: Tokens, asked: Citing, fields: Iterable[str] = ()) -> Cut:
+def cut(tokens: Tokens, asked: Cite, fields: Iterable[str] = ()) -> Cut:
     """The passages of a prompt, which has these fields; `InputError` where there are fewer than two."""
     given = {each.name: each.positions for each in tokens.fields if each.name.startswith(PASSAGE)}
     if lost := [name for name in fields if name.startswith(PASSAGE) and name not in given]:
@@ -179,7 +143,7 @@ class Answers:
     how: str
 
 
-def answered(reading: Reading, asked: Citing) -> Answers:
+def answered(reading: Reading, asked: Cite) -> Answers:
     """The same model with the prompt and the answer read."""
     model = reading.model
     if isinstance(model.tokenizer, Numbered) or model.tokenizer is None:
@@ -196,7 +160,7 @@ def answered(reading: Reading, asked: Citing) -> Answers:
     return Answers(whole, told, read, *_sentences(read, len(prompt), asked.whole), how)
 
 
-def _written(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
+def _written(reading: Reading, prompt: Tokens, asked: Cite) -> tuple[tuple[int, ...], str]:
     model, most = reading.model, asked.generate or 1
     with (
         reading.listener.working("writing the answer"),
@@ -210,11 +174,11 @@ def _written(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int
     return tuple(ids), LIKELIEST
 
 
-def _given(reading: Reading, prompt: Tokens, asked: Citing) -> tuple[tuple[int, ...], str]:
+def _given(reading: Reading, prompt: Tokens, asked: Cite) -> tuple[tuple[int, ...], str]:
     return ids_behind(reading, prompt, asked.answer or ""), GIVEN
 
 
-def _of_decoder(reading: Reading, target: Target, asked: Citing) -> Answers:
+def _of_decoder(reading: Reading, target: Target, asked: Cite) -> Answers:
     if asked.generate is not None and len(target.tokens) > asked.generate + target.first:
         some = range(asked.generate + target.first)
         target = replace(target, ids=target.ids[:, : len(some)], tokens=target.tokens.only(some))

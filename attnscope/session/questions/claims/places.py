@@ -28,8 +28,8 @@ from attnscope.results.claims.ablation import Method
 from attnscope.results.claims.effect import Answer, Asks, Effect, Path, PlaceEffect
 from attnscope.results.claims.intervention import Part
 from attnscope.session.choosing import Chosen, path_of, with_senders
-from attnscope.session.effects import CONTROLS, EACH, Ablating
 from attnscope.session.reading import Reading
+from attnscope.session.verbs.ablate import EVERY_TOKEN, MEAN_OVER, Ablate
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Standing
@@ -38,7 +38,7 @@ from attnscope.vocabulary import Kind, Standing
 def ablated_places(
     reading: Reading,
     chosen: Chosen,
-    asked: Ablating,
+    asked: Ablate,
     question: Question,
     experiments: Experiments,
     other: Reading | None,
@@ -80,7 +80,7 @@ def ablated_places(
 def _wanted(
     reading: Reading,
     chosen: Chosen,
-    asked: Ablating,
+    asked: Ablate,
     part: Part,
     taps: dict[int, Tap],
     experiments: Experiments,
@@ -94,13 +94,13 @@ def _wanted(
         check_token_by_token(reading, chosen, experiments, "--link")
         queries = reading.named_of(chosen.kind)
         keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-        ends = link_ends(chosen, queries, keys, asked=asked)
+        ends = link_ends(chosen, queries, keys, asked)
         sets: tuple[places.Tokens, ...] = (ends[1].positions,)
-        if asked.link_names[1] == EACH:
+        if asked.link_names[1] == EVERY_TOKEN:
             last = max(ends[0].positions) if chosen.kind is Kind.DECODER else len(keys)
             sets = tuple((key,) for key in ends[1].positions if key <= last)
         return places.Asked(part, layers, sets, heads, ends[0].positions), ends
-    each = asked.at == EACH or (part is Part.POSITION and asked.at is None)
+    each = asked.at == EVERY_TOKEN or (part is Part.POSITION and asked.at is None)
     if each:
         count = len(check_token_by_token(reading, chosen, experiments, "--at", part))
         return places.Asked(part, layers, tuple((place,) for place in range(count)), heads), None
@@ -157,7 +157,7 @@ def _displaced(
 
 def _instead(
     reading: Reading,
-    asked: Ablating,
+    asked: Ablate,
     part: Part,
     experiments: Experiments,
     other: Reading | None,
@@ -166,7 +166,7 @@ def _instead(
 ) -> Replacement:
     if ends is not None:
         query, key = ends
-        if asked.link_names[1] == EACH:
+        if asked.link_names[1] == EVERY_TOKEN:
             key = replace(key, name="each key by itself")
         return replacing.without_link(query, key)
     if part is Part.POSITION:
@@ -178,7 +178,7 @@ def _instead(
 
 def instead_of(
     reading: Reading,
-    asked: Ablating,
+    asked: Ablate,
     experiments: Experiments,
     other: Reading | None,
     taps: Sequence[Tap] = (),
@@ -200,7 +200,7 @@ def instead_of(
         experiments.sites,
         sides,
         mask_id=mask,
-        count=asked.controls or CONTROLS,
+        count=asked.controls or MEAN_OVER,
         seed=asked.seed,
         taps=taps,
     )
@@ -241,7 +241,7 @@ def asked_of(
     """What every ablation says: the text, the answer, where it was read from, what was put in its place."""
     model = reading.model
     provenance = provenance_of(
-        model.module, reading.encoded.tokens, model.origin(), experiments.sites, reading.inputs
+        model.module, reading.encoded.tokens, reading.origin(chosen), experiments.sites, reading.inputs
     )
     total = None if other is None else total_of(question, experiments, instead, answer.ids, reading, other)
     return {
@@ -266,25 +266,25 @@ def asked_of(
     }
 
 
-def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating) -> None:
+def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate) -> None:
     """Raises `InputError` for tokens that are named and are not there, and for paths that there are not."""
     if asked.via is not None:
         with_senders(chosen, asked.part, path_of(chosen, asked.via))
     if asked.link is not None:
-        link_ends(chosen, queries, keys, asked=asked)
-    if asked.at not in (None, EACH) and queries is not None:
+        link_ends(chosen, queries, keys, asked)
+    if asked.at not in (None, EVERY_TOKEN) and queries is not None:
         queries.span(asked.at)
     if asked.query is not None and queries is not None:
         queries.span(asked.query)
 
 
-def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, asked: Ablating) -> tuple[Span, Span]:
+def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate) -> tuple[Span, Span]:
     """What the ends of a link name; `InputError` for tokens that are not there, or only follow the queries.
 
     Where the queries are not known yet the keys stand for both.
     """
     query_name, key_name = asked.link_names
-    key = keys.span("pos:all" if key_name == EACH else key_name)
+    key = keys.span("pos:all" if key_name == EVERY_TOKEN else key_name)
     query = key if queries is None else queries.span(query_name)
     if chosen.kind is Kind.DECODER and min(key.positions) > max(query.positions):
         ends = f"{query.name} cannot look at {key.name}"

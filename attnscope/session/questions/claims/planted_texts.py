@@ -23,8 +23,7 @@ from attnscope.analysis.claims.relations.answers import Sample
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.long.call import sample_rows
 from attnscope.capture.returned import Returned
-from attnscope.capture.routes import Selection
-from attnscope.capture.running import if_it_runs, without_cache
+from attnscope.capture.running import without_cache
 from attnscope.capture.weights import End, OneText, Source, Weights
 from attnscope.errors import InputError
 from attnscope.reference import exact, place
@@ -34,11 +33,12 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
 from attnscope.session.prompts import Field
-from attnscope.session.questions.claims.citing import attention_of
-from attnscope.session.questions.claims.passages import Answers, Citing, answered
+from attnscope.session.questions.claims.citing import attention_behind
+from attnscope.session.questions.claims.passages import Answers, answered
 from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, rows_in
 from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
+from attnscope.session.verbs.cite import Cite
 from attnscope.vocabulary import Kind
 
 ACTS = "a fact and its question alone"
@@ -87,7 +87,7 @@ def read_planted(reading: Reading, chosen: Chosen, each: Planted) -> Asked:
     stand = {field.name: tuple(field.positions) for field in one.encoded.tokens.fields}
     if len(stand) < len(fields):
         raise InputError(f"{reading.model.name}: its tokenizer does not say where in the text its tokens are")
-    return Asked(each, answered(one, Citing(each.fact.answer, whole=True)), stand["fact"], stand["other"])
+    return Asked(each, answered(one, Cite(each.fact.answer, whole=True)), stand["fact"], stand["other"])
 
 
 def sampled(texts: Sequence[Planted]) -> tuple[int, ...]:
@@ -117,8 +117,7 @@ class Looks:
 
     def __init__(self, reading: Reading, chosen: Chosen) -> None:
         self.reading, self.chosen = reading, chosen
-        selection = Selection(chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route)
-        self._weights = _Rows(reading.model.module, selection, chosen.block)
+        self._weights = _Rows(reading.model.module, chosen.selection(heads=chosen.heads), chosen.block)
         self._sample = Sample(chosen.layers, chosen.heads, chosen.block)
         self._returned = False
         self._tried: dict[int, AttentionCall] = {}
@@ -146,14 +145,14 @@ class Looks:
         if long and not certify:
             layers = [*rows_in(reading, chosen, reading.inputs, told.rows, end)]
         elif long or self._returned:
-            layers = self._told(*attention_of(one.answers, chosen))
+            layers = self._told(*attention_behind(one.answers, chosen))
         else:
             check_whole_fits(reading, chosen, "retrieval")
             if certify and not self._tried and not self._try():
                 return self.at(one, certify=True)
             rows = self._read(one, end, certify)
             return one.needle(said[0]), np.array([one.looks(each) for each in rows])
-        with if_it_runs(reading.model.module, reading.inputs, reading.model.name):
+        with reading.running():
             chances = said[0] if said else told.chances()
         rows = [rows_of(layer, chosen.heads, told.rows) for layer in layers]
         return one.needle(chances), np.array([one.looks(each) for each in rows])
@@ -191,6 +190,6 @@ class Looks:
             return exact(weights[:, queries]).cpu()
 
         inputs = without_cache(reading.model.module, reading.inputs)
-        with if_it_runs(reading.model.module, reading.inputs, reading.model.name):
+        with reading.running():
             rows = self._weights.read(inputs, make, text, end)
         return [rows[layer].numpy() for layer in chosen.layers]

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.analysis.claims.flow.replacing import Pool, vectors
-from attnscope.capture.running import evaluating, if_it_runs
+from attnscope.capture.running import evaluating
 from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling, is_pooled, named_pooling, pooler_of, pooling_of
 from attnscope.reference import exact
@@ -51,7 +51,7 @@ def pooled_by(reading: Reading, chosen: Chosen, how: Pooling, count: int) -> Poo
         return Pooled(how.value, weights)
     model = reading.model
     last = last_of(model.module, chosen.kind is Kind.ENCODER and model.writes)
-    with evaluating(model.module), if_it_runs(model.module, reading.inputs, model.name):
+    with evaluating(model.module), reading.running():
         found = vectors(model.module, reading.inputs, last, nullcontext())
     if found is None or found.shape[1] != count:
         raise InputError(f"{model.name} returns no last vector of each token: nothing can be pooled")

@@ -12,7 +12,6 @@ from attnscope.analysis.prediction import masks_of, tagged_places
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant
 from attnscope.capture.intervening.experiments import experiments_on, heard
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.results.claims.drift import PutBack
 from attnscope.results.claims.effect import Asks
@@ -79,7 +78,7 @@ def _in_one(
     seed: int,
 ) -> _Answer:
     asked = asked_of(old, new)
-    with if_it_runs(new.model.module, new.inputs, new.model.name):
+    with new.running():
         before = heard(old.model.module, old.inputs, _whole(chosen[0]), asked.rows)
         after = experiments_on(new.model.module, new.inputs, _whole(chosen[1]), asked.rows)
         counts = head_counts(after)

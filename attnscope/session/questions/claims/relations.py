@@ -8,6 +8,7 @@ captured and certified in full, and the weights that were counted there held aga
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from attnscope.analysis.claims.relations.ranking import (
     ranked,
 )
 from attnscope.analysis.claims.relations.treebank import Bank, Sentence
-from attnscope.capture import Labels, Selection, record
+from attnscope.capture import Labels, record
 from attnscope.capture.running import if_it_runs
 from attnscope.capture.weights import Weights
 from attnscope.errors import CertificateError, InputError
@@ -36,39 +37,20 @@ from attnscope.results.base.origin import tallied
 from attnscope.results.claims.relations import Treebank
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.questions.claims.treebank import Lengths, TreebankQuestion, progress, read_asked
-from attnscope.session.request import Inputs, ModelRequest
-from attnscope.session.wanted import Wanted
+from attnscope.session.opening import Opened
+from attnscope.session.questions.claims.treebank import Lengths, progress
+from attnscope.session.reading import origin_of
+from attnscope.session.request import digests
+from attnscope.session.verbs.dependencies import Relate
 from attnscope.vocabulary import Kind, Route
 
 _MOST_CELLS = 2**24  # of the weights of a layer at once
 _ROUNDING = 1e-3  # of weights in a batch and alone, beyond which it is told
 
 
-def find_relations(
-    request: ModelRequest, asked: TreebankQuestion, wanted: Wanted, listener: Listener
-) -> Dependencies:
-    """The relations of a treebank under the model that is asked for; the file is read before the model."""
-    bank = read_asked(asked)
-    words = bank.sentences[0].words
-    inputs = Inputs(" ".join(words), words=words)
-    opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
-    assert opened.chosen is not None, "something was wanted"
-    return relations_of(opened, opened.chosen, asked, bank, listener)
-
-
-def find_relations_in(
-    opened: Opened, chosen: Chosen, asked: TreebankQuestion, listener: Listener
-) -> Dependencies:
-    """The relations of a treebank under a model that is open."""
-    return relations_of(opened, chosen, asked, read_asked(asked), listener)
-
-
-def relations_of(
-    opened: Opened, chosen: Chosen, asked: TreebankQuestion, bank: Bank, listener: Listener
-) -> Dependencies:
-    """Every head of `chosen` on every sentence of `bank`."""
+def find_relations(opened: Opened, chosen: Chosen, asked: Relate, listener: Listener) -> Dependencies:
+    """Every head of `chosen` on every sentence of the treebank."""
+    bank: Bank = asked.bank
     _check(opened.model, chosen)
     with listener.working("cutting the sentences into tokens"):
         lengths = Lengths.of(opened.model, bank.sentences)
@@ -114,7 +96,7 @@ class _Counted:
             len(chosen.layers), len(chosen.heads), sorted(kept, key=lambda name: (-kept[name], name))
         )
         self.pairs = Pairs({i: bank.sentences[i] for i in lengths.numbers})
-        selection = Selection(chosen.layers, chosen.heads, chosen.kind, chosen.tower.pattern, chosen.route)
+        selection = chosen.selection(heads=chosen.heads)
         self.weights = Weights(self.model.module, selection, chosen.block)
         self.proof = Sample(chosen.layers, chosen.heads, chosen.block)
         self.ahead = False
@@ -189,7 +171,7 @@ class _Counted:
             self.pairs.add(one.index, edges, answered)
 
     def _prove(self, one: _Encoded, row: int, inputs: dict[str, Any], counted: dict[int, Tensor]) -> None:
-        selection, source = replace(self.weights.selection, row=row), self.model.origin()
+        selection, source = replace(self.weights.selection, row=row), origin_of(self.model, self.chosen)
         target = self.model.opening().tokens if self.model.writes else None
         labels = Labels(one.encoded.tokens, target, source)
         captured = record(self.model.module, inputs, selection, labels)
@@ -197,8 +179,9 @@ class _Counted:
         alone = self.weights.read(self._inputs([one]), lambda layer, weights: weights[0].cpu())
         self.proof.add(captured, counted, alone)
 
-    def result(self, asked: TreebankQuestion) -> Dependencies:
+    def result(self, asked: Relate) -> Dependencies:
         self._tell()
+        read = asked.read_again
         relations, overall = ranked(self.tally, self.heads)
         relations = tuple(replace(each, examples=self.pairs.examples(each, self.heads)) for each in relations)
         there = [i for i, relation in enumerate(relations) if relation.count]
@@ -206,7 +189,7 @@ class _Counted:
         assert self.proof.provenance is not None, "a sentence was captured"
         return Dependencies(
             treebank=Treebank(
-                name=asked.file.name,
+                name=Path(asked.path).name,
                 sentences=len(self.sentences) + len(self.damaged),
                 scored=self.scored,
                 too_long=self.lengths.too_long,
@@ -227,7 +210,7 @@ class _Counted:
             certified=tallied(self.proof.verdicts.elements()),
             sampled=self.proof.sentences,
             unlike=self.proof.unlike,
-            provenance=self.proof.provenance.of_no_text,
+            provenance=replace(self.proof.provenance.of_no_text, read=read, files=digests(read)),
             tower=self.proof.tower,
             shown=asked.relation or "",
         )

@@ -1,6 +1,7 @@
 """What replacing each token, patch or frame does to the answer, alone and beside what a flow gives to it."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.analysis.claims.ablation.question import Question, word_at
+from attnscope.analysis.claims.flow.measured import Chance
 from attnscope.analysis.claims.flow.pieces import Blanked, blanked, lost_without, turned_without
 from attnscope.analysis.claims.flow.replacing import (
     SHUFFLES,
@@ -17,11 +19,11 @@ from attnscope.analysis.claims.flow.replacing import (
     trusted,
     turned_pooled,
     turned_vector,
+    word_embeddings,
 )
 from attnscope.analysis.claims.pieces import pieces_of
 from attnscope.analysis.heads.view import Units
 from attnscope.analysis.prediction import tagged_places
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling
 from attnscope.results import Contents
@@ -29,10 +31,11 @@ from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Ablated, Flow, Pooled
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.answers import finds, question_of, tags
-from attnscope.session.questions.claims.gradients import Asked, by_gradients, layer_module
+from attnscope.session.questions.claims.gradients import by_gradients, layer_module
 from attnscope.session.questions.claims.pooled import last_of, pool_by
 from attnscope.session.questions.claims.spoken import meant_behind
 from attnscope.session.reading import Reading
+from attnscope.session.verbs.flow import Follow
 from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import Kind, Unit
 
@@ -106,20 +109,8 @@ def replaced_each(reading: Reading, chosen: Chosen, asked: Replacing) -> Replace
     return _by_other_tokens(reading, chosen, asked)
 
 
-@dataclass(frozen=True)
-class Meant:
-    """Which answer is meant, the likeliest where none is named, and what it is set against."""
-
-    answer: str | None = None
-    against: str | None = None
-
-    @property
-    def named(self) -> bool:
-        return self.answer is not None or self.against is not None
-
-
 def beside_replacing(
-    reading: Reading, chosen: Chosen, result: Flow, seed: int, units: Units | None, meant: Meant
+    reading: Reading, chosen: Chosen, result: Flow, units: Units | None, meant: Follow
 ) -> Flow:
     """The flow with what replacing each of the `units` does, or with the reason why none could be.
 
@@ -127,11 +118,11 @@ def beside_replacing(
     """
     question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
     own = () if units is None else units.queries[units.query or 0]
-    if meant.named and finds(reading):
+    if meant.names_answer and finds(reading):
         question = question_of(reading, meant.answer, meant.against)
         if not {*(question.ids or ())} <= {*own}:
             raise InputError(f"a flow of an answer goes back from its own tokens: --from '{question.text}'")
-    elif meant.named:
+    elif meant.names_answer:
         if question is None:
             raise InputError(f"{_silent(reading)}: leave --answer and --against out")
         reading, question = meant_behind(reading, question, result, meant.answer, meant.against)
@@ -146,7 +137,8 @@ def beside_replacing(
     found = replaced_each(reading, chosen, asked)
     if isinstance(found, str):
         return replace(result, reason=found)
-    result = by_gradients(reading, chosen, result, found.given, Asked(question, found.effect.ids))
+    answer = None if question is None else Chance(question, found.effect.ids)
+    result = by_gradients(reading, chosen, result, found.given, answer)
     effects = np.full(len(result.tokens), np.nan)
     for places, lost in zip(found.places, found.effect.lost, strict=True):
         effects[list(places)] = lost
@@ -157,9 +149,9 @@ def beside_replacing(
         found.by,
         found.effect.answer,
         float("nan") if found.effect.against else found.effect.chance,
-        *trusted(result.methods, effects, near, seed, groups),
+        *trusted(result.methods, effects, near, meant.seed, groups),
         SHUFFLES,
-        seed,
+        meant.seed,
         groups,
         found.input,
         replacement_id=found.id,
@@ -180,11 +172,7 @@ def _blanked(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | s
     parts = blanked(pieces, asked.tokens, asked.places, perceived.medium)
     if not parts.groups:
         return "there is no other part of the input that could be replaced"
-    model, inputs = reading.model, reading.inputs
-    with (
-        reading.listener.working(f"replacing {len(parts.groups)} parts"),
-        if_it_runs(model.module, inputs, model.name),
-    ):
+    with reading.running(f"replacing {len(parts.groups)} parts"):
         effect = _effect_of_parts(reading, chosen, asked, parts)
     if effect is None:
         return _silent(reading)
@@ -266,13 +254,16 @@ def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Repl
 
 def replacement(reading: Reading) -> Replacement:
     """The mask, else the token for what is unknown, else nothing: of GPT-2 the unknown one ends a text."""
-    tokenizer = reading.model.tokenizer
+    tokenizer, rows = reading.model.tokenizer, None
+    with suppress(InputError):
+        rows = getattr(word_embeddings(reading.model.module)[0], "weight", None)
     for role in ("mask", "unk"):
         id = getattr(tokenizer, f"{role}_token_id", None)
         others = {
             getattr(tokenizer, f"{other}_token_id", None) for other in ("bos", "eos", "cls", "sep", "pad")
         }
-        if id is not None and id not in others:
+        # a tokenizer may have more tokens than its model
+        if id is not None and id not in others and (rows is None or id < len(rows)):
             return Replacement(int(id), str(getattr(tokenizer, f"{role}_token")))
     return Replacement(None, NOTHING)
 
@@ -298,7 +289,7 @@ def _replaced(asked: Replacing, instead: Replacement) -> dict[Group, Group]:
 def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -> Effect | None:
     model, inputs, question = reading.model, reading.inputs, asked.question
     inside = chosen.kind is Kind.ENCODER and model.writes
-    with if_it_runs(model.module, inputs, model.name):
+    with reading.running():
         if question is not None:
             made = lost_chance(model.module, inputs, given, question)
             return None if made is None else Effect.of(made, question)

@@ -7,7 +7,7 @@ and fetches none (after Wu et al. 2024). Other facts are asked for without the h
 import random
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import comb, log
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,8 @@ from attnscope.analysis.claims.finding.needles import (
     planted,
 )
 from attnscope.analysis.claims.relations.ranking import wilson
-from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Change
 from attnscope.capture.intervening.experiments import Others, experiments_on
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loading.load import Plan
@@ -53,59 +51,38 @@ from attnscope.session.questions.claims.planted_texts import (
 from attnscope.session.questions.claims.rows import fused_where_long
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
-from attnscope.session.selection import check_seed
+from attnscope.session.verbs.find import RETRIEVAL, Retrieve
 from attnscope.vocabulary import Kind, Route
 
-RETRIEVAL = "retrieval"
-LENGTHS, NEEDLES, GROUPS, TRIED = (256,), 20, 10, 6
+GROUPS, TRIED = 10, 6
 _KEYS = "needle", "question", "answer"
 
 
-@dataclass(frozen=True)
-class Retrieving:
-    """Facts (none: bundled ones), put into a text (none: a bundled one), so many for each of the lengths.
+def first(asked: Retrieve) -> Inputs:
+    """A fact and its question alone, by which a model is opened."""
+    fact = (facts_of(asked.facts) or bundled_facts(1, asked.seed))[0]
+    return Inputs(f"{fact.needle} {fact.question}", answer=fact.answer)
+
+
+def _texts(asked: Retrieve, again: bool, size: Any, goes_on: bool) -> list[Planted]:
+    """Those of which heads are scored, or others, to ask `again`.
 
     Bundled facts are asked for by a question, or by a sentence that `goes_on` with the answer.
     """
-
-    text: str | None = None
-    facts: tuple[Fact, ...] = ()
-    lengths: tuple[int, ...] = LENGTHS
-    needles: int = NEEDLES
-    seed: int = 0
-    goes_on: bool = False
-
-    def __post_init__(self) -> None:
-        if not self.lengths or min(self.lengths) < 1:
-            raise InputError("--lengths are numbers of tokens: 512,2048")
-        if not 2 <= self.needles <= 500:
-            raise InputError(f"--needles {self.needles}: give 2 to 500, for each length")
-        check_seed(self.seed)
-
-    @property
-    def first(self) -> Inputs:
-        """A fact and its question alone, by which a model is opened."""
-        fact = self.facts[0] if self.facts else bundled_facts(1, self.seed)[0]
-        return Inputs(f"{fact.needle} {fact.question}", answer=fact.answer)
-
-    def texts(self, again: bool, size: Any) -> list[Planted]:
-        """Those of which heads are scored, or others, to ask `again`."""
-        seed, hay = 2 * self.seed + again, self.text or bundled_text()
-        facts = self.facts or bundled_facts(self.needles, seed, self.goes_on)
-        return planted(facts, hay, self.lengths, self.needles, seed, size)
-
-    def tried(self, goes_on: bool, size: Any) -> list[Planted]:
-        """A few others of the shortest length, by which it is seen how a model wants to be asked."""
-        seed, hay = -1 - self.seed, self.text or bundled_text()
-        return planted(bundled_facts(TRIED, seed, goes_on), hay, (min(self.lengths),), TRIED, seed, size)
+    seed, hay = 2 * asked.seed + again, asked.text or bundled_text()
+    facts = facts_of(asked.facts) or bundled_facts(asked.needles, seed, goes_on)
+    return planted(facts, hay, asked.counts, asked.needles, seed, size)
 
 
-def lengths_in(given: str) -> tuple[int, ...]:
-    """`512,2048`."""
-    try:
-        return tuple(int(each) for each in given.split(","))
-    except ValueError:
-        raise InputError(f"--lengths '{given}': numbers of tokens, 512,2048") from None
+def _tried(asked: Retrieve, goes_on: bool, size: Any) -> list[Planted]:
+    """A few others of the shortest length, by which it is seen how a model wants to be asked."""
+    seed, hay = -1 - asked.seed, asked.text or bundled_text()
+    return planted(bundled_facts(TRIED, seed, goes_on), hay, (min(asked.counts),), TRIED, seed, size)
+
+
+def facts_of(given: str | Path | Sequence[Fact] | None) -> tuple[Fact, ...]:
+    """The facts that are given, or those of a file; none where bundled ones are meant."""
+    return facts_in(Path(given)) if isinstance(given, str | Path) else tuple(given or ())
 
 
 def facts_in(file: Path) -> tuple[Fact, ...]:
@@ -128,12 +105,12 @@ def facts_in(file: Path) -> tuple[Fact, ...]:
     return tuple(found)
 
 
-def check_retrieving(planned: Plan, chosen: Chosen, *, asked: Retrieving, code: bool = False) -> None:
+def check_retrieving(planned: Plan, chosen: Chosen, asked: Retrieve, code: bool) -> None:
     """`InputError` for attention that writes no answer, and for lengths, before weights are read."""
     _check_kind(chosen, planned.writes)
     tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, True)
     if tokenizer is not None:
-        _check_lengths(asked.lengths, limit_of(tokenizer, planned.skeleton), planned.name)
+        _check_lengths(asked.counts, limit_of(tokenizer, planned.skeleton), planned.name)
 
 
 def _check_kind(chosen: Chosen, beside_encoder: bool) -> None:
@@ -150,7 +127,7 @@ def _check_lengths(lengths: Sequence[int], limit: int | None, name: str) -> None
         raise InputError(f"--lengths {max(lengths)}: {name} reads at most {limit:,} tokens")
 
 
-def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
+def retrieve(reading: Reading, chosen: Chosen, asked: Retrieve) -> Retrieval:
     """Every chosen head over all texts; `InputError` for a model that writes no answer, and for lengths."""
     _check_kind(chosen, reading.model.writes)
     if chosen.route is Route.RETURNED:
@@ -159,10 +136,10 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     model, listener = reading.model, reading.listener
     if model.tokenizer is None:
         raise InputError("facts are put into a text: give a model with its tokenizer")
-    _check_lengths(asked.lengths, model.limit(), model.name)
-    asked, notes = _as_answered(reading, chosen, asked)
+    _check_lengths(asked.counts, model.limit(), model.name)
+    goes_on, notes = _as_answered(reading, chosen, asked)
     seen, needles, looks = dict[int, Any](), dict[int, Needle](), Looks(reading, chosen)
-    texts = asked.texts(again=False, size=size_by(reading))
+    texts = _texts(asked, False, size_by(reading), goes_on)
     sample = sampled(texts)
     for done, number in enumerate(sorted(range(len(texts)), key=lambda number: number not in sample)):
         with listener.working(f"fact {done + 1} of {len(texts)}"):
@@ -174,46 +151,45 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieving) -> Retrieval:
     low, high, chance = certainty(first[..., right], first_other[..., right])
     made = Retrieval(
         asks, chosen.kind, chosen.layers, chosen.heads, first, first_other, weights, weights_other,
-        low, high, chance, None, _how(asked), looks.certified, looks.provenance, looks.tower, asked.seed,
-        notes=notes, sampled=sample, failed=looks.failed, acts=looks.acts,
+        low, high, chance, None, _how(asked, goes_on), looks.certified, looks.provenance, looks.tower,
+        asked.seed, notes=notes, sampled=sample, failed=looks.failed, acts=looks.acts,
     )  # fmt: skip
     if not made.named:
         return made
-    return replace(made, confirmation=confirmed(made, reading, chosen, asked))
+    return replace(made, confirmation=confirmed(made, reading, chosen, asked, goes_on))
 
 
-def _how(asked: Retrieving) -> str:
+def _how(asked: Retrieve, goes_on: bool) -> str:
     own = "facts of the file" if asked.facts else "bundled facts"
-    form = ", as sentences to go on with" if asked.goes_on else ""
+    form = ", as sentences to go on with" if goes_on else ""
     return f"{own} in {'the text' if asked.text else 'a bundled text'}{form}"
 
 
-def _as_answered(reading: Reading, chosen: Chosen, asked: Retrieving) -> tuple[Retrieving, tuple[str, ...]]:
-    """Bundled facts as the model answers more of a few others, and a note of that.
+def _as_answered(reading: Reading, chosen: Chosen, asked: Retrieve) -> tuple[bool, tuple[str, ...]]:
+    """Whether the model answers more of a few other facts as sentences to go on with, and a note of that.
 
     Where it answers as many either way, as it thinks the right answers likelier.
     """
     if asked.facts:
-        return asked, ()
+        return False, ()
     size, found = size_by(reading), list[tuple[int, float]]()
     for goes_on in (False, True):
         with reading.listener.working("trying how the model is to be asked"):
-            needles = [_alone(read_planted(reading, chosen, each)) for each in asked.tried(goes_on, size)]
+            needles = [_alone(read_planted(reading, chosen, each)) for each in _tried(asked, goes_on, size)]
         likely = sum(log(max(each.probability, sys.float_info.min)) for each in needles)
         found.append((sum(each.right for each in needles), likely))
         if found[0][0] == TRIED:
-            return asked, ()
+            return False, ()
     (questions, _), (sentences, _) = found
     others = (
         f"of {TRIED} other facts it answers {sentences} as sentences to go on with, {questions} as questions"
     )
-    return replace(asked, goes_on=found[1] > found[0]), (others,)
+    return found[1] > found[0], (others,)
 
 
 def _alone(one: Asked) -> Needle:
     reading = one.answers.reading
-    module, inputs, name = reading.model.module, reading.inputs, reading.model.name
-    with if_it_runs(module, inputs, name), fused_where_long(reading):
+    with reading.running(), fused_where_long(reading):
         return one.needle(one.answers.answered.chances())
 
 
@@ -231,12 +207,14 @@ def certainty(
     return low, high, chance
 
 
-def confirmed(made: Retrieval, reading: Reading, chosen: Chosen, asked: Retrieving) -> Confirmation:
+def confirmed(
+    made: Retrieval, reading: Reading, chosen: Chosen, asked: Retrieve, goes_on: bool
+) -> Confirmation:
     """Other facts asked for with all heads, without the named ones, and without as many others."""
     groups = (made.named, *other_groups(made, asked.seed))
     answers = 0
     left = np.zeros(len(groups), dtype=int)
-    texts, masked = asked.texts(again=True, size=size_by(reading)), _Without(chosen, groups)
+    texts, masked = _texts(asked, True, size_by(reading), goes_on), _Without(chosen, groups)
     for number, each in enumerate(texts, start=1):
         with reading.listener.working(f"without heads: fact {number} of {len(texts)}"):
             whole, without = masked.right(read_planted(reading, chosen, each))
@@ -278,16 +256,14 @@ class _Without:
     def __init__(self, chosen: Chosen, groups: Sequence[Sequence[Head]]) -> None:
         zeros, layers = replacing.zeros().what, sorted({layer for group in groups for layer, _ in group})
         self.variants = [tuple(Change(*head, zeros) for head in group) for group in groups]
-        self.selection = Selection(
-            kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route, layers=layers
-        )
+        self.selection = chosen.selection(layers)
         self.others: Others | None = None
 
     def right(self, one: Asked) -> tuple[bool, list[bool]]:
         reading, told = one.answers.reading, one.answers.answered
-        module, inputs, name = reading.model.module, reading.inputs, reading.model.name
+        module, inputs = reading.model.module, reading.inputs
         asked = written_at(told.rows, len(one.answers.tokens), told.ids, reading.model.spell).asked
-        with if_it_runs(module, inputs, name), fused_where_long(reading):
+        with reading.running(), fused_where_long(reading):
             found = None if self.others is None else self.others.scores(inputs, asked)
             if found is None:
                 first = experiments_on(module, inputs, self.selection, asked)

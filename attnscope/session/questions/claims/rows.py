@@ -13,7 +13,6 @@ from typing import Any
 
 from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rows import Layer, LayerRows, verdicts_of
-from attnscope.analysis.heads.long import gigabytes
 from attnscope.analysis.padding import without_padding
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.following.takeover import kernel_name
@@ -30,7 +29,7 @@ from attnscope.results import Provenance, Verdict
 from attnscope.results.base.origin import tallied
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.exchanging import Exchange
-from attnscope.session.questions.long import beginning, cost_of, selection_of, unreadable
+from attnscope.session.questions.long import beginning, cost_of, gigabytes, selection_of, unreadable
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Route

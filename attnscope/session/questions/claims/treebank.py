@@ -1,4 +1,4 @@
-"""What is asked of a treebank, and which of its sentences are read: those with a relation, by their length.
+"""Which sentences of a treebank are read: those with a relation, by their length.
 
 Lengths are counted in tokens of the model; `relations` reads the sentences.
 """
@@ -11,39 +11,21 @@ from pathlib import Path
 from attnscope.analysis.claims.relations.treebank import Bank, Sentence, read_treebank
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model
+from attnscope.session.verbs.dependencies import Relate
 
-BATCH = 32  # sentences that are read at once, at most
 _BAR = 24  # characters of the progress bar
 SAMPLE = 3  # sentences that are certified: of lengths that cut all of them in four
 
 
-@dataclass(frozen=True)
-class TreebankQuestion:
-    """Which treebank, how much of it at most, and how many sentences at once.
-
-    `relation` is the one of which all heads are to be shown.
-    """
-
-    file: Path
-    relation: str | None = None
-    limit: int | None = None
-    batch: int = BATCH
-
-    def __post_init__(self) -> None:
-        for name, value in (("--limit", self.limit), ("--batch", self.batch)):
-            if value is not None and value < 1:
-                raise InputError(f"{name} is {value}: it takes at least 1")
-
-
-def read_asked(asked: TreebankQuestion) -> Bank:
+def read_asked(asked: Relate) -> Bank:
     """The sentences of the file; `InputError` where it has no relation, or not the one that is asked for."""
-    bank = read_treebank(asked.file, asked.limit)
+    bank = read_treebank(Path(asked.path), asked.limit)
     there = Counter(name for sentence in bank.sentences for _, _, name in sentence.edges)
     if not there:
-        raise InputError(f"no relation in '{asked.file}': every sentence of it is a single word")
+        raise InputError(f"no relation in '{asked.path}': every sentence of it is a single word")
     if asked.relation is not None and asked.relation not in there:
         relations = ", ".join(name for name, _ in there.most_common())
-        raise InputError(f"no relation '{asked.relation}' in '{asked.file}': {relations}")
+        raise InputError(f"no relation '{asked.relation}' in '{asked.path}': {relations}")
     return bank
 
 

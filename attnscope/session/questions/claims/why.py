@@ -1,13 +1,11 @@
 """Why one head looks from one token at another, and why a model answers as it does: which parts bring it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from attnscope.analysis.claims.finding.rows import certificates_of, rows_of
 from attnscope.analysis.claims.why.answer import contributions
 from attnscope.analysis.claims.why.explain import Question, explain
 from attnscope.attention import Capture
-from attnscope.capture import provenance_of
-from attnscope.capture.running import if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Why
@@ -18,23 +16,14 @@ from attnscope.session.questions.claims.answers import question_of
 from attnscope.session.questions.claims.rows import fused_where_long, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
 from attnscope.session.reading import Reading
+from attnscope.session.verbs.why import WhyAnswers, WhyLooks
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind
 
 MOST = 1024  # tokens of a run that is held with its queries by keys until the sum is made
 
 
-@dataclass(frozen=True)
-class Link:
-    """A query and a key by name, the key they are set against, and the text that parts are put from."""
-
-    query: str | int
-    key: str | int
-    against: str | int | None = None
-    patch_from: str | None = None
-
-
-def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
+def why(reading: Reading, chosen: Chosen, link: WhyLooks) -> Why:
     """The score of the one chosen head for this link as a sum over parts, with what taking them away does.
 
     Raises `InputError` for several heads, a link that is not there, and a model whose sum is not exact.
@@ -50,11 +39,7 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     _check(query, key, against, chosen.kind, queries, keys)
     other = None if link.patch_from is None else read_other(reading, link.patch_from)
     model, inputs = reading.model.module, reading.inputs
-    with (
-        reading.listener.working("taking the score apart"),
-        if_it_runs(model, inputs, reading.model.name),
-        fused_where_long(reading),
-    ):
+    with reading.running("taking the score apart"), fused_where_long(reading):
         weight = float(rows_of(call, [head], [query])[0, 0, key])
         certificate = certificates_of(call, [head])[0]
         found = explain(
@@ -84,9 +69,8 @@ def why(reading: Reading, chosen: Chosen, link: Link) -> Why:
     )
 
 
-def _captured(reading: Reading, chosen: Chosen, link: Link) -> Capture:
-    queries = reading.tokens_of(chosen.kind)
-    keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
+def _captured(reading: Reading, chosen: Chosen, link: WhyLooks) -> Capture:
+    queries, keys = reading.sides(chosen.kind)
     with reading.listener.working("reading the attention"):
         if may_read_rows(reading, chosen):
             query, _, _ = _places(link, queries, keys)
@@ -99,7 +83,7 @@ def _captured(reading: Reading, chosen: Chosen, link: Link) -> Capture:
         return reading.capture(chosen)
 
 
-def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Link) -> None:
+def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, link: WhyLooks) -> None:
     """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
     chosen.only()
     if queries is None:
@@ -108,7 +92,7 @@ def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, *, link: Li
         _check(*_places(link, queries, keys), chosen.kind, queries, keys)
 
 
-def _places(link: Link, queries: Tokens, keys: Tokens) -> tuple[int, int, int | None]:
+def _places(link: WhyLooks, queries: Tokens, keys: Tokens) -> tuple[int, int, int | None]:
     single = "why takes one token each for --from and --to, choose one of these"
     against = None if link.against is None else keys.span(link.against).one(single)
     return queries.span(link.query).one(single), keys.span(link.key).one(single), against
@@ -122,28 +106,7 @@ def _check(query: int, key: int, against: int | None, kind: Kind, queries: Token
             raise InputError(f"{queries.named(query)} may not look at {keys.named(each)}, which follows it")
 
 
-OF_ALL = "why --answer is of all parts of the model: leave the head and --to out"
-
-
-@dataclass(frozen=True)
-class Answering:
-    """An answer, another one that it is held against, and the text that parts are put from.
-
-    `query` is the token whose tag it is, of a model that tags them.
-    """
-
-    answer: str
-    against: str | None = None
-    patch_from: str | None = None
-    query: str | int | None = None
-
-
-def told_of(answer: str, against: str | None) -> str:
-    """What is asked, in a few words: `“it” and not “they”`."""
-    return f"“{answer}”" + ("" if against is None else f" and not “{against}”")
-
-
-def why_answer(reading: Reading, asked: Answering) -> Contributions:
+def why_answer(reading: Reading, asked: WhyAnswers) -> Contributions:
     """The answer's logit, or how far it lies above the other one's, as a sum over the parts of the model.
 
     Raises `InputError` for an answer that the model cannot give, and for a model whose sum is not exact.
@@ -161,10 +124,7 @@ def why_answer(reading: Reading, asked: Answering) -> Contributions:
     if len(tokens) > MOST:
         raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {len(tokens)}")
     other = None if asked.patch_from is None else read_other(reading, asked.patch_from)
-    with (
-        reading.listener.working("taking the answer apart"),
-        if_it_runs(model.module, reading.inputs, model.name),
-    ):
+    with reading.running("taking the answer apart"):
         told = contributions(
             model.module,
             reading.inputs,
@@ -176,7 +136,7 @@ def why_answer(reading: Reading, asked: Answering) -> Contributions:
         **vars(told),
         tokens=tokens,
         position=question.position,
-        provenance=provenance_of(model.module, tokens, {**model.origin(), "route": "untouched"}),
+        provenance=reading.untouched,
         other_tokens=None if other is None else other.encoded.tokens,
         notes=reading.notes,
     )

@@ -22,7 +22,8 @@ from attnscope.analysis.claims.alignment.weighing import Rows, Shares, even
 from attnscope.errors import InputError
 from attnscope.results import Sound
 from attnscope.results.base.groups import Groups
-from attnscope.results.claims.alignment import Timing, WordTime
+from attnscope.results.claims.alignment import Alignment, Timing, WordTime
+from attnscope.session.choosing import Chosen
 from attnscope.session.questions.claims.aligning import (
     Aligning,
     Attended,
@@ -30,9 +31,10 @@ from attnscope.session.questions.claims.aligning import (
     Scored,
     Told,
 )
-from attnscope.session.questions.claims.word_links import Side, written_by
+from attnscope.session.questions.claims.word_links import AligningWords, Side, written_by
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
+from attnscope.session.verbs.align import Align
 from attnscope.tokens import Frames, Tokens
 
 
@@ -46,7 +48,7 @@ class _Heard:
 
     @classmethod
     def of(cls, reading: Reading, weights: Rows, keys: Tokens, side: Side) -> "_Heard":
-        medium = None if reading.perceived is None else reading.perceived.medium
+        medium = reading.medium
         frames = next((each for each in keys.stretches if isinstance(each, Frames)), None)
         if not isinstance(medium, Sound) or frames is None:
             raise InputError(f"{reading.model.name}: which time its positions stand for cannot be told")
@@ -160,7 +162,7 @@ class TimingWords(Aligning[GoldTimes, Side, _Heard, Case, LearntTimes, Timing]):
 
 
 def _words(reading: Reading) -> Side:
-    medium = None if reading.perceived is None else reading.perceived.medium
+    medium = reading.medium
     name = reading.model.name
     if isinstance(medium, Sound) and medium.samples is not None and not np.ptp(medium.samples):
         raise InputError(f"{medium.name} is silent: there is no speech to time")
@@ -192,3 +194,9 @@ def _times(found: Timed, learnt: LearntTimes | None, gold: GoldTimes | None) -> 
 def _case(heard: _Heard, gold: GoldTimes) -> Case:
     begins, ends = np.array(gold.times).T
     return Case(heard.rows, heard.words, heard.seconds, begins, ends, heard.sound.seconds)
+
+
+def aligned(reading: Reading, chosen: Chosen, asked: Align) -> Alignment | Timing:
+    """The words of a sound with their times, those of a text with the words that they stand for."""
+    files = (None if each is None else Path(each) for each in (asked.gold, asked.learn))
+    return (TimingWords if reading.asked.sensed else AligningWords)(*files).answer(reading, chosen)

@@ -7,7 +7,7 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.process.machine import bytes_of
-from attnscope.session.request import ModelRequest
+from attnscope.session.request import ModelRequest, device_map
 
 OPTION = "--ray-resources"
 _CPU, _GPU, _MEMORY = "CPU", "GPU", "memory"
@@ -26,7 +26,7 @@ class Needs:
 
         `InputError` for what is no amount, and for a device that Ray does not hand out.
         """
-        spread = _numbers(request.device_map)
+        spread = _numbers(device_map(request.device_map))
         kind, _, number = request.device.partition(":")
         if number and request.device_map is None:
             raise InputError(

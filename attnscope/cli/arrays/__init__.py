@@ -1,1 +1,0 @@
-"""Arrays as a user gives them to `attnscope sdpa`: typed, or in files."""
