@@ -10,12 +10,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from attnscope.model.source import digests
 
-CONTENT, LONG = bytes(range(7)) * 1000, 1e9  # seconds; a clock may leap between two dates
+CONTENT = bytes(range(7)) * 1000
+LATER = SimpleNamespace(time_ns=lambda: 2**62)  # a clock that stands still, as the machine's own may leap
+EARLIER = SimpleNamespace(time_ns=lambda: 0)
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.delenv("ATTNSCOPE_DIGESTS")
     monkeypatch.setattr(digests, "LARGE", 0)
-    monkeypatch.setattr(digests, "SETTLED", -LONG)
+    monkeypatch.setattr(digests, "time", LATER)
     monkeypatch.setattr(digests, "_kind", lambda handle: "ext4")
     return tmp_path / "kept" / "attnscope" / "digests"
 
@@ -60,8 +63,9 @@ def of(content: bytes) -> str:
 def test_a_file_is_read_once_and_its_hash_is_that_of_its_bytes(
     notes: Path, file: Path, read: list[str]
 ) -> None:
+    before = file.stat()
     assert [digests.sha256(file), digests.sha256(file)] == [of(CONTENT)] * 2
-    assert read == [file.name]
+    assert read == [file.name], (before, file.stat(), *notes.glob("*"))
     file.rename(file.with_name("moved"))  # its inode goes with it, and the time of its change does not
     assert digests.sha256(file.with_name("moved")) == of(CONTENT)
 
@@ -95,7 +99,7 @@ def test_nothing_is_remembered_of_a_file_just_written_or_small_or_where_changes_
     notes: Path, file: Path, read: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module, name, value in (
-        (digests, "SETTLED", LONG),
+        (digests, "time", EARLIER),
         (digests, "_kind", lambda handle: "tmpfs"),
         (digests, "LARGE", len(CONTENT) + 1),
     ):
@@ -203,7 +207,7 @@ SIZE = 3 * mmap.PAGESIZE
 @pytest.fixture
 def settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every file had been there for long."""
-    monkeypatch.setattr(digests, "SETTLED", -LONG)
+    monkeypatch.setattr(digests, "time", LATER)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     monkeypatch.delenv("ATTNSCOPE_DIGESTS")
 
@@ -269,7 +273,7 @@ def test_a_file_that_was_just_written_has_no_stamp_that_lasts(tmp_path: Path, mo
     monkeypatch.setattr(digests, "_kind", lambda handle: "ext4")
     with (tmp_path / "file").open("rb") as file:
         assert digests.lasting_stamp(file.fileno()) == digests.stamp(file.fileno())
-        monkeypatch.setattr(digests, "SETTLED", LONG)
+        monkeypatch.setattr(digests, "time", EARLIER)
         assert digests.lasting_stamp(file.fileno()) is None
 
 
