@@ -10,7 +10,7 @@ from attnscope.process.ending import answer_signals
 def main() -> None:
     """Entry point of the `attnscope` command."""
     answer_signals()
-    from attnscope.process.startup import hasten
+    from attnscope.process.machine import hasten
 
     hasten()
     from attnscope.process.standard_error import show_bugs_harmlessly

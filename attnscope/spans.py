@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from attnscope.errors import InputError, listed, nearest
-from attnscope.sections import IS_NO, section_named
-from attnscope.spelling import Line, Pieces, shortened, spelled, told
+from attnscope.spelling import IS_NO, Line, Pieces, section_named, shortened, spelled, told
 
 _LISTED = 40  # tokens that a message names at most, about
 _PIECES = 6  # of a span that a message names

@@ -151,6 +151,7 @@ IN_PARTS = "some queries at a time"  # how the kernel of a long text ran, behind
 IN_MEMORY = " (in memory)"  # behind the name of an adapter that no folder is known of
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 MASKED_SENTENCE = "I was watching the door when [MASK] opened."  # of the articles that this project follows
+THEATRE = "Bill is going to the theatre to watch a new movie"  # which one head is worked out for, by hand
 WHOLE_SENTENCE = "I was watching the door when it opened."  # the same for a model that has no mask
 
 

@@ -45,7 +45,7 @@ from transformers import (
 
 import attnscope as at
 from attnscope.analysis.claims.finding.needles import Fact
-from attnscope.analysis.claims.flow.replacing import trusted
+from attnscope.analysis.inputs.replacing import trusted
 from attnscope.demo import folder as folder_named
 from attnscope.errors import AttnscopeError
 from attnscope.results import Finding
@@ -63,9 +63,8 @@ from attnscope.results.claims.relations import Case as Related
 from attnscope.results.claims.senses import Case as Parted
 from attnscope.results.claims.why import Side
 from attnscope.session.listener import Quiet
-from attnscope.session.questions.senses import LabelledText, Shuffling, compare_senses
-from attnscope.session.request import Inputs, ModelRequest
-from attnscope.session.wanted import Looking, Wanted
+from attnscope.session.request import ModelRequest
+from attnscope.session.verbs.compare import InTexts
 
 PROMISED = 0.05
 CONTROLS = 39  # of which one may reach as far: 2 in 40
@@ -364,16 +363,17 @@ def senses(drawn: random.Random) -> Told:
     model = random_model(drawn)
     word, count = drawn.choice(words_of(model.tokenizer)), drawn.randint(8, 16)
     labels = drawn.sample(["a"] * (count // 2) + ["b"] * (count - count // 2), count)
-    texts = list[LabelledText]()
+    texts = list[str]()
     for label in labels:
         words = random_text(model, drawn, most=30).split()
         words[drawn.randrange(len(words))] = word
         once = [each for i, each in enumerate(words) if each != word or i == words.index(word)]
-        texts.append(LabelledText(" ".join(once), label))
-    shuffling = Shuffling(199, drawn.getrandbits(16))
+        texts.append(f"{label}\t{' '.join(once)}")
     with folder_of(model) as folder:
-        request = ModelRequest(folder)
-        found = compare_senses(request, Inputs(), texts, word, Wanted(), Looking(), shuffling, Quiet())
+        file = Path(folder) / "texts.txt"
+        file.write_text("\n".join(texts), "utf-8", newline="\n")
+        asked = InTexts(word=word, texts=file, controls=199, seed=drawn.getrandbits(16))
+        found = asked.answer(ModelRequest(folder), Quiet()).result
     parted = found.separation
     assert parted is not None, "there are labels"
     return Told({"": found.case is Parted.PARTED}, 1 - parted.reached / parted.controls)

@@ -37,7 +37,8 @@ from startup import settings
 import attnscope
 from attnscope.demo import folder as demo_folder
 from attnscope.demo.train.evaluation import gold
-from attnscope.session.questions.claims.retrieving import Retrieving
+from attnscope.session.questions.claims.retrieving import texts_of
+from attnscope.session.verbs.find import Retrieve
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "specimens"))
 
@@ -243,7 +244,7 @@ def retrieval() -> tuple[Work, Work]:
 
 def facts_in(model: Any) -> dict[str, Any]:
     """The texts of a retrieval, and the groups of heads that ours takes away."""
-    asked, done = Retrieving(lengths=(LENGTH,)), model.retrieval(lengths=(LENGTH,)).confirmation
+    asked, done = Retrieve(lengths=(LENGTH,)), model.retrieval(lengths=(LENGTH,)).confirmation
 
     def size(text: str) -> int:
         return len(model.tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -251,7 +252,7 @@ def facts_in(model: Any) -> dict[str, Any]:
     texts, others = (
         [
             {"text": each.text, "at": each.at, "other_at": each.other_at, "answer": each.fact.answer}
-            for each in asked.texts(again, size)
+            for each in texts_of(asked, again, size, goes_on=False)
         ]
         for again in (False, True)
     )

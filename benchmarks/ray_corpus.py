@@ -23,7 +23,7 @@ from attnscope.measures.registry import measurable
 from attnscope.session.corpus.engine.interface import Engine, Finished, Span, Split
 from attnscope.session.corpus.engine.local import local
 from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
-from attnscope.session.corpus.engine.ray.needs import Needs
+from attnscope.session.corpus.engine.ray.nodes import Needs
 from attnscope.session.corpus.engine.ray.pool import on_ray
 from attnscope.session.corpus.run import CorpusRecipe
 from attnscope.session.corpus.source import Form, Source

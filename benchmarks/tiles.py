@@ -125,11 +125,10 @@ def _fused(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
 def _tiled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
     from attnscope.measures import MEASURES
     from attnscope.results import Kind
-    from attnscope.tiles.call import LongCall, Symbolic
     from attnscope.tiles.collectors import Halt, collect, collector_of, side_by_side
     from attnscope.tiles.softmax import Heads
     from attnscope.tiles.stream import Stream
-    from attnscope.tiles.tiling import sizes_for
+    from attnscope.tiles.tiling import LongCall, Symbolic, sizes_for
     from attnscope.tokens import Tokens
 
     none = Tokens((), ())

@@ -73,7 +73,7 @@ def works(length: int, layers: int = LAYERS[0]) -> dict[str, Work]:
     from attnscope.capture import Selection, provenance_of, record
     from attnscope.capture.cause.standing import standings_of
     from attnscope.capture.following.describe import sides_of, tokens_of
-    from attnscope.capture.routes import rungs
+    from attnscope.capture.run import rungs
     from attnscope.verify import certify_heads
 
     torch.set_num_threads(1)

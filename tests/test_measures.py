@@ -14,8 +14,7 @@ from torch import Tensor
 
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Measure, Need, Tile, parse_measures, whole
-from attnscope.measures.near import cosine_distances
-from attnscope.measures.pattern import CLASSES
+from attnscope.measures.rows import CLASSES, cosine_distances
 from attnscope.results import MeasureDescription
 
 SQUARE = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.0, 0.25, 0.75]])

@@ -37,7 +37,7 @@ def records() -> list[type]:
     found = pkgutil.walk_packages(attnscope.capture.__path__, "attnscope.capture.")
     names = [
         "attnscope.arithmetic",
-        "attnscope.measures.tile",
+        "attnscope.measures.measure",
         "attnscope.attention",
         *(each.name for each in found),
     ]

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.claims.ablation.question import Question, ends
+from attnscope.analysis.answers.question import Question, ends
 from attnscope.capture.running import evaluating
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import exact

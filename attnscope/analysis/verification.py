@@ -14,8 +14,7 @@ from attnscope.capture.cause.exchange import AT_ONCE
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import standings_of
 from attnscope.capture.following.describe import sides_of
-from attnscope.capture.routes import Labels, traced_instead
-from attnscope.capture.run import run_watched
+from attnscope.capture.run import Labels, run_watched, traced_instead
 from attnscope.capture.running import evaluating, hooked
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, find_sites

@@ -6,7 +6,6 @@ works on any model object of transformers 5 that is already in memory and leaves
 """
 
 from attnscope.capture.following.describe import provenance_of
-from attnscope.capture.routes import Labels, Selection
-from attnscope.capture.run import record
+from attnscope.capture.run import Labels, Selection, record
 
 __all__ = ["Labels", "Selection", "provenance_of", "record"]

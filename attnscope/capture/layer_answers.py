@@ -21,9 +21,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from attnscope.capture.encoded_once import standing_in
 from attnscope.capture.intervening.changes import AnswerRows, rows_only
-from attnscope.capture.running import evaluating, hooked, without_cache
+from attnscope.capture.running import evaluating, hooked, standing_in, without_cache
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import layer_stacks
 

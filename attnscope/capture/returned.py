@@ -17,11 +17,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.attention import Capture
-from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.following.describe import as_read, kernel_of, numbered, sides_of, tokens_of
-from attnscope.capture.routes import Labels, NothingSeenError, Selection, tower_of, wanted_layers
-from attnscope.capture.run import batch_size, chosen_row, record
-from attnscope.capture.running import evaluating, hooked
+from attnscope.capture.run import (
+    Labels,
+    NothingSeenError,
+    Selection,
+    batch_size,
+    chosen_row,
+    record,
+    tower_of,
+    wanted_layers,
+)
+from attnscope.capture.running import EncodedOnce, evaluating, hooked
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import InputError
 from attnscope.model.anatomy.towers import Tower

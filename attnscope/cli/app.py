@@ -13,10 +13,10 @@ import typer
 from typer.core import TyperGroup
 
 from attnscope import incoming
-from attnscope.cli import output, streams
+from attnscope.cli.asking import DERIVED, command_of
 from attnscope.cli.examples import COMMANDS, EXAMPLES
+from attnscope.cli.output import guard, remember, say
 from attnscope.cli.panels import Panelled, grouped
-from attnscope.cli.verbs import DERIVED, command_of
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
 from attnscope.process.ending import INTERRUPTED
 from attnscope.version import __version__
@@ -39,9 +39,9 @@ class ErrorLines(TyperGroup):
             return left
         if not args:
             for line in ctx.get_help().splitlines():
-                streams.say(line)
+                say(line)
             raise typer.Exit(InputError.exit_code)
-        output.remember(args)
+        remember(args)
         incoming.limit_to(None)
         if not _COMPLETION & set(args):
             return super().parse_args(ctx, args)
@@ -59,7 +59,7 @@ class ErrorLines(TyperGroup):
                 unknown = "cannot tell for which shell: ask in bash, zsh, fish or PowerShell"
                 raise InputError(unknown) from None
             for line in printed.getvalue().splitlines():
-                streams.say(line, sys.stdout)
+                say(line, sys.stdout)
             raise
 
     def _main_shell_completion(self, *given: Any, **settings: Any) -> None:
@@ -70,7 +70,7 @@ class ErrorLines(TyperGroup):
         except (KeyError, ValueError, SystemExit) as end:
             if isinstance(end, SystemExit) and not end.code:
                 raise
-            streams.say("attnscope: _ATTNSCOPE_COMPLETE is set and no shell asks for a completion: unset it")
+            say("attnscope: _ATTNSCOPE_COMPLETE is set and no shell asks for a completion: unset it")
             sys.exit(InputError.exit_code)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
@@ -156,7 +156,7 @@ def _options(command: Any) -> list[str]:
 
 
 def _end(message: str, exit_code: int) -> NoReturn:
-    streams.say(f"attnscope: {message}")
+    say(f"attnscope: {message}")
     raise typer.Exit(exit_code)
 
 
@@ -180,7 +180,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        streams.say(f"attnscope {__version__}", sys.stdout)
+        say(f"attnscope {__version__}", sys.stdout)
         raise typer.Exit
 
 
@@ -194,8 +194,8 @@ def program(
 
 
 def main() -> None:
-    """The program as a process, on its own two streams."""
-    streams.guard()
+    """The program as a process, on its own two"""
+    guard()
     app(prog_name="attnscope")
 
 

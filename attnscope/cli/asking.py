@@ -1,31 +1,58 @@
-"""A question as it was typed: of which model, of what it reads, and where the answer goes.
+"""A verb as a command: its options from the fields of its questions, and what happens when it is typed.
 
-Of many texts each line is answered by itself, or all of them together. What is wrong with a line is told with
-its number, and the others go on.
-"""
+A question is asked of one text, or of every line of a file: the model is loaded once, and each line is
+answered by itself, or all of them together. What is wrong with a line is told with its number, and the others
+go on."""
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
+from importlib import import_module
+from operator import or_
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from attnscope import incoming
-from attnscope.cli import streams
-from attnscope.cli.lines import Line, NumberedText, summary
-from attnscope.cli.naming import is_of_each_line, numbered, of_head, own_place
-from attnscope.cli.options.delivery import Delivery
-from attnscope.cli.options.inputs import Read, seems_a_file
-from attnscope.cli.output import Output
-from attnscope.errors import AttnscopeError, CertificateError, InputError, NobodyReadsError, lacking
-from attnscope.session.question import Answer, Files, Question, is_of_each_head, verb_of
-from attnscope.session.request import ModelRequest
+from attnscope.cli import commands
+from attnscope.cli.options.delivery import (
+    Delivery,
+    PictureDelivery,
+    is_of_each_line,
+    numbered,
+    of_head,
+    own_place,
+)
+from attnscope.cli.options.inputs import (
+    ArticleRead,
+    Read,
+    SparedRead,
+    Writing,
+    check_files,
+    given,
+    seems_a_file,
+)
+from attnscope.cli.output import NumberedText, Output, check_delivery, say, summary
+from attnscope.cli.panels import grouped
+from attnscope.errors import (
+    AttnscopeError,
+    CertificateError,
+    ExceededError,
+    InputError,
+    NobodyReadsError,
+    lacking,
+)
+from attnscope.session import verbs
+from attnscope.session.prompts import Line
+from attnscope.session.question import Alone, Answer, Files, OfModel, Question, is_of_each_head, verb_of
+from attnscope.session.request import ModelRequest, ProvenModel, check_something
 
 if TYPE_CHECKING:
-    from attnscope.render.focus import Focus
+    from attnscope.render.sheets import Focus
     from attnscope.results import Ablation, Finding
     from attnscope.session.choosing import Chosen
     from attnscope.session.looking import Names
@@ -104,7 +131,7 @@ class Asking:
         shown: bool = True,
     ) -> None:
         """Files of each head alone, then pages, then everything else."""
-        from attnscope.render.focus import Focus
+        from attnscope.render.sheets import Focus
         from attnscope.render.web.room import Beside
 
         result, focus = answer.result, Focus(**answer.focus)
@@ -169,7 +196,11 @@ class Lines:
 
     def put(self, opened: "Opened", inputs: "Inputs") -> None:
         """Ask each line, then tell what all of them say together; end with the highest exit code of any."""
-        gathered = self._gathered()
+        gathered = None
+        if self.question.over is not None:
+            from attnscope.session.questions.prompts import Gathered
+
+            gathered = Gathered(self.question.over, incoming.called(self.source.name))
         try:
             with nullcontext() if gathered is None else self.question.output.each_notice_once():
                 codes = {line.number: self._of_line(opened, inputs, line, gathered) for line in self.lines}
@@ -178,13 +209,6 @@ class Lines:
         self._sum_up(codes, gathered)
         if code := max(codes.values()):
             raise typer.Exit(code)
-
-    def _gathered(self) -> "Gathered | None":
-        if self.question.over is None:
-            return None
-        from attnscope.session.questions.prompts import Gathered
-
-        return Gathered(self.question.over, incoming.called(self.source.name))
 
     def _sum_up(self, codes: dict[int, int], gathered: "Gathered | None") -> None:
         result = None if gathered is None or not gathered.answered else gathered.result()
@@ -249,7 +273,7 @@ class Lines:
         from attnscope.results.claims.prompts import Refused, by_reason, lines_told
 
         for reason, lines in by_reason(Refused(*each) for each in self._refused).items():
-            streams.say(f"attnscope: {incoming.called(self.source)}:{lines_told(lines)}: {reason}")
+            say(f"attnscope: {incoming.called(self.source)}:{lines_told(lines)}: {reason}")
 
     def _deliver_line(self, answer: Answer[Any], line: Line, text: str, *, alone: bool) -> None:
         name, last = f"{incoming.called(self.source)}:{line.number}", self.lines[-1].number
@@ -257,3 +281,91 @@ class Lines:
         targets = [numbered(target, line.number, last) for target in named]
         told = NumberedText(name, line.number, text)
         self.question.deliver(answer, targets, told, shown=alone or self.delivery.json)
+
+
+_READS = {(True, False): ArticleRead, (False, True): SparedRead, (False, False): Read}
+DERIVED = {each.name for each in iter_modules(verbs.__path__)} - {
+    each.name for each in iter_modules(commands.__path__)
+}
+
+
+def command_of(name: str) -> Callable[..., None]:
+    """The command of a verb that is asked of one text, or of each of many, or of a model alone."""
+    verb = import_module(f"{verbs.__name__}.{name}")
+    forms: tuple[type[Question[Any]], ...] = verb.FORMS
+
+    alone = issubclass(forms[0], Alone)
+
+    def command(**given: Any) -> None:
+        (put_alone if alone else put)(**given)
+
+    read = _READS[forms[0].ARTICLE, any(form.OWN_TEXTS for form in forms)]
+    request = ProvenModel if forms[0].OF_THIS_MODEL else ModelRequest
+    groups = {
+        **({} if alone else {"read": read}),
+        "asked": reduce(or_, forms),
+        "delivery": PictureDelivery if forms[0].DRAWS else Delivery,
+        **({"writing": Writing} if any(form.WRITES for form in forms) else {}),
+        **({"request": request} if not alone or issubclass(forms[-1], OfModel) else {}),
+        "output": Output,
+    }
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter(name, keyword, annotation=kind) for name, kind in groups.items()]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__name__, command.__doc__ = name, verb.__doc__
+    return grouped(command)
+
+
+def put(
+    asked: Question[Any],
+    read: Read,
+    delivery: Delivery,
+    request: ModelRequest,
+    output: Output,
+    writing: Writing | None = None,
+) -> None:
+    """Ask what was typed, of a text or of many, and show the answer."""
+    if asked.OWN_TEXTS and (many := [name for name in ("texts", "fill") if getattr(read, name) is not None]):
+        raise InputError(f"the texts are made here: leave --{many[0]} out")
+    if not (asked.OWN_TEXTS or asked.ARTICLE):
+        check_something(read.text, read.ids, read.image, read.audio, read.texts, read.chat)
+    over = None if read.source is None else asked.over
+    inputs = read.inputs() if writing is None else read.inputs(writing)
+    own = not asked.OWN_TEXTS or inputs.text is not None
+    question, inputs = asked.reads(inputs)
+    question = question.into(Files(tuple(delivery.targets)))
+    check_delivery(delivery, question.KIND, many=over is not None)
+    with output.importing():
+        import_module(question.ANSWER.partition(":")[0])
+    Asking(question, request, read, delivery, output, over, own).put(inputs)
+
+
+def put_alone(
+    asked: Alone[Any], delivery: Delivery, output: Output, request: ModelRequest | None = None
+) -> None:
+    """Ask what was typed of a model alone, of two sides, or of numbers, and show the answer."""
+    check_delivery(delivery, asked.KIND)
+    asked = _with_texts(asked, output)
+    with output.importing():
+        import_module(asked.ANSWER.partition(":")[0])
+    from attnscope.render.sheets import WHOLE, Focus
+    from attnscope.render.web.room import Beside, both_fit
+
+    question: Any = asked.into(Files(tuple(delivery.targets), both_fit))
+    with output.each_notice_once() if question.over else nullcontext():
+        answer = question.answer(request, output)
+    focus = Focus(decimals=getattr(asked, "decimals", WHOLE.decimals))
+    beside = Beside(**answer.beside()) if answer.beside else None
+    output.deliver(answer.result, delivery, focus, beside=beside)
+    if answer.exceeded:
+        raise ExceededError(answer.exceeded)
+
+
+def _with_texts(asked: Any, output: Output) -> Any:
+    """What was typed with its texts as they are meant, `-` read from standard input."""
+    texts = {name: given(getattr(asked, name)) for name in asked.TEXTS}
+    check_files(*(getattr(asked, name, None) for name in ("vocab", "image", "audio")))
+    for _, remarks in texts.values():
+        for remark in remarks:
+            output.notice(remark)
+    return replace(asked, **{name: text for name, (text, _) in texts.items()}) if texts else asked

@@ -93,7 +93,7 @@ COMMANDS = {
             'attnscope align "The red door opened." -m demo-translate',
             'attnscope align "He slept." --target "il a dormi." -m demo-translate',
             "attnscope align --audio speech.wav -m demo-speech -o speech.srt",
-        ),
+        )
     },
     "Arithmetic": {
         "sdpa": (

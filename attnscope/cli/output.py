@@ -1,37 +1,180 @@
 """Where things go: results to standard output, the rest to standard error, files whole or not at all.
 
-Here is remembered what was typed too, for files that say how they were made.
+A stream may be closed, full or read by nobody. What cannot be written to standard output is an error; a
+notice that nobody can read ends nothing. Here is remembered what was typed too, for files that say how they
+were made.
 """
 
+import errno
+import io
+import json
 import logging
 import os
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from attnscope import incoming
-from attnscope.cli.lines import summary
-from attnscope.cli.streams import document, ours_alone
-from attnscope.errors import CertificateError, InputError, one_line
+from attnscope.errors import CertificateError, InputError, NobodyReadsError, one_line
 from attnscope.printable import printable
 from attnscope.printable import word as quoted
 from attnscope.process.ending import undone_by_a_signal
-from attnscope.process.startup import lean_loading
+from attnscope.process.machine import lean_loading
 from attnscope.session.option import OUT, option
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
-    from attnscope.cli.lines import NumberedText
     from attnscope.cli.options.delivery import Delivery
-    from attnscope.render.focus import Focus
+    from attnscope.render.sheets import Focus
     from attnscope.render.web.room import Beside
-    from attnscope.results import Result, Verdict
+    from attnscope.results import Result
+
+
+class Narration(io.RawIOBase):
+    """Standard error. Every write succeeds, whether anybody can read it or not."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream  # closes what is below when nobody holds it
+        self._below = getattr(stream.buffer, "raw", stream.buffer)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return int(self._below.fileno())
+
+    def isatty(self) -> bool:
+        return bool(self._below.isatty())
+
+    def write(self, data: Any) -> int:
+        try:
+            written: int | None = self._below.write(data)
+            if written is not None:
+                return written
+            self.lost(BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+        except OSError as error:
+            self.lost(error)
+        return len(data)
+
+    def lost(self, error: OSError) -> None:
+        """What is done about bytes that could not be written."""
+
+
+class Results(Narration):
+    """Standard output. The first write that fails is an error; what comes after it goes nowhere.
+
+    On Windows a pipe that nobody reads any more is an invalid argument.
+    """
+
+    failed = False
+
+    def lost(self, error: OSError) -> None:
+        """Raises `NobodyReadsError` or, where it is not for want of a reader, `InputError`."""
+        if self.failed:
+            return
+        self.failed = True
+        if isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL):
+            raise NobodyReadsError from error
+        raise InputError(f"cannot write the output: {error.strerror}") from error
+
+
+def say(line: str, stream: TextIO | None = None) -> None:
+    """One line on standard error, or on `stream`, with nothing in it that could steer a terminal."""
+    print(printable(line), file=stream or sys.stderr)
+
+
+def guard() -> None:
+    """Put output and error in place of Python's own; what is closed is opened upon nothing."""
+    _occupy()
+    sys.stdout = _guarded(sys.stdout, 1, Results)
+    sys.stderr = _guarded(sys.stderr, 2, Narration)
+
+
+@contextmanager
+def ours_alone() -> Iterator[None]:
+    """While open, what a library prints past Python on standard output goes nowhere: it is no result."""
+    sys.stdout.flush()
+    try:
+        kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    except OSError:  # no more files may be open
+        yield
+        return
+    try:
+        os.dup2(nowhere, 1)
+        yield
+    finally:
+        with suppress(OSError):
+            sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _occupy() -> None:
+    """No file may get the number of a closed stream: what a library prints there would go into it."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
+
+
+def _guarded(stream: Any, number: int, kind: type[Narration]) -> io.TextIOWrapper:
+    """Text that is written through `kind`; characters that the encoding lacks become question marks."""
+    stream = stream or open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open as long as the process
+    return io.TextIOWrapper(
+        io.BufferedWriter(kind(stream)),
+        encoding=stream.encoding,
+        errors="replace",
+        line_buffering=stream.line_buffering,
+        write_through=stream.write_through,
+    )
+
+
+def summary(codes: Mapping[int, int], result: "Result | None" = None) -> str:
+    """The last record of many lines: how many there were, which failed, and the exit code of all.
+
+    `codes` has the exit code of every line by its number; the `result` of all together follows, where there
+    is one.
+    """
+    failed = [number for number, code in codes.items() if code]
+    counts = {"lines": len(codes), "answered": len(codes) - len(failed), "failed": failed}
+    told = {"summary": {**counts, "exit_code": max(codes.values())}}
+    if result is None:
+        return json.dumps(told)
+    from attnscope.render.files import as_json_line
+
+    return as_json_line(result, told)
+
+
+@dataclass(frozen=True)
+class NumberedText:
+    """A text of many, as it is told with its answer: `name` is `texts.txt:7`."""
+
+    name: str
+    number: int
+    text: str
+
+    def heading(self, width: int) -> "list[Text]":
+        """The line above the answer on a screen."""
+        from rich.text import Text
+
+        rule = "─" * max(2, min(width, 80) - len(self.name) - 4)
+        return [Text(), Text.assemble("── ", (self.name, "bold"), f" {rule}", no_wrap=True)]
+
+    def document(self, result: "Result") -> str:
+        """The answer as one line of JSON, which begins with the number and the text."""
+        from attnscope.render.files import as_json_line
+
+        return as_json_line(result, {"line": self.number, "text": self.text})
+
 
 QUIET = option("--quiet", "-q", help="The answer and what is proved alone; with -o the files alone.")
 VERBOSE = option(
@@ -75,7 +218,11 @@ class Output:
             incoming.limit_to(input_limit)
         from attnscope.render.terminal import console
 
-        _check_folder()
+        try:
+            os.getcwd()
+        except OSError as error:  # torch's own libraries end the process in a folder that is no more
+            gone = f"cannot work in the current folder: {error.strerror}: go to another one"
+            raise InputError(gone) from error
         self.quiet, self.verbose, self.legend = quiet, verbose, legend
         self._written: list[Path] = []
         self._said: set[str] | None = None
@@ -113,7 +260,7 @@ class Output:
         page holds what is `beside`. What is not `shown` has files alone. Of the answer over many lines
         `codes` are what became of each, which JSON sums up.
         """
-        from attnscope.render.focus import WHOLE
+        from attnscope.render.sheets import WHOLE
 
         focus = replace(focus or WHOLE, verbose=self.verbose, legend=self.legend, brief=self.quiet)
         for target in delivery.targets if targets is None else targets:
@@ -137,7 +284,10 @@ class Output:
             if not self.quiet:
                 self._narration.print(printable(f"wrote {place}"))
         self._written.clear()
-        finish(result.verdict)
+        if result.verdict == "failed":
+            from attnscope.render.kit.words.certificate import DISTRUST
+
+            raise CertificateError(f"the certificate FAILED: {DISTRUST}")
 
     def file(
         self,
@@ -164,8 +314,9 @@ class Output:
             self.screen.print(part, soft_wrap=isinstance(part, Command))
 
     def document(self, json: str) -> None:
-        """One JSON document, alone on standard output."""
-        document(json)
+        """One JSON document, alone on standard output, in UTF-8 whatever the terminal speaks."""
+        sys.stdout.flush()
+        sys.stdout.buffer.write((json.rstrip("\n") + "\n").encode())
 
     @contextmanager
     def each_notice_once(self) -> Iterator[None]:
@@ -224,24 +375,8 @@ class PlainOutput(Output):
         super().__init__(quiet, theme=theme, input_limit=input_limit)
 
 
-def _check_folder() -> None:
-    """Refuse to start in a folder that is no more: torch's own libraries end the process there."""
-    try:
-        os.getcwd()
-    except OSError as error:
-        raise InputError(f"cannot work in the current folder: {error.strerror}: go to another one") from error
-
-
 def _clear_line() -> None:
     os.write(sys.stderr.fileno(), _CLEARED)
-
-
-def finish(verdict: "Verdict | None") -> None:
-    """End with exit code 5 when the certificate failed; what there is has been shown and written by then."""
-    if verdict == "failed":
-        from attnscope.render.kit.words.certificate import DISTRUST
-
-        raise CertificateError(f"the certificate FAILED: {DISTRUST}")
 
 
 def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> None:
@@ -251,7 +386,7 @@ def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> No
     """
     if delivery.places:
         from attnscope import results
-        from attnscope.cli.naming import is_of_each_line
+        from attnscope.cli.options.delivery import is_of_each_line
         from attnscope.render.saving import check_panels, check_targets
 
         of_each = [place for place in delivery.places if not many or is_of_each_line(place)]

@@ -2,7 +2,7 @@
 
 A command that asks for a group (`read: Read`, `request: Request`) gets the options of the group's constructor
 in that place; `grouped` turns its signature into the flat one that Typer reads. Which options stand in the
-help on one screen is said beside each option, by a `Brief`.
+help on one screen is said beside each option, by what is `brief` of it.
 """
 
 import inspect
@@ -17,42 +17,22 @@ import typer
 from typer.core import TyperCommand
 
 from attnscope import incoming
-from attnscope.cli import streams
 from attnscope.cli.examples import EXAMPLES
-from attnscope.session.option import ATTENTION, OUT, SHOWN, WHAT, WHICH, Slot, slot_of, slots
-from attnscope.session.question import Question, form_of, question_from
+from attnscope.cli.output import say
+from attnscope.session.option import (
+    ATTENTION,
+    OUT,
+    SHOWN,
+    WHAT,
+    WHICH,
+    Option,
+    Slot,
+    slot_of,
+    slots_of,
+)
+from attnscope.session.question import Question, question_of
 
-PICTURES = "Pictures"
 BESIDES = "Besides"
-
-
-@dataclass(frozen=True)
-class Brief:
-    """Of an option or an argument: that it stands in the help on one screen, and what is said there.
-
-    `metavar` is the name of its value there, where its own lists too much.
-    """
-
-    told: str
-    metavar: str | None = None
-    under: str = WHAT
-
-    def record(self, parameter: Any) -> tuple[str, str]:
-        """Its row of the help: the first of its names with the value that it takes, and what it does."""
-        metavar = self.metavar or parameter.metavar
-        if parameter.param_type_name == "argument":
-            return metavar.strip("[]"), self.told
-        short = [name for name in parameter.opts if not name.startswith("--")]
-        long = next(name for name in parameter.opts if name.startswith("--"))
-        name = f"{short[0]}, {long}" if short else f"    {long}"
-        return (name if parameter.is_flag else f"{name} {metavar}"), self.told
-
-
-@dataclass(frozen=True)
-class Former:
-    """A name that an option had before and goes by still, of which no help tells."""
-
-    name: str
 
 
 class Panelled(TyperCommand):
@@ -80,7 +60,7 @@ class Panelled(TyperCommand):
         first = ("argument", "--model")  # under their heading
         for parameter in sorted(self.params, key=lambda one: not {one.param_type_name, *one.opts} & {*first}):
             if (said := brief.get(parameter.name or "")) is not None:
-                told[said.under].append(said.record(parameter))
+                told[said.under].append(brief_record(said, parameter))
         column = max(len(name) for records in told.values() for name, _ in records)
         for heading, records in told.items():
             if records:
@@ -121,10 +101,21 @@ class Panelled(TyperCommand):
         return getattr(self.callback, what, {})
 
 
+def brief_record(told: Option, parameter: Any) -> tuple[str, str]:
+    """Its row of the help on one screen: the first of its names with its value, and what it does."""
+    metavar = told.brief_metavar or parameter.metavar
+    if parameter.param_type_name == "argument":
+        return metavar.strip("[]"), told.brief or ""
+    short = [name for name in parameter.opts if not name.startswith("--")]
+    long = next(name for name in parameter.opts if name.startswith("--"))
+    name = f"{short[0]}, {long}" if short else f"    {long}"
+    return (name if parameter.is_flag else f"{name} {metavar}"), told.brief or ""
+
+
 def _tell_in_full(ctx: typer.Context, wanted: bool) -> None:
     if wanted and isinstance(ctx.command, Panelled):
         for line in ctx.command.in_full(ctx).splitlines():
-            streams.say(line, sys.stdout)
+            say(line, sys.stdout)
         raise typer.Exit
 
 
@@ -167,9 +158,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     call.panels = panels  # type: ignore[attr-defined]  # this and what follows is read by `Panelled`
     beyond = [each for group in groups.values() if group is not None for each in group.beyond]
     call.beyond = beyond  # type: ignore[attr-defined]
-    marked = [(parameter, mark) for parameter in flat for mark in parameter.annotation.__metadata__]
-    call.brief = {each.name: mark for each, mark in marked if isinstance(mark, Brief)}  # type: ignore[attr-defined]
-    call.former = {mark.name: each.name for each, mark in marked if isinstance(mark, Former)}  # type: ignore[attr-defined]
+    marked = [(parameter, mark) for parameter in flat for mark in parameter.annotation.__metadata__[1:]]
+    call.brief = {each.name: mark for each, mark in marked if mark.brief is not None}  # type: ignore[attr-defined]
+    call.former = {name: each.name for each, mark in marked for name in mark.former}  # type: ignore[attr-defined]
     return call
 
 
@@ -193,13 +184,12 @@ class _Group:
 
     @property
     def slots(self) -> Mapping[str, Slot]:
-        """The options; of a question those that say which attention is meant come first."""
+        """The options; of a question without its own heading those that say which attention come first."""
         if not self.asks:
             return _taken(self.kinds[0])
-        found = dict[str, Slot]()
-        for kind in reversed(self.kinds):
-            found |= {name: slot for name, slot in slots(kind).items() if name not in found}
-        return dict(sorted(found.items(), key=lambda each: each[1].option.panel != ATTENTION))
+        own = hasattr(self.kinds[0], "PANEL")
+        found = slots_of(self.kinds).items()
+        return dict(sorted(found, key=lambda each: not own and each[1].option.panel != ATTENTION))
 
     def options(self) -> dict[str, inspect.Parameter]:
         """The parameters that Typer reads."""
@@ -212,7 +202,7 @@ class _Group:
             return self.kinds[0](**given)
         own = self.slots
         typed = {name: _meant(each, own[name]) for name, each in given.items() if each != _usual(own[name])}
-        return question_from(form_of(self.kinds, typed), typed)
+        return question_of(self.kinds, typed)
 
     def panels(self, options: dict[str, inspect.Parameter]) -> dict[str, str]:
         """Below which heading each option stands."""
@@ -238,8 +228,10 @@ def _taken(kind: Any) -> Mapping[str, Slot]:
 
 
 def _single(parameter: inspect.Parameter) -> dict[str, inspect.Parameter]:
-    slot = slot_of(parameter.annotation, parameter.default)
-    return {parameter.name: parameter if slot is None else _parameter(parameter.name, slot)}
+    slot = slot_of(
+        parameter.annotation, MISSING if parameter.default is parameter.empty else parameter.default
+    )
+    return {parameter.name: parameter if slot is None else _parameter(parameter.name, slot, needed=True)}
 
 
 def _usual(slot: Slot) -> Any:
@@ -254,10 +246,7 @@ def _meant(typed: Any, slot: Slot) -> Any:
 
 @cache  # most options are those of many commands
 def _parameter(name: str, slot: Slot, *, needed: bool = False) -> inspect.Parameter:
-    told, marks = slot.option, list[Any]()
-    if told.brief is not None:
-        marks.append(Brief(told.brief, told.brief_metavar, told.under))
-    marks += map(Former, told.former)
+    told = slot.option
     if told.names:
         reads: dict[str, Any] = (
             {"parser": _whole_number} if told.large else {"min": told.least, "max": told.most}
@@ -269,7 +258,7 @@ def _parameter(name: str, slot: Slot, *, needed: bool = False) -> inspect.Parame
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if needed and slot.default is MISSING else _usual(slot),
-        annotation=Annotated[(slot.typed, option, *marks)],  # type: ignore[valid-type]
+        annotation=Annotated[slot.typed, option, told],  # type: ignore[valid-type]
     )
 
 

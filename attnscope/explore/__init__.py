@@ -1,6 +1,6 @@
 """The terminal explorer: a model stays loaded, and each key is a question asked of it.
 
 `state` is what is looked at, `questions` what has to be known to show it, `source` who answers them (the
-session), `drawing` what the answers look like, `widgets` and `app` put that on the screen. Nothing is
-computed here about attention. The only door to Textual.
+session), `drawing` what the answers look like, `showing`, `screen` and `app` put that on the screen. Nothing
+is computed here about attention. The only door to Textual.
 """

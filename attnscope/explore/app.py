@@ -13,7 +13,7 @@ from rich.console import Console
 
 from attnscope.errors import InputError
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.screen.messages import Notices
+from attnscope.explore.screen.basis import Notices
 from attnscope.explore.screen.viewing import Moving, Viewing
 from attnscope.explore.screen.writing import Writing
 from attnscope.explore.source import Source

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.explore.state import State, View
-from attnscope.render.focus import Focus
 from attnscope.render.kit.words.command import asking, asking_of_text, label, looked_at
+from attnscope.render.sheets import Focus
 from attnscope.vocabulary import Unit
 
 

@@ -49,7 +49,7 @@ class Source:
 
         `layer` is the one that is read first, where there is a choice.
         """
-        from attnscope.render.kit.words.weights import head_of
+        from attnscope.render.kit.words.header import head_of
         from attnscope.session.choosing import towers_of
 
         with self._running:

@@ -17,14 +17,16 @@ the queries that may look at such a key: the first query has no previous token, 
 
 from attnscope.measures.measure import (
     Measure,
+    Need,
+    Tile,
     by_norm,
     larger,
     mass_on,
     mean,
     mean_on_keys,
+    whole,
 )
 from attnscope.measures.registry import MEASURES, parse_measures
-from attnscope.measures.tile import Need, Tile, whole
 
 __all__ = [
     "MEASURES",

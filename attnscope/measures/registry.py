@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 from attnscope.errors import InputError, nearest
-from attnscope.measures import apart, attributed, near, pattern, rows
-from attnscope.measures.measure import Measure, by_norm, larger, mass_on
-from attnscope.measures.tile import Need
+from attnscope.measures import apart, rows
+from attnscope.measures.measure import Measure, Need, by_norm, larger, mass_on
 from attnscope.results import MeasureDescription
 
 _CLARK = "Clark et al. 2019, What Does BERT Look At?"
@@ -183,37 +182,39 @@ _OF_THIS_TEXT = (
             strongest="head of each layer in which near most attends",
             signed=True,
         ),
-        near.pairs,
-        near.more,
+        rows.pairs,
+        rows.more,
         needs=frozenset({Need.SCORES, Need.ALLOWED}),
-        finish=near.rank_correlation,
+        finish=rows.rank_correlation,
     ),
     Measure(
         MeasureDescription(
             name="pattern",
             unit="class",
             meaning=(
-                f"A column, a diagonal, both, the query's own text, or mixed: from {pattern.ALONE} over even "
-                f"weights, both from {pattern.BESIDE}."
+                f"A column, a diagonal, both, the query's own text, or mixed: from {rows.ALONE} over even "
+                f"weights, both from {rows.BESIDE}."
             ),
             paper="classes: Kovaleva et al. 2019, Revealing the Dark Secrets of BERT; thresholds: ours",
             label="what the weights look like",
-            most=str(len(pattern.CLASSES) - 1),
-            low=pattern.CLASSES[0],
-            high=pattern.CLASSES[-1],
+            most=str(len(rows.CLASSES) - 1),
+            low=rows.CLASSES[0],
+            high=rows.CLASSES[-1],
             strongest="a head of each layer with a column, or else the next class",
-            classes=pattern.CLASSES,
+            classes=rows.CLASSES,
         ),
-        pattern.features,
-        pattern.both,
+        rows.features,
+        rows.both,
         positional=True,
         needs=frozenset({Need.ALLOWED}),
-        finish=pattern.classified,
+        finish=rows.classified,
     ),
 )
 
-_ALL = (*_WEIGHED, *map(by_norm, _WEIGHED), *_OF_THIS_TEXT, *apart.APART, *attributed.OF_ANSWERS)
+_ALL = (*_WEIGHED, *map(by_norm, _WEIGHED), *_OF_THIS_TEXT, *apart.APART, *apart.OF_ANSWERS)
 MEASURES = {each.name: each for each in _ALL}
+_KNOWN = {Need.ALLOWED, Need.SPECIAL, Need.PUNCTUATION, Need.ALIKE, Need.NORMS}
+NORM = "-norm"
 
 
 def parse_measures(text: str) -> tuple[str, ...]:
@@ -232,9 +233,6 @@ def parse_measures(text: str) -> tuple[str, ...]:
                 f"all {len(MEASURES)}"
             )
     return tuple(dict.fromkeys(names))
-
-
-_KNOWN = {Need.ALLOWED, Need.SPECIAL, Need.PUNCTUATION, Need.ALIKE, Need.NORMS}
 
 
 def measurable(names: Sequence[str]) -> tuple[str, ...]:
@@ -283,7 +281,6 @@ FORMULAS = {
     "attention-gradient-positive": "sum_q sum_k max(0, a dy/da), y = ln p of the answer",
     "logit": "sum_q o_q . dz/do_q along the straight way, z the answer's logit less the mean of all",
 }
-NORM = "-norm"
 
 
 def formula(measure: str) -> str:

@@ -1,6 +1,19 @@
 """Measures that are made row by row: a tile in, one contribution for each of its queries out.
 
 Contributions of the tiles of a row are added up, or the largest is taken. A row that is NaN does not count.
+Whether near means attends (`pairs`) is a rank correlation of the distance of query and key with their score.
+
+What a head's weights look like (`features`, `classified`) is a column, a diagonal, both, blocks, or none of
+these. Kovaleva et al. 2019 had people and then a network sort maps into such classes; they give no formula.
+Here a class is decided by three features, each over what evenly spread weights of the same shape would have,
+so that 0 is even and 1 is all of it:
+
+    vertical   the largest mean weight of a column
+    diagonal   the largest mean weight at one offset from -2 to +2, over the queries that have such a key
+    block      the mean weight on the query's own text, where there are two
+
+Both of the first two from `BESIDE` on is "v+d"; else the first of the three that reaches `ALONE` names it;
+else it is mixed ("heterogeneous" there). The thresholds are ours.
 """
 
 from collections import Counter
@@ -9,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxtyping import Float
 
-from attnscope.measures.measure import OnKeys, weight_on
-from attnscope.measures.tile import Tile, known
+from attnscope.measures.measure import OnKeys, Tile, known, weight_on
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,6 +31,13 @@ else:
 
 Rows = Float[Tensor, " query"]
 Strongest = Float[Tensor, "2 query"]
+Pairs = Float[Tensor, "2 pair"]
+_EQUAL = 2.0**-44  # of the largest: 256 roundings of float64, where one token is met at two places
+CLASSES = ("mixed", "block", "diag", "v+d", "vert")
+ALONE, BESIDE = 0.5, 0.25
+ALL = 1 - 1e-6  # no even weights but all of them come so near
+OFFSETS = range(-2, 3)
+Features = Float[Tensor, " feature"]
 
 
 def entropy(tile: Tile) -> Rows:
@@ -144,3 +163,116 @@ def _most_frequent(rows: Strongest) -> tuple[float, float]:
     most = max(counts.values())
     best = min((abs(offset), offset) for offset, count in counts.items() if count == most)[1]
     return most / counts.total(), best
+
+
+def pairs(tile: Tile) -> Pairs:
+    """Cosine distance and scaled score of every query with every key that it may look at."""
+    import torch
+
+    allowed, both = known(tile.allowed), (known(tile.distances), known(tile.scaled))
+    everywhere = bool(allowed.all())
+    return torch.stack([each.flatten() if everywhere else each[allowed] for each in both])
+
+
+def more(one: Pairs, other: Float[Tensor, "2 other"]) -> Float[Tensor, "2 both"]:
+    import torch
+
+    return torch.cat([one, other], dim=1)
+
+
+def rank_correlation(of: Pairs) -> float:
+    """Spearman's, -1 to 1: -1 where the nearer always scores higher; NaN where there is nothing to rank."""
+    if of.shape[1] == 0 or not of.isfinite().all():
+        return float("nan")
+    first, second = (_ranks(each) for each in of)
+    size = float(first.norm() * second.norm())
+    return float(first @ second) / size if size else float("nan")
+
+
+def _ranks(values: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
+    """Ranks around their mean; values that are equal up to rounding share the mean of theirs."""
+    import numpy as np
+    import torch
+
+    plain = values.numpy()
+    order = np.argsort(plain)  # torch takes four times as long
+    ordered = plain[order]
+    differs, ranks = np.diff(ordered) > _EQUAL * np.abs(plain).max(), np.empty(len(plain))
+    if differs.all():
+        ranks[order] = np.arange(len(plain))
+    else:
+        group = np.concatenate([[0], differs.cumsum()])
+        counts = np.bincount(group)
+        ranks[order] = (counts.cumsum() - (counts - 1) / 2)[group]
+    return torch.from_numpy(ranks - ranks.mean())
+
+
+def cosine_distances(
+    queries: Float[Tensor, "query dim"], keys: Float[Tensor, "key dim"]
+) -> Float[Tensor, "query key"]:
+    """1 - cosine, 0 to 2; 1 for a vector without a direction."""
+    tiny = 1e-300
+    first, second = (each / each.norm(dim=-1, keepdim=True).clamp_min(tiny) for each in (queries, keys))
+    distances: Tensor = 1 - first @ second.T
+    return distances
+
+
+def features(tile: Tile) -> Features:
+    """Largest column mean; then sums over pairs at each offset and within a text, with their counts.
+
+    Each stands first for the weights, then for evenly spread ones.
+    """
+    import torch
+
+    from attnscope.reference import exact
+
+    allowed, visible = known(tile.allowed), known(tile.visible)
+    answered = ~tile.weights.isnan().any(-1) & (visible > 0)
+    rows, beyond = answered.sum(), len(OFFSETS) // 2 + 1
+    places = (tile.offsets.clamp(-beyond, beyond) + beyond).flatten()
+
+    def at_offsets(pairs: Tensor) -> Tensor:
+        return places.bincount(pairs.flatten(), 2 * beyond + 1)[1:-1]
+
+    found = []
+    for weights in (tile.weights, allowed / visible[:, None]):
+        mine = exact(weights).where(answered[:, None], 0.0)
+        block = mine.sum() if tile.together is None else (mine * tile.together).sum()
+        ends = torch.stack([mine.sum(0).amax() / rows, block / rows])
+        found += [ends, at_offsets(mine)]
+    return torch.cat([*found, at_offsets(exact(answered[:, None].expand_as(allowed)))])
+
+
+def both(one: Features, other: Features) -> Features:
+    """Features of two tiles of the same rows: the larger column, all else added."""
+    joined, size = one + other, 2 + len(OFFSETS)
+    for place in (0, size):
+        joined[place] = max(one[place], other[place])
+    return joined
+
+
+def classified(of: Features) -> float:
+    """The number of the class in `CLASSES`; NaN for a head without rows."""
+    size, last = 2 + len(OFFSETS), len(OFFSETS)
+    real, even, counts = of[:size], of[size:-last], of[-last:]
+    if real.isnan().any():
+        return float("nan")
+    vertical, block = (_over(float(real[i]), float(even[i])) for i in (0, 1))
+    shifted = [
+        _over(float(a / n), float(b / n))
+        for a, b, n in zip(real[2:], even[2:], counts, strict=True)
+        if n > 1  # one pair is no diagonal
+    ]
+    diagonal = max(shifted, default=0.0)
+    if min(vertical, diagonal) >= BESIDE:
+        return float(CLASSES.index("v+d"))
+    reached = {"vert": vertical, "diag": diagonal, "block": block}
+    return float(CLASSES.index(next((name for name, each in reached.items() if each >= ALONE), "mixed")))
+
+
+def _over(found: float, even: float) -> float:
+    """How far a feature lies over that of even weights, 1 where it is all that there can be.
+
+    Where even weights have all that there can be, 1 but for the rounding of their sum, nothing lies over it.
+    """
+    return (found - even) / (1 - even) if even < ALL else 0.0

@@ -16,14 +16,12 @@ from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.inputs import target
-from attnscope.model.inputs.chat import Chat
-from attnscope.model.inputs.given import Words, encode_numbers, encode_words
+from attnscope.model.inputs.generation import Words, encode_numbers, encode_words
+from attnscope.model.inputs.given import Chat, Numbered, Unreadable
 from attnscope.model.inputs.naming import Names
-from attnscope.model.inputs.numbered import Numbered, Unreadable
 from attnscope.model.inputs.rendered import encode_chat
 from attnscope.model.inputs.target import Target
-from attnscope.model.inputs.text import Encoded, encode, limit_of
-from attnscope.model.inputs.tokenizer import Settled
+from attnscope.model.inputs.text import Encoded, Settled, encode, limit_of
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import IN_MEMORY

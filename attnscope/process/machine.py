@@ -1,13 +1,30 @@
-"""What the machine gives this program: how much memory, and a folder for what it can make again.
+"""What the machine gives this program, and how it is used: memory, a folder for what it can make again, time.
 
 Sizes and times are read and written as people write them. Nothing is made here, and no folder but the user's
 own is ever named.
+
+The command starts faster than the libraries it is made of (`hasten`); whoever imports attnscope gets none of
+it. Two measures, each switched off by a variable of the environment: Python's garbage collector waits until a
+model is in memory (`benchmarks/startup.py` measures it), and torch's threads that wait for one another soon
+sleep, in place of turning in circles on cores that others could use. Every library is imported as it is.
+
+One thread at a time, in the whole process, is in what is `alone`: what changes a model in memory, or what
+libraries share. Reading attention puts our functions into registries that transformers has once a process,
+and hooks into the model. Both are taken out again; between the two another thread would see them, or take out
+what is not its. A thread that has the lock may take it again, so that nothing waits for itself.
 """
 
+import functools
+import gc
+import inspect
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock
+from typing import ParamSpec, TypeVar
 
 _MEMINFO = Path("/proc/meminfo")
 _CONTAINER_LIMIT = Path("/sys/fs/cgroup/memory.max")
@@ -15,6 +32,18 @@ _STATM = Path("/proc/self/statm")
 _STATUS = Path("/proc/self/status")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)\s*([kmgt]?)b?", re.IGNORECASE)
+COLLECT = "ATTNSCOPE_COLLECT"  # set to anything: the collector works as Python has it
+WAITING = "OMP_WAIT_POLICY"  # set to anything: threads wait as it says
+_SPINS = "GOMP_SPINCOUNT", "1000"  # as libgomp does by itself where it has more threads than cores
+_MANY = 50_000  # objects made before the collector looks at the youngest; Python's own number is 700
+_hastened = False
+P = ParamSpec("P")
+T = TypeVar("T")
+C = TypeVar("C", bound=type)
+
+ALONE = RLock()
+_DIGESTS = "ATTNSCOPE_DIGESTS"  # off: no hash of a large file is remembered
+_OFF = {"off", "no", "none", "0", "false"}
 
 
 def left() -> int | None:
@@ -85,10 +114,6 @@ def _process_limit() -> int | None:
     return max(limit - taken, 0)
 
 
-_DIGESTS = "ATTNSCOPE_DIGESTS"  # off: no hash of a large file is remembered
-_OFF = {"off", "no", "none", "0", "false"}
-
-
 def digests_folder() -> Path | None:
     """The folder of remembered hashes; None where that is off, or where this user has no place of his own."""
     if os.environ.get(_DIGESTS, "").strip().casefold() in _OFF:
@@ -112,3 +137,50 @@ def _own_folder() -> Path | None:
     if not os.path.isabs(home):
         return None
     return Path(home, "Library", "Caches") if sys.platform == "darwin" else Path(home, ".cache")
+
+
+def hasten() -> None:
+    """Make this process, which is the command's own, start faster from here on."""
+    global _hastened
+    _hastened = True
+    if not os.environ.get(COLLECT):
+        gc.set_threshold(_MANY, *gc.get_threshold()[1:])
+    if not os.environ.get(WAITING):
+        os.environ.setdefault(*_SPINS)  # read when torch is imported
+
+
+@contextmanager
+def lean_loading() -> Iterator[None]:
+    """Around importing transformers and loading a model: no garbage collection."""
+    collecting = gc.isenabled()
+    gc.disable()  # imports make hundreds of thousands of objects, and all of them stay
+    try:
+        yield
+    finally:
+        if _hastened and not os.environ.get(COLLECT):
+            gc.freeze()  # what there is by now is never looked at again
+        if collecting:
+            gc.enable()
+
+
+def alone(function: Callable[P, T]) -> Callable[P, T]:
+    """The same function, which waits until no other thread is in one of these."""
+
+    @functools.wraps(function)
+    def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
+        with ALONE:
+            return function(*args, **kwargs)
+
+    return waiting
+
+
+def each_alone(cls: C) -> C:
+    """The class, all of whose public methods and properties wait so, and its making."""
+    for name, member in list(vars(cls).items()):
+        if name.startswith("_") and name not in ("__init__", "__repr__"):
+            continue
+        if inspect.isfunction(member):
+            setattr(cls, name, alone(member))
+        elif isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, property(alone(member.fget)))
+    return cls

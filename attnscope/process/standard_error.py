@@ -17,6 +17,8 @@ from typing import Any
 from attnscope.printable import printable
 from attnscope.process.ending import undone_by_a_signal
 
+_LINE_ENDS_AND_TABS = "\n\t"
+
 
 @contextmanager
 def hushed() -> Iterator[None]:
@@ -49,9 +51,6 @@ def _is_standard_error(stream: Any) -> bool:
         return bool(stream.fileno() == 2)
     except (OSError, ValueError, AttributeError):
         return False
-
-
-_LINE_ENDS_AND_TABS = "\n\t"
 
 
 def show_bugs_harmlessly() -> None:

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
-from attnscope.render.focus import WHOLE, Focus, focus_on
 from attnscope.render.kit.page import ZoomedPages
 from attnscope.render.kit.typesetting import drawing, missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
@@ -23,7 +22,7 @@ from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.plot.sheet import figure as sheet_figure
 from attnscope.render.report.page import report_figure, report_pages, report_panels
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets import NO_PICTURE, sheet_of
+from attnscope.render.sheets import NO_PICTURE, WHOLE, Focus, focus_on, sheet_of
 from attnscope.results import Report, Result, Verdict
 from attnscope.results.base.origin import worst
 
@@ -60,15 +59,7 @@ def _remark(result: Result, sheet: Sheet) -> str:
     return "" if verdict.proved else verdict_words(verdict)
 
 
-__all__ = [
-    "FORMATS",
-    "Format",
-    "figure_bytes",
-    "figure_of",
-    "missing_glyphs",
-    "pages",
-    "panels",
-]
+__all__ = ["FORMATS", "Format", "figure_bytes", "figure_of", "missing_glyphs", "pages", "panels"]
 
 
 Format = Literal["png", "svg", "pdf"]
@@ -94,18 +85,12 @@ def figure_bytes(
                 for page_figure in figure:
                     pages.savefig(page_figure, dpi=dpi)
         else:
-            if format == "png":
-                _check_dots(figure, dpi)
+            widest = getattr(figure, "zoom", 1.0) * max(figure.get_size_inches())
+            if format == "png" and widest * dpi > _MOST_DOTS:
+                room = f"has no room for {dpi} dots per inch: at most {int(_MOST_DOTS / widest)}"
+                raise InputError(f"a PNG of {widest:.1f} inches {room}")
             figure.savefig(buffer, format=format, dpi=dpi, metadata=metadata)
     return buffer.getvalue()
-
-
-def _check_dots(figure: Figure, dpi: int) -> None:
-    zoom = getattr(figure, "zoom", 1.0)
-    widest = zoom * max(figure.get_size_inches())
-    if widest * dpi > _MOST_DOTS:
-        most = int(_MOST_DOTS / widest)
-        raise InputError(f"a PNG of {widest:.1f} inches has no room for {dpi} dots per inch: at most {most}")
 
 
 Name = str | int | None

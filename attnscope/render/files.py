@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 
 from attnscope.printable import printable
-from attnscope.render.kit.csv import Row, cell, exact
+from attnscope.render.kit.numbers import Row, exact, harmless_cell
 from attnscope.render.script.figures import SCRIPTS, as_script
-from attnscope.render.sheet.scale import missing
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.table import missing
 from attnscope.render.sheets import sheet_of
 from attnscope.results import Alignment, Result, Timing
 from attnscope.results.stored import document
@@ -88,8 +88,8 @@ def as_csv(result: Result) -> str:
     """Comment lines with what this is and where it comes from, one heading line, then a row per fact."""
     sheet = sheet_of(result)
     buffer = io.StringIO()
-    buffer.writelines(f"# {key}: {cell(str(value))}\n" for key, value in _comments(result, sheet))
-    lines = ([cell(each) if isinstance(each, str) else each for each in row] for row in _rows(sheet))
+    buffer.writelines(f"# {key}: {harmless_cell(str(value))}\n" for key, value in _comments(result, sheet))
+    lines = ([harmless_cell(each) if isinstance(each, str) else each for each in row] for row in _rows(sheet))
     csv.writer(buffer, lineterminator="\n").writerows(lines)
     return buffer.getvalue()
 

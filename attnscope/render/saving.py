@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal, written_whole
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.look import USUAL, Look
-from attnscope.render.sheets import NO_PICTURE, proof_of, sheet_of
+from attnscope.render.sheets import NO_PICTURE, WHOLE, Focus, proof_of, sheet_of
 from attnscope.render.web.room import NOTHING, Beside
 from attnscope.results import Result
 from attnscope.results.heads import MEAN
@@ -126,9 +125,11 @@ def content(
     if suffix in PICTURES:
         from attnscope.render import figure
 
-        # one page but of a PDF, which may have several
-        drawn = figure.pages if suffix == ".pdf" else _one_page
-        return _picture(result, drawn(result, focus, look), suffix, look, notice)
+        if suffix == ".pdf":  # which may have several pages
+            drawn = figure.pages(result, focus, look)
+        else:
+            drawn = [figure.figure_of(result, focus, look)]
+        return _picture(result, drawn, suffix, look, notice)
     if suffix == PAGE:
         from attnscope.render.web.page import as_page
 
@@ -138,12 +139,6 @@ def content(
     from attnscope.render import files
 
     return files.numbers(result, suffix)
-
-
-def _one_page(result: Result, focus: Focus, look: Look) -> "list[Figure]":
-    from attnscope.render import figure
-
-    return [figure.figure_of(result, focus, look)]
 
 
 def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, notice: Notice) -> bytes:

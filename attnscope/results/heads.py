@@ -10,8 +10,7 @@ from jaxtyping import Bool, Float
 
 from attnscope.results.base.groups import Groups, Special, SpecialMass, members, special_mass
 from attnscope.results.base.origin import Certificate, Certified, Kind, Provenance, Verdict
-from attnscope.results.base.parts import Value, fits, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, Value, fits, within
 from attnscope.results.base.strongest import MOST, Rest, rest_of
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit

@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Int
 
 from attnscope.results.base.origin import Provenance
-from attnscope.results.base.parts import fits, in_chances, in_tokens
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, in_chances, in_tokens
 from attnscope.results.prediction import Guess
 from attnscope.tokens import Tokens
 

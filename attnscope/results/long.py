@@ -9,8 +9,7 @@ from jaxtyping import Float, Int
 
 from attnscope.results.base.groups import SpecialMass
 from attnscope.results.base.origin import Certificate, Certified, Kind, Provenance
-from attnscope.results.base.parts import Value, fits, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, Value, fits, within
 from attnscope.results.heads import Placed
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Pool

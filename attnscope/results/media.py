@@ -9,8 +9,7 @@ from jaxtyping import Float, Int
 from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.results.base.origin import Verdict
-from attnscope.results.base.parts import fits, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, within
 from attnscope.results.heads import HeadAttention, OfOneHead
 from attnscope.results.overview import Overview
 

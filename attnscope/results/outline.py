@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attnscope.results.base.origin import Kind, Route
-from attnscope.results.base.parts import Arrays, Value, columns_of, fits
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Arrays, Presented, Value, columns_of, fits
 
 
 class Case(StrEnum):

@@ -12,8 +12,7 @@ from attnscope.errors import InputError, listed
 from attnscope.results.base.evidence import Link, Weights, most_telling_link
 from attnscope.results.base.groups import Special, SpecialMass, special_mass
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Arrays, Value, fits, one_for_each
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Arrays, Presented, Value, fits, one_for_each
 from attnscope.results.base.strongest import MOST, Aimed, Distances, at_distance, elsewhere, even, even_share
 from attnscope.results.heads import HeadWeights
 from attnscope.results.scores import HeadScores

@@ -8,8 +8,7 @@ import numpy as np
 
 from attnscope.printable import printable
 from attnscope.results.base.origin import Provenance
-from attnscope.results.base.parts import Arrays, columns_of, fits, in_chances, in_tokens
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Arrays, Presented, columns_of, fits, in_chances, in_tokens
 from attnscope.tokens import Tokens
 
 NO_ANSWER = "no answer"  # what an answer within a text is called that is not there

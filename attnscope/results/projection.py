@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
-from attnscope.results.base.parts import fits
+from attnscope.results.base.presented import fits
 from attnscope.results.heads import HeadAttention, HeadView, OfOneHead
 from attnscope.tokens import Tokens
 

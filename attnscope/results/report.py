@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Verdict
-from attnscope.results.base.parts import fits, in_tokens, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, in_tokens, within
 from attnscope.results.heads import HeadAttention, HeadView
 from attnscope.results.prediction import Prediction
 from attnscope.results.projection import Projection

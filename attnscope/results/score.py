@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnscope.results.base.parts import Value, fits, within
+from attnscope.results.base.presented import Value, fits, within
 from attnscope.results.heads import HeadAttention, OfOneHead
 
 CONTENT, CAP, MASK, SINK = "q·k x scale", "soft cap", "mask", "sink"

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.results.base.parts import Value, fits
+from attnscope.results.base.presented import Value, fits
 
 
 @dataclass(frozen=True, kw_only=True)

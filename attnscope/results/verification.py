@@ -7,8 +7,7 @@ from enum import StrEnum
 import numpy as np
 
 from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Arrays, Value, columns_of
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Arrays, Presented, Value, columns_of
 from attnscope.results.heads import Placed
 from attnscope.tokens import Tokens
 
@@ -157,15 +156,15 @@ class Case(StrEnum):
 class Check(Presented):
     """The heads of the stored run `file`, each against what it is now; `changes` say what is not as it was.
 
-    Of another answer `parts` are its fields. `provenance` is that of the new run, `stored` that of the file;
-    `proved` is the verdict of the new answer, where it has one.
+    Of another answer `parts` are its fields. `provenance` is that of the new run, `stored` that of the file
+    (None of numbers without a model); `proved` is the verdict of the new answer, where it has one.
     """
 
     file: str
     heads: tuple[HeadCheck, ...]
     changes: tuple[str, ...]
-    stored: Provenance
-    provenance: Provenance
+    stored: Provenance | None
+    provenance: Provenance | None
     parts: tuple[PartCheck, ...] = ()
     proved: Verdict | None = None
 

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Certificate, Provenance, Verdict
-from attnscope.results.base.parts import Value, fits, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, Value, fits, within
 from attnscope.vocabulary import Scoring
 
 MEASURES = ("spread", "entropy", "gradient")  # of a study of the scale
@@ -236,6 +235,7 @@ class Worked(Presented):
     provenance: Provenance | None = None
     mistake: Mistake | None = None
 
+    asks_alone = True
     for_readers = ("verdict", "case")
 
     @property
@@ -319,6 +319,7 @@ class ScaleStudy(Presented):
     warnings: tuple[str, ...] = ()
     additive: Float[np.ndarray, "3 dim"] | None = None
 
+    asks_alone = True
     for_readers = ("verdict", "case")
 
     @property

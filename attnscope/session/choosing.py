@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool
 
-from attnscope.capture.routes import Selection
+from attnscope.capture.run import Selection
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import without_numbers
 from attnscope.model.anatomy.sites import find_sites

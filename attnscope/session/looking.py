@@ -58,11 +58,11 @@ def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
 
 
 def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
-    from attnscope.model.inputs.given import encode_numbers, encode_words
-    from attnscope.model.inputs.numbered import Numbered, Unreadable, read_vocabulary
+    from attnscope.model.inputs.generation import encode_numbers, encode_words
+    from attnscope.model.inputs.given import Numbered, Unreadable, read_vocabulary
     from attnscope.model.inputs.rendered import encode_chat
     from attnscope.model.inputs.text import encode, limit_of
-    from attnscope.model.loading.tokenizer import tokenizer_for
+    from attnscope.model.loading.config import tokenizer_for
 
     name, numbers = planned.name, inputs.numbers
     tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, numbers is None)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
-from attnscope.model.inputs.numbered import read_vocabulary
-from attnscope.process.startup import lean_loading
+from attnscope.model.inputs.given import read_vocabulary
+from attnscope.process.machine import lean_loading
 from attnscope.session.listener import Listener
 from attnscope.session.option import slots, words
 from attnscope.session.request import Inputs, Loading, ModelRequest
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from attnscope.session.choosing import Chosen
 
     Check = Callable[[Plan, Chosen], None]
+
+
+Opening = Callable[..., "Opened"]  # as `open_model` does it
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +174,7 @@ def _check_chat(checkpoint: "Checkpoint", inputs: Inputs, code: bool) -> None:
     if (chat := inputs.conversation) is None:
         return
     from attnscope.model.inputs.rendered import Template
-    from attnscope.model.loading.tokenizer import open_tokenizer
+    from attnscope.model.loading.config import open_tokenizer
 
     Template(open_tokenizer(checkpoint.words, code), chat, checkpoint.source.name).whole()
 

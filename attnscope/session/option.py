@@ -83,6 +83,11 @@ class Slot:
         meant: Any = next((kind for kind in (*first, str, bool, int, float) if kind in kinds), kinds[0])
         return meant | None if NoneType in kinds or self.default in (None, MISSING) else meant
 
+    @property
+    def repeated(self) -> bool:
+        """Whether it is said once for each of several values."""
+        return list in [get_origin(each) for each in (self.typed, *get_args(self.typed))]
+
 
 def words(of: Any, names: Iterable[str] | None = None) -> tuple[str, ...]:
     """The options that are not at their default, as words of a command: of all fields, or of these `names`.
@@ -107,12 +112,15 @@ def given_of(of: Any, names: Iterable[str]) -> list[str]:
 
 def _said(slot: Slot, value: Any) -> Iterator[str]:
     option = slot.option
+    if slot.repeated:
+        yield from (word for each in value for word in (*option.names[:1], str(each)))
+        return
     if isinstance(value, bool):
         on, _, off = option.name.partition("/")
         yield off if off and not value else on
         return
     yield from [option.name] if option.names else []
-    if option.metavar == "FILE":
+    if option.metavar == "FILE" or isinstance(value, Path):
         file = str(getattr(value, "file", value))
         yield FileWord(file if file == "-" or os.path.isfile(file) else f"your-{option.name[2:]}-file")
     elif isinstance(value, int) and (option.metavar or "").startswith("TOKEN"):
@@ -127,7 +135,7 @@ def spoken(kinds: Iterable[Any], said: Iterable[str]) -> dict[str, Any]:
 
     `InputError` for an option that none of them has, and for what is no number where one belongs.
     """
-    every = [(name, slot) for kind in kinds for name, slot in slots(kind).items()]
+    every = [*slots_of(kinds).items()]
     options = {each: pair for pair in every for names in pair[1].option.names for each in names.split("/")}
     arguments = [pair for pair in every if not pair[1].option.names]
     given, rest = dict[str, Any](), iter(said)
@@ -140,8 +148,11 @@ def spoken(kinds: Iterable[Any], said: Iterable[str]) -> dict[str, Any]:
             given[name] = slot.own is not True and word == slot.option.name.partition("/")[0]
             continue
         value = next(rest, "") if word in options else word
+        if slot.repeated:
+            given.setdefault(name, []).append(value)
+            continue
         try:
-            given[name] = next((kind for kind in (int, float) if kind in kinds_read), str)(value)
+            given[name] = next((kind for kind in (int, float, Path) if kind in kinds_read), str)(value)
         except ValueError as error:
             raise InputError(f"{word} is '{value}', which is no number") from error
     return given
@@ -157,6 +168,15 @@ def slot_of(annotation: Any, default: Any) -> Slot | None:
 def slots(question: Any) -> Mapping[str, Slot]:
     """The fields of a question that are options, by name."""
     return _slots(question)
+
+
+def slots_of(forms: Iterable[Any]) -> Mapping[str, Slot]:
+    """The options of all forms of a question, each by the name that the last of them has for it."""
+    found = dict[str, Slot]()
+    for form in reversed([*forms]):
+        there = {*found, *(slot.option for slot in found.values())}
+        found |= {name: slot for name, slot in slots(form).items() if not {name, slot.option} & there}
+    return found
 
 
 @cache

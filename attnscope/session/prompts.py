@@ -19,11 +19,12 @@ from string import Formatter
 from typing import Any
 
 from attnscope import incoming
-from attnscope.errors import InputError, nearest
+from attnscope.errors import AttnscopeError, InputError, nearest
 from attnscope.spans import every_span
 from attnscope.tokens import Section, Tokens
 
-FIELD, TEXT, SPANS = "field:", "text", "spans"
+FIELD, TEXT, SPANS, LABEL = "field:", "text", "spans", "label"
+JSON_LINES = (".jsonl", ".ndjson")  # files whose lines are objects
 _TEXTS = ("answer", "against", "to", "replacement", "patch_from")  # options that are texts
 Place = tuple[int, int]
 
@@ -238,3 +239,82 @@ def _tokens_at(place: Place, tokens: Tokens) -> list[int]:
         for i, token in enumerate(tokens.items)
         if token.part == 0 and token.span is not None and token.span[0] < end and token.span[1] > start
     ]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line as it was read; `number` counts from 1 and counts blank lines too.
+
+    It is a text, `in_json` an object with one, or the `row` of a table that fills the `template`.
+    """
+
+    number: int
+    raw: bytes = b""
+    in_json: bool = False
+    row: Row | None = None
+    template: Template | None = None
+
+    @property
+    def prompt(self) -> Prompt:
+        """The text and its fields; raises `InputError` where it is none."""
+        if self.row is not None and self.template is not None:
+            return self.template.filled(self.row.by_name)
+        return prompt_in_json(self.text) if self.in_json else Prompt(self.text)
+
+    @property
+    def text(self) -> str:
+        """Raises `InputError` where it is no UTF-8."""
+        try:
+            return self.raw.decode("utf-8")
+        except UnicodeError as error:
+            raise InputError("the text is not valid UTF-8") from error
+
+    def refused(self, error: AttnscopeError) -> str:
+        """The record of a line that has no answer: why, and the exit code that it deserves."""
+        return json.dumps({"line": self.number, "error": str(error), "exit_code": error.exit_code})
+
+
+def read_lines(file: Path) -> tuple[Line, ...]:
+    """The lines of `file`, `-` for standard input, that hold a text; `InputError` where there is none."""
+    in_json = file.suffix.lower() in JSON_LINES
+    lines = tuple(Line(number, raw, in_json) for number, raw in incoming.whole_lines(file) if raw.strip())
+    if not lines:
+        raise InputError(f"no text in {incoming.named(file)}: it takes one a line")
+    return lines
+
+
+def fill_in(template: str, table: Path) -> tuple[Line, ...]:
+    """A line for each row of the table, which fills the template; `InputError` where they do not fit."""
+    whole, rows = Template(template), rows_of(table)
+    whole.check(rows[0].columns)
+    return tuple(Line(row.number, row=row, template=whole) for row in rows)
+
+
+@dataclass(frozen=True)
+class LabelledText:
+    """A text and the label of its group, "" where there is none; `name` is how a mistake calls its `line`.
+
+    `fields` are parts of it that have names.
+    """
+
+    line: int
+    text: str
+    label: str = ""
+    name: str = ""
+    fields: Mapping[str, Field] = field(default_factory=dict)
+
+
+def labelled_in(file: Path) -> Iterator[LabelledText]:
+    """Of a line `LABEL`, a tab and the text; of JSON its `text` and its `label`, with all that it names."""
+    for line in read_lines(file):
+        name = f"{incoming.called(file)}:{line.number}"
+        if not line.in_json:
+            label, tab, text = line.text.partition("\t")
+            yield LabelledText(line.number, *((text, label.strip()) if tab else (label, "")), name)
+            continue
+        try:
+            prompt = line.prompt
+        except InputError as error:
+            raise InputError(f"{name}: {error}") from error
+        own = prompt.fields.get(LABEL)
+        yield LabelledText(line.number, prompt.text, "" if own is None else own.text, name, prompt.fields)

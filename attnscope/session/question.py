@@ -26,7 +26,7 @@ from typing import (
 )
 
 from attnscope.errors import InputError, nearest
-from attnscope.session.option import slots, words
+from attnscope.session.option import slots, slots_of, words
 from attnscope.session.selection import check_seed
 from attnscope.vocabulary import Purpose
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from attnscope.results.claims.prompts import Prompts
     from attnscope.session.choosing import Chosen
     from attnscope.session.listener import Listener
-    from attnscope.session.opening import Opened
+    from attnscope.session.opening import Opened, Opening
     from attnscope.session.reading import Reading
     from attnscope.session.request import Inputs, ModelRequest
     from attnscope.session.wanted import Wanted
@@ -53,6 +53,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 PAGE, PROGRAM, LAYER, HEAD = ".html", ".py", "{layer}", "{head}"
+_OPENING = "attnscope.session.opening:open_model"
 
 
 def is_of_each_head(file: Path) -> bool:
@@ -62,9 +63,13 @@ def is_of_each_head(file: Path) -> bool:
 
 @dataclass(frozen=True)
 class Files:
-    """The files that an answer goes to; none where a program asks."""
+    """The files that an answer goes to; none where a program asks.
+
+    `fit` says whether a page has room for all heads of two sides.
+    """
 
     places: tuple[Path, ...] = ()
+    fit: Callable[[Sequence[Any]], bool] | None = None
 
     @property
     def pages(self) -> tuple[Path, ...]:
@@ -88,7 +93,7 @@ class Answer(Generic[R_co]):
 
     `every_head` gives what there is of every head alone, for a file of each; `beside` what a page has beside
     the answer, by the names of a `Beside` there. What a picture depends on, beside what is read, is
-    `drawn_by`. `links` has what is held against the links of other texts.
+    `drawn_by`. `links` has what is held against the links of other texts, `exceeded` says which threshold is.
     """
 
     result: R_co
@@ -97,6 +102,7 @@ class Answer(Generic[R_co]):
     beside: Callable[[], Mapping[str, Any]] | None = None
     drawn_by: Sequence[object] = ()
     links: Any = None
+    exceeded: str = ""
 
 
 class Question(Generic[R_co]):
@@ -151,7 +157,11 @@ class Question(Generic[R_co]):
         if not self.AGAIN or any(value != usual and not isinstance(value, Files) for value, usual in unsaid):
             return
         own = [name for name in options if name not in self.READS]
-        object.__setattr__(result, "asked_by", (verb_of(self), *self.SAID, *words(self, own)))
+        own.sort(key=lambda name: bool(options[name].option.names))  # what has no name comes first
+        said = words(self, own)
+        object.__setattr__(result, "asked_by", (verb_of(self), *self.SAID, *said))
+        if result.asks_alone:
+            object.__setattr__(result, "asked_of", named("attnscope.session.request:digests")(said))
 
     def check_names(self, chosen: "Chosen", queries: "Tokens | None", keys: "Tokens") -> None:
         """`InputError` for tokens that are not there."""
@@ -216,8 +226,30 @@ class Question(Generic[R_co]):
         return f"{options[0]} goes with another question: leave it out"
 
 
-class OfModel(Question[R_co]):
-    """A question of a model alone, which needs no text.
+class Alone(Question[R_co]):
+    """A question that no text is read for, and no model but what it names itself.
+
+    `ANSWER` is given the question and a listener. `TEXTS` are fields that are texts.
+    """
+
+    TEXTS: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def files_read(self) -> tuple[Any, ...]:
+        """The files that a stored answer has to name, each with its SHA-256."""
+        return ()
+
+    def answer(
+        self, request: "ModelRequest", listener: "Listener", opening: "Opening | None" = None
+    ) -> Answer[R_co]:
+        """The answer."""
+        found: Answer[R_co] = Answer(named(self.ANSWER)(self, listener))
+        self.known_to(found.result)
+        return found
+
+
+class OfModel(Alone[R_co]):
+    """A question of a model alone.
 
     `ANSWER` is given the model that is open, which heads of it are meant, the question and a listener.
     """
@@ -228,12 +260,28 @@ class OfModel(Question[R_co]):
         self.known_to(found)
         return found
 
-    def answer(self, request: "ModelRequest", listener: "Listener") -> R_co:
-        """The answer of a model that is still to be opened."""
-        inputs = named("attnscope.session.request:Inputs")()
-        self.reads(inputs)  # refuses what it can before the model is looked for
-        open_model = named("attnscope.session.opening:open_model")
-        return self.answer_in(open_model(request, inputs, self.wanted, self.PURPOSE, listener), listener)
+    def answer(
+        self, request: "ModelRequest", listener: "Listener", opening: "Opening | None" = None
+    ) -> Answer[R_co]:
+        """The answer of a model that is still to be opened, by `opening` where it is not `open_model`."""
+        # refuses what it can before the model is looked for
+        inputs = self.reads(named("attnscope.session.request:Inputs")())[1]
+        opened = (opening or named(_OPENING))(request, inputs, self.wanted, self.PURPOSE, listener)
+        return Answer(self.answer_in(opened, listener))
+
+
+class OfSides(OfModel[R_co]):
+    """A question of two sides or of many texts, which opens the model of each by itself, or none.
+
+    `ANSWER` is given the request of the first model, what opens one, the question and a listener.
+    """
+
+    def answer(
+        self, request: "ModelRequest", listener: "Listener", opening: "Opening | None" = None
+    ) -> Answer[R_co]:
+        found: Answer[R_co] = named(self.ANSWER)(request, opening or named(_OPENING), self, listener)
+        self.known_to(found.result)
+        return found
 
 
 def verb_of(question: object) -> str:
@@ -250,20 +298,32 @@ def named(place: str) -> Any:
 def form_of(forms: Sequence[type[Question[Any]]], given: Mapping[str, Any]) -> type[Question[Any]]:
     """The form of a verb that these options mean; `InputError` for options that it has not."""
     meant = next(form for form in forms if form.meant_by(given))
-    every = {name: slot for form in forms for name, slot in slots(form).items()}
-    if foreign := [every[name].option.name for name in given if name not in slots(meant)]:
+    every, names = slots_of(forms), _names_in(meant, forms)
+    if foreign := [every[name].option.name for name in given if name not in names]:
         raise InputError(meant.refused(foreign))
     return meant
 
 
-def question_from(form: type[Question[R_co]], given: Mapping[str, Any]) -> Question[R_co]:
+def question_of(forms: Sequence[type[Question[Any]]], given: Mapping[str, Any]) -> Question[Any]:
     """The question that these options ask; `InputError` for one that has to be given and is not."""
-    values = {name: each.default for name, each in slots(form).items() if each.own is MISSING} | {**given}
+    form = form_of(forms, given)
+    own, names = slots(form), _names_in(form, forms)
+    values = {name: each.default for name, each in own.items() if each.own is MISSING}
+    values |= {names[name]: value for name, value in given.items()}
     for name, value in values.items():
         if value is MISSING:
-            raise InputError(form.lacking(slots(form)[name].option.name))
+            raise InputError(form.lacking(own[name].option.name))
     told = inspect.signature(form).parameters  # all but what says by itself that this form is meant
     return form(**{name: value for name, value in values.items() if name in told})
+
+
+def _names_in(form: type[Question[Any]], forms: Sequence[type[Question[Any]]]) -> dict[str, str]:
+    """What this form calls the options of all forms, where it has them."""
+    own = {slot.option: name for name, slot in slots(form).items()}
+    called = {
+        name: name if name in slots(form) else own.get(slot.option) for name, slot in slots_of(forms).items()
+    }
+    return {name: each for name, each in called.items() if each is not None}
 
 
 class Taking(Protocol[P, T_co]):
@@ -273,16 +333,21 @@ class Taking(Protocol[P, T_co]):
     def __call__(self, function: Callable[[T_co], R]) -> Callable[P, R]: ...
     @overload
     def __call__(self, function: Callable[[S, T_co], R]) -> Callable[Concatenate[S, P], R]: ...
+    @overload
+    def __call__(self, function: Callable[[S, S, T_co], R]) -> Callable[Concatenate[S, S, P], R]: ...
 
 
 def taking(question: Callable[P, T_co]) -> Taking[P, T_co]:
-    """For a function that takes such a question: its caller gives the fields, by position or by name."""
+    """For a function that takes such a question: its caller gives the fields, by position or by name.
+
+    One that does not say what it does answers the question, in whose words that is said.
+    """
 
     def wrapped(function: Any) -> Any:
         own = inspect.signature(function)
         made = _function_of(question, function, own.return_annotation, *[*own.parameters.values()][:-1])
         for name in ("__name__", "__qualname__", "__module__", "__doc__"):
-            setattr(made, name, getattr(function, name))
+            setattr(made, name, getattr(function, name) or getattr(question, name))
         return made
 
     return wrapped

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 from attnscope.attention import Capture
 from attnscope.capture import Labels, provenance_of, record
-from attnscope.capture.encoded_once import EncodedOnce
 from attnscope.capture.generated import record_written
 from attnscope.capture.returned import Returned, read
-from attnscope.capture.running import if_it_runs
+from attnscope.capture.running import EncodedOnce, if_it_runs
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.inputs.generation import LIKELIEST, Written, check_room, tokens_read
-from attnscope.model.inputs.numbered import read_vocabulary
+from attnscope.model.inputs.given import read_vocabulary
 from attnscope.model.inputs.rendered import has_template
 from attnscope.model.inputs.target import Target
 from attnscope.model.inputs.text import Encoded
@@ -27,7 +26,7 @@ from attnscope.results import Picture, Provenance, Sound
 from attnscope.results.base.groups import placed
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.opening import Opened, open_model
+from attnscope.session.opening import Opened, Opening
 from attnscope.session.prompts import texts_of_fields, with_fields
 from attnscope.session.request import Inputs, ModelRequest, digests
 from attnscope.session.wanted import Wanted
@@ -222,13 +221,10 @@ def origin_of(model: Model, chosen: Chosen | None) -> dict[str, Any]:
 
 
 def open_chosen(
-    request: ModelRequest,
-    inputs: Inputs,
-    wanted: Wanted,
-    listener: Listener,
+    opening: Opening, request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Listener
 ) -> tuple[Reading, Chosen]:
     """The model that is asked for, loaded as far as `wanted` needs it, what it reads, and what is meant."""
-    opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
+    opened: Opened = opening(request, inputs, wanted, Purpose.ATTENTION, listener)
     assert opened.chosen is not None, "something was wanted"
     return read_inputs(opened, inputs, listener), opened.chosen
 

@@ -5,7 +5,7 @@ Where the parts of the model are to go is `auto`, or a place for each part:
     {"embeddings": "cuda:0", "encoder.layer.0": 1, "encoder.layer.1": "cpu", "pooler": "disk"}
 
 Here it is only read, and written in one way, so that the same map is the same request. Whether there are such
-parts and such devices is seen when the model is loaded (`attnscope.model.loading.placing`).
+parts and such devices is seen when the model is loaded (`attnscope.model.loading.memory`).
 """
 
 import json
@@ -13,13 +13,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from attnscope import incoming
 from attnscope.errors import InputError
-from attnscope.model.inputs.chat import Chat as Chat
-from attnscope.model.inputs.chat import asked, chat_of
-from attnscope.model.inputs.chat import read_chat as read_chat
+from attnscope.model.inputs.given import Chat as Chat
+from attnscope.model.inputs.given import asked, chat_of
+from attnscope.model.inputs.given import read_chat as read_chat
 from attnscope.model.source.here import BUNDLED, check_environment
 from attnscope.model.source.here import check_logs as check_logs
 from attnscope.model.source.here import check_place as check_place
@@ -151,6 +151,10 @@ class ModelRequest(Loading):
         super().__post_init__()
         check_place(self.name)
 
+    def of_other(self, name: str) -> Self:
+        """The same of another model."""
+        return replace(self, name=name, revision=None, adapter=None)
+
 
 @dataclass(frozen=True)
 class ProvenModel(ModelRequest):
@@ -209,12 +213,8 @@ GENERATE = option(
 
 
 @dataclass(frozen=True)
-class InputOptions:
-    """What the model reads: a text or a pair, a picture or a sound, and how far it goes on by itself.
-
-    Files and conversations are held as they are read, whatever they were given as. `words` stand in place of
-    a text, which `split` cuts at its blanks. `fields` are parts of the text by name.
-    """
+class ReadOptions:
+    """What the model reads, as a command says it; files are held as they are read."""
 
     text: Annotated[str | None, TEXT] = None
     _: KW_ONLY
@@ -230,11 +230,10 @@ class InputOptions:
     chat: Annotated[Conversation | None, CHAT] = None
     system: Annotated[str | None, SYSTEM] = None
     generate: Annotated[int | None, GENERATE] = None
-    words: Sequence[str] | None = None
-    fields: "Mapping[str, str | tuple[int, int] | Field] | None" = None
 
     def __post_init__(self) -> None:
-        self._hold()
+        for name, value in self._held().items():
+            object.__setattr__(self, name, value)
         self._check_numbers()
         self._check_chat()
         if self.split and (self.text is None or self.sensed):
@@ -252,25 +251,12 @@ class InputOptions:
         if self.goes_on and self.sensed:
             raise InputError("--generate goes on with a text alone: leave --image and --audio out")
 
-    def _hold(self) -> None:
-        held: dict[str, Any] = {
-            name: Path(file)
-            for name in ("vocab", "image", "audio")
-            if (file := getattr(self, name)) is not None
-        }
-        if self.words is not None and not self.split:
-            if self.text is not None or isinstance(self.words, str) or not self.words:
-                raise InputError("words are a list of strings, at least one, in place of a text")
-            held |= {"words": tuple(self.words), "text": " ".join(self.words), "split": True}
-        if self.chat is not None:
-            chat = self.chat
+    def _held(self) -> dict[str, Any]:
+        files = {name: getattr(self, name) for name in ("vocab", "image", "audio")}
+        held: dict[str, Any] = {name: Path(file) for name, file in files.items() if file is not None}
+        if (chat := self.chat) is not None:
             held["chat"] = read_chat(Path(chat)) if isinstance(chat, str | Path) else chat_of(chat)
-        if self.fields:
-            from attnscope.session.prompts import SPANS, TEXT, prompt_of
-
-            held["fields"] = prompt_of({TEXT: self.text, SPANS: self.fields}).fields
-        for name, value in held.items():
-            object.__setattr__(self, name, value)
+        return held
 
     def _check_numbers(self) -> None:
         if self.ids is not None:
@@ -318,6 +304,30 @@ class InputOptions:
     def given_chat(self) -> Chat | None:
         """The conversation, where there is one."""
         return None if self.chat is None else chat_of(self.chat)
+
+
+@dataclass(frozen=True)
+class InputOptions(ReadOptions):
+    """What the model reads: a text or a pair, a picture or a sound, and how far it goes on by itself.
+
+    `words` stand in place of a text, which `split` cuts at its blanks. `fields` are parts of it by name.
+    """
+
+    _: KW_ONLY
+    words: Sequence[str] | None = None
+    fields: "Mapping[str, str | tuple[int, int] | Field] | None" = None
+
+    def _held(self) -> dict[str, Any]:
+        held = super()._held()
+        if self.words is not None and not self.split:
+            if self.text is not None or isinstance(self.words, str) or not self.words:
+                raise InputError("words are a list of strings, at least one, in place of a text")
+            held |= {"words": tuple(self.words), "text": " ".join(self.words), "split": True}
+        if self.fields:
+            from attnscope.session.prompts import SPANS, TEXT, prompt_of
+
+            held["fields"] = prompt_of({TEXT: self.text, SPANS: self.fields}).fields
+        return held
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -387,6 +397,14 @@ class Inputs(InputOptions):
             masked = model.tokenizer is None or model.tokenizer.mask_token is not None
             return (MASKED_SENTENCE if masked else WHOLE_SENTENCE,)
         return tuple(text for text in (self.text, self.pair) if text is not None)
+
+
+def check_something(*read: object) -> None:
+    """Raises `InputError` where there is neither a text nor anything that stands in its place."""
+    if all(source is None for source in read):
+        raise InputError(
+            "give a text to read, token numbers with --ids, or a file with --chat, --image or --audio"
+        )
 
 
 def digests(read: Iterable[str] | None) -> dict[str, str]:

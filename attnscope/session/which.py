@@ -71,5 +71,5 @@ class SurestTag:
     @property
     def plan_check(self) -> Any:
         """Without a query what refuses a model that tags none."""
-        check = "attnscope.session.questions.claims.answers:check_tags"
+        check = "attnscope.session.questions.answers:check_tags"
         return named(check) if self.query is None else None

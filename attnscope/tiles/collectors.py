@@ -20,12 +20,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnscope.measures import Measure, Tile, pattern
+from attnscope.measures import Measure, Tile
+from attnscope.measures import rows as patterns
 from attnscope.measures.apart import positivity
 from attnscope.reference import EXACT, exact
-from attnscope.tiles.quick import adds_nothing, largest
 from attnscope.tiles.softmax import Rows
-from attnscope.tiles.stream import Stream
+from attnscope.tiles.stream import Stream, adds_nothing, largest
 
 _MOST = 16  # heads at a time: each holds the logits of a block of its rows
 Item = TypeVar("Item")
@@ -316,7 +316,7 @@ class Patterned(Collector):
     """The class of a head by its columns, its offsets and its texts, whose sums are kept over all tiles."""
 
     def __init__(self, queries: int, keys: int) -> None:
-        self.offsets = pattern.OFFSETS
+        self.offsets = patterns.OFFSETS
         self.columns = torch.zeros(2, keys, dtype=EXACT)
         self.sums = torch.zeros(2, 1 + len(self.offsets), dtype=EXACT)  # own text, then each offset
         self.counts = torch.zeros(len(self.offsets), dtype=EXACT)
@@ -350,12 +350,12 @@ class Patterned(Collector):
         for i in range(2):
             ends = torch.stack([self.columns[i].max(), self.sums[i, 0]]) / self.rows
             features += [ends, self.sums[i, 1:]]
-        return pattern.classified(torch.cat([*features, self.counts]))
+        return patterns.classified(torch.cat([*features, self.counts]))
 
 
 def collector_of(measure: Measure, queries: int, keys: int) -> "Measured | MeasuredOnce | Patterned":
     """What collects one measure of a head; none of `WITHOUT_FORM` may be asked for."""
-    if measure.contribution is pattern.features:
+    if measure.contribution is patterns.features:
         return Patterned(queries, keys)
     if measure.contribution is positivity:
         return MeasuredOnce(measure)

@@ -12,7 +12,6 @@ derived from it.
     apart, adding           what rounding alone may come to
 """
 
-from attnscope.verify.certificate import adding, apart, certify, certify_heads, conclusion
-from attnscope.verify.faults import FAULTS, applicable
+from attnscope.verify.certificate import FAULTS, adding, apart, applicable, certify, certify_heads, conclusion
 
 __all__ = ["FAULTS", "adding", "apart", "applicable", "certify", "certify_heads", "conclusion"]

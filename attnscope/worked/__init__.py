@@ -1,19 +1,16 @@
 """Worked examples: attention on numbers that are given, every step named and proved. Never prints or plots.
 
-Beside `attnscope.analysis` and not in it: numbers need no transformers, only `model_head` has a model.
+Beside `attnscope.analysis` and not in it: numbers need no transformers, only `theatre` has a model.
 """
 
 from attnscope.worked.attention import work_head, work_out
-from attnscope.worked.examples import EXAMPLES, TABLE, example, look_up
+from attnscope.worked.examples import EXAMPLES, TABLE, example, look_up, scale_study
 from attnscope.worked.mistakes import MISTAKES, mistaken
-from attnscope.worked.scale import scale_study
-from attnscope.worked.scored import Beside
 
 __all__ = [
     "EXAMPLES",
     "MISTAKES",
     "TABLE",
-    "Beside",
     "example",
     "look_up",
     "mistaken",

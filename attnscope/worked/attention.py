@@ -1,46 +1,32 @@
 """Attention on arrays or of a head that was read, every step of `attnscope.arithmetic` named and proved."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
 
-from attnscope.arithmetic import Stages, project
+from attnscope.arithmetic import Operands, Stages, additive_scores, attend, project
 from attnscope.errors import InputError
+from attnscope.reference import EXACT, exact
 from attnscope.results import HeadAttention
-from attnscope.results.given import given_array
-from attnscope.results.worked import Axis, Check, Given, Matrix, Step, Worked, apart
+from attnscope.results.given import given_array, named, squares
+from attnscope.results.worked import Axis, Cell, Check, Given, Matrix, Step, Worked, apart
 from attnscope.vocabulary import Scoring
-from attnscope.worked.same import excused, no_faults
-from attnscope.worked.scored import (
-    Allowed,
-    Beside,
-    Scored,
-    additive_scored,
-    dot_scored,
-    given_scored,
-    pairs,
-    product_cell,
-    softmax_cell,
-    tensor,
-)
-from attnscope.worked.shapes import named, squares
+from attnscope.worked.proof import Allowed, excused, prove_additive, prove_dot
 
 FORMULAS = {
-    Scoring.DOT: "softmax(Q Kᵀ)",
-    Scoring.SCALED_DOT: "softmax(Q Kᵀ / √d_k)",
-    Scoring.ADDITIVE: "softmax(a · tanh(Q Aq + K Ak))",
-}
-TITLES = {
-    Scoring.DOT: "dot-product attention",
-    Scoring.SCALED_DOT: "scaled dot-product attention",
-    Scoring.ADDITIVE: "additive attention",
+    Scoring.DOT: ("dot-product attention", "softmax(Q Kᵀ)"),
+    Scoring.SCALED_DOT: ("scaled dot-product attention", "softmax(Q Kᵀ / √d_k)"),
+    Scoring.ADDITIVE: ("additive attention", "softmax(a · tanh(Q Aq + K Ak))"),
 }
 _PRODUCTS = (Scoring.SCALED_DOT, Scoring.DOT)
-PLAIN = Beside()
+Arrays = Mapping[str, Matrix]
 
 
 def sdpa(Q: Any, K: Any, V: Any = None, *, scoring: str = "scaled-dot", causal: bool = False) -> Worked:
@@ -68,129 +54,218 @@ def work_out(
     names: Mapping[str, tuple[str, ...]] | None = None,
     name: str = "",
     notes: tuple[str, ...] = (),
-    beside: Beside = PLAIN,
+    scale: float | None = None,
+    softcap: float | None = None,
+    added: Mapping[str, Float[np.ndarray, "query key"]] | None = None,
+    allowed: Bool[np.ndarray, "query key"] | None = None,
+    sink: float | None = None,
 ) -> Worked:
-    """Every step from `given` (keys as in `shapes`) to the output, in float64, and what proves it.
+    """Every step from `given` (keys as in `results.given`) to the output, in float64, and what proves it.
+
+    Beside the products there enter the softmax a `scale` (None where the scoring says it), a `softcap`, terms
+    by name that are `added` behind these, where a key is `allowed` (None: everywhere), and the logit of one
+    more key without a value, the `sink`.
 
     Without V there are weights and no output. Scores that are given stand in the place of Q and K; -inf
     among them is a masked key. Under a `causal` mask query i may look at keys 0 to i, also where there are
     more keys than queries: aligned at the top left, as torch does it. Raises `InputError` for arrays that do
     not fit together and for numbers that are too large to be multiplied.
     """
-    given_arrays = named(given, names or {}, scoring)
-    steps = [
-        Step(key, matrix, meaning=matrix.reading) for key, matrix in given_arrays.items() if key != "scores"
-    ]
-    steps += _projected(given_arrays)
-    arrays = given_arrays | {step.key: step.matrix for step in steps}
-    queries, keys = _counts(arrays)
-    allowed = _allowed(arrays, beside, causal)
-    scored = _scored(arrays, allowed, scoring, beside)
-    _refuse_overflow(scored.stages)
-    steps += scored.steps + _answered(arrays, scored, allowed, beside)
-    if "wo" in arrays:
-        steps.append(_back(steps[-1].matrix, arrays["wo"]))
-    against, certificate = scored.proof
-    certificate, same = excused(certificate, lambda: no_faults(arrays, allowed, beside))
+    start = named(given, names or {}, scoring)
+    steps = [Step(key, each, meaning=each.reading) for key, each in start.items() if key != "scores"]
+    steps += [_projected(start, letter) for letter in "qkv" if "x" in start]
+    arrays = start | {step.key: step.matrix for step in steps}
+    own, additive = "scores" in arrays, scoring is Scoring.ADDITIVE and "scores" not in arrays
+    steps += _to_scores(arrays, additive)
+    scores = steps[-1].matrix
+    queries, keys = scores.values.shape
+    masks = [] if allowed is None else [allowed]
+    masks += [np.tri(queries, keys, dtype=bool)] if causal else []
+    masks += [] if not own or np.isfinite(scores.values).all() else [np.isfinite(scores.values)]
+    seen = torch.from_numpy(np.logical_and.reduce(masks)) if masks else None
+    terms = {name: torch.from_numpy(values)[None] for name, values in (added or {}).items()}
+    operands = Operands(*_factors(arrays, scores, scoring, scale)).but(
+        softcap=softcap,
+        bias=sum(terms.values()) if terms else None,
+        allowed=None if seen is None else seen[None],
+        sinks=None if sink is None else torch.tensor([sink], dtype=EXACT),
+    )
+    stages = attend(operands)
+    answered = ~(stages.masked == -torch.inf).all(-1)  # a query without any key is no overflow
+    if not all(bool(torch.isfinite(each[answered]).all()) for each in (stages.scores, stages.output)):
+        raise InputError("the numbers are too large: products of them do not fit into float64")
+    if own:
+        size = 0 if scale is None else round(scale**-2)
+    else:
+        size = 0 if additive else len(arrays["q"].columns.names)
+        size = size if scoring is Scoring.SCALED_DOT or operands.scale != 1 else 0
+    steps += _to_the_softmax(scores, stages, operands, terms, size)
+    steps += _answered(arrays, scores, stages, seen, sink, steps[-1].key)
+    if additive:
+        against, certificate = prove_additive(stages, arrays, operands.v[0], seen is not None)
+    else:
+        against, certificate = prove_dot(operands, tuple(terms.items()))
+    certificate, same = excused(certificate, arrays, seen, sink is None)
     if causal and queries != keys:
         notes += (
             f"causal mask, {queries} x {keys} (queries x keys): query i may look at keys 0 to i, aligned at "
             "the top left as in torch",
         )
-    title, formula = _called(arrays, scoring, beside)
+    scaled = "" if scale is None else " / √d_k"
+    title, formula = ("weights from scores", f"softmax(scores{scaled})") if own else FORMULAS[scoring]
     return Worked(
         name=name,
         title=title,
-        formula=formula,
+        formula=formula + (" V" if "v" in arrays else ""),
         steps=tuple(steps),
-        scoring=None if "scores" in given else scoring,
+        scoring=None if own else scoring,
         causal=causal,
         notes=notes + same,
-        warnings=squares(given_arrays),
+        warnings=squares(start),
         proofs=((against, certificate),),
     )
 
 
-def _called(arrays: Mapping[str, Matrix], scoring: Scoring, beside: Beside) -> tuple[str, str]:
-    mixed = " V" if "v" in arrays else ""
-    if "scores" not in arrays:
-        return TITLES[scoring], FORMULAS[scoring] + mixed
-    scaled = "" if beside.scale is None else " / √d_k"
-    return "weights from scores", f"softmax(scores{scaled}){mixed}"
+def _tensor(matrix: Matrix) -> Float[Tensor, "row column"]:
+    return exact(torch.from_numpy(matrix.values))
 
 
-def _counts(arrays: Mapping[str, Matrix]) -> tuple[int, int]:
-    rows, columns = arrays["scores"].values.shape if "scores" in arrays else (0, 0)
-    return (rows, columns) if rows else (len(arrays["q"].values), len(arrays["k"].values))
+def _pairs(symbol: str, values: Float[Tensor, "1 query key"], like: Matrix) -> Matrix:
+    """A matrix of all pairs of query and key, named as `like` is."""
+    return replace(like, symbol=symbol, values=values[0].numpy())
 
 
-def _allowed(arrays: Mapping[str, Matrix], beside: Beside, causal: bool) -> Allowed:
-    """Where a query may look; None for everywhere. A score of -inf forbids its key."""
-    allowed = beside.mask(*_counts(arrays), causal)
-    if "scores" not in arrays or np.isfinite(arrays["scores"].values).all():
-        return allowed
-    finite = torch.from_numpy(np.isfinite(arrays["scores"].values))
-    return finite if allowed is None else finite & allowed
+Operation = Literal["products", "tanh", "quotient", "softmax"]
 
 
-def _scored(arrays: Mapping[str, Matrix], allowed: Allowed, scoring: Scoring, beside: Beside) -> Scored:
+def _cell(operation: Operation, terms: Iterable[Iterable[float]], row: int = 0, column: int = 0) -> Cell:
+    return Cell(row, column, operation, tuple(tuple(map(float, term)) for term in terms))
+
+
+def _product(
+    key: str,
+    symbol: str,
+    left: Matrix,
+    right: Matrix,
+    formula: str,
+    meaning: str = "",
+    bias: Matrix | None = None,
+) -> Step:
+    """Every row of `left` times `right`, plus `bias`, with the sum behind its first cell."""
+    offset = None if bias is None else _tensor(bias)[0]
+    values = project(_tensor(left), _tensor(right), offset).numpy()
+    terms: list[tuple[float, ...]] = [*zip(left.values[0], right.values[:, 0], strict=True)]
+    terms += [] if bias is None else [(bias.values[0, 0],)]
+    matrix = Matrix(symbol, values, left.rows, right.columns)
+    return Step(key, matrix, formula, meaning, cell=_cell("products", terms))
+
+
+def _projected(given: Arrays, letter: str) -> Step:
+    x, weight, bias = given["x"], given[f"w{letter}"], given.get(f"b{letter}")
+    formula = f"X W{letter}" + (f" + b{letter}" if bias else "")
+    rows = Axis("query" if letter == "q" else "key", x.rows.names, x.rows.symbol)
+    return _product(letter, letter.upper(), replace(x, rows=rows), weight, formula, bias=bias)
+
+
+def _to_scores(arrays: Arrays, additive: bool) -> list[Step]:
+    """The scores, as given or of dot products, or a . tanh(q Aq + k Ak) (Bahdanau et al. 2015)."""
     if "scores" in arrays:
-        return given_scored(arrays, allowed, beside)
-    if scoring is Scoring.ADDITIVE:
-        return additive_scored(arrays, allowed)
-    return dot_scored(arrays, allowed, scoring, beside)
+        given, finite = arrays["scores"], np.isfinite(arrays["scores"].values)
+        return [Step("scores", given, meaning=given.reading, allowed=None if finite.all() else finite)]
+    q, k = arrays["q"], arrays["k"]
+    if not additive:
+        scores = Matrix("scores", (_tensor(q)[None] @ _tensor(k)[None].mT)[0].numpy(), q.rows, k.rows)
+        cell = _cell("products", zip(q.values[0], k.values[0], strict=True))
+        return [Step("scores", scores, "Q Kᵀ", "how well each key fits each query", cell=cell)]
+    steps = []
+    for letter, rows in (("q", q), ("k", k)):
+        weight, symbol = arrays[f"additive_w{letter}"], f"{letter.upper()}A"
+        steps.append(_product(f"additive_{letter}", symbol, rows, weight, f"{rows.symbol} {weight.symbol}"))
+    query, key, vector = steps[0].matrix, steps[1].matrix, arrays["additive_v"]
+    raw = additive_scores(_tensor(query)[None], _tensor(key)[None], _tensor(vector)[0])
+    scores = Matrix("scores", raw[0].numpy(), query.rows, key.rows)
+    meaning = "for every query (row of QA) and key (row of KA)"
+    cell = _cell("tanh", zip(vector.values[0], query.values[0] + key.values[0], strict=True))
+    return [*steps, Step("scores", scores, "a · tanh(QA + KA)", meaning, cell=cell)]
 
 
-def _projected(matrices: Mapping[str, Matrix]) -> list[Step]:
-    if "x" not in matrices:
-        return []
-    x, steps = matrices["x"], []
-    for letter, word in (("q", "query"), ("k", "key"), ("v", "key")):
-        weight, bias = matrices[f"w{letter}"], matrices.get(f"b{letter}")
-        values = project(tensor(x), tensor(weight), None if bias is None else tensor(bias)[0]).numpy()
-        rows = Axis(word, x.rows.names, x.rows.symbol)
-        formula = f"X W{letter}" + (f" + b{letter}" if bias else "")
-        matrix = Matrix(letter.upper(), values, rows, weight.columns)
-        steps.append(Step(letter, matrix, formula, cell=product_cell(x, weight, bias)))
-    return steps
+def _factors(
+    arrays: Arrays, scores: Matrix, scoring: Scoring, scale: float | None
+) -> tuple[Tensor, Tensor, Tensor, float]:
+    """Q, K, V and the scale. Scores that are no products are those of queries that are their rows with axes.
+
+    In the place of a V that is not there stands the identity: the output is then the weights.
+    """
+    keys = torch.eye(scores.values.shape[1], dtype=EXACT)
+    v = (_tensor(arrays["v"]) if "v" in arrays else keys)[None]
+    if "scores" in arrays or scoring is Scoring.ADDITIVE:
+        rows = np.where(np.isneginf(scores.values), 0.0, scores.values)
+        return torch.from_numpy(rows)[None], keys[None], v, scale or 1.0
+    own = 1 / math.sqrt(len(arrays["q"].columns.names)) if scoring is Scoring.SCALED_DOT else 1.0
+    return _tensor(arrays["q"])[None], _tensor(arrays["k"])[None], v, own if scale is None else scale
 
 
-def _answered(arrays: Mapping[str, Matrix], scored: Scored, allowed: Allowed, beside: Beside) -> list[Step]:
-    scores, stages = scored.steps[-1].matrix, scored.stages
-    logits, weights = pairs("", stages.masked, scores), pairs("weights", stages.weights, scores)
-    sums = "every row sums to 1"
-    sink = ""
-    if beside.sink is not None:
-        sink, sums = f", sink {beside.sink:.4g}", "every row sums to less than 1: the sink has the rest"
-    steps = [
-        Step(
-            "weights",
-            weights,
-            f"softmax({scored.source}{sink})",
-            sums,
-            weights=True,
-            allowed=None if allowed is None else allowed.numpy(),
-            cell=softmax_cell(logits, beside.sink),
-        )
+def _to_the_softmax(
+    scores: Matrix, stages: Stages, operands: Operands, terms: Mapping[str, Tensor], size: int
+) -> Iterator[Step]:
+    """Scale (of vectors of `size`, 0 for no step), cap, added terms and mask, each where there is one."""
+    source, allowed, cap = "scores", operands.allowed, operands.softcap
+    if size:
+        root = math.sqrt(size)
+        usual = math.isclose(operands.scale, 1 / root)
+        formula = f"scores / √d_k = scores / {root:.4g}" if usual else f"scores · {operands.scale:.4g}"
+        cell = _cell("quotient", [(scores.values[0, 0], root)]) if usual else None
+        yield Step("scaled", _pairs("scaled", stages.scaled, scores), formula, cell=cell)
+        source = "scaled"
+    if cap is not None:
+        formula = f"{cap:.4g} · tanh({source} / {cap:.4g})"
+        yield Step("capped", _pairs("capped", stages.capped, scores), formula)
+        source = "capped"
+    if terms:
+        yield from (Step(f"term {name}", _pairs(name, values, scores)) for name, values in terms.items())
+        yield Step("biased", _pairs("biased", stages.biased, scores), " + ".join((source, *terms)))
+        source = "biased"
+    if allowed is not None and not bool((scores.values == -np.inf)[~allowed[0].numpy()].all()):
+        hidden = "later" if torch.equal(allowed, torch.ones_like(allowed).tril()) else "masked"
+        matrix, formula = _pairs("masked", stages.masked, scores), f"{source}, −∞ for {hidden} keys"
+        yield Step("masked", matrix, formula, allowed=allowed[0].numpy())
+
+
+def _answered(
+    arrays: Arrays, scores: Matrix, stages: Stages, allowed: Allowed, sink: float | None, source: str
+) -> list[Step]:
+    """The weights, the output where there is a V, and that back at the width of X where there is a Wo.
+
+    Taken apart is the first pair that is allowed: its logit before those of the other keys, and the sink.
+    """
+    logits, cell = stages.masked[0].numpy(), None
+    if len(seen := np.argwhere(np.isfinite(logits))):
+        row, column = seen[0].tolist()
+        others = np.delete(logits[row], column)
+        every = [logits[row, column], *others[np.isfinite(others)], *([] if sink is None else [sink])]
+        cell = _cell("softmax", ((logit,) for logit in every), row, column)
+    weights = Step(
+        "weights",
+        _pairs("weights", stages.weights, scores),
+        f"softmax({source}{'' if sink is None else f', sink {sink:.4g}'})",
+        "every row sums to " + ("1" if sink is None else "less than 1: the sink has the rest"),
+        weights=True,
+        allowed=None if allowed is None else allowed.numpy(),
+        cell=cell,
+    )
+    if "v" not in arrays:
+        return [weights]
+    output = _product(
+        "output", "output", weights.matrix, arrays["v"], "weights V", "the values mixed by weight"
+    )
+    output = replace(output, matrix=replace(output.matrix, values=stages.output[0].numpy()))
+    if "wo" not in arrays:
+        return [weights, output]
+    return [
+        weights,
+        output,
+        _product("y", "Y", output.matrix, arrays["wo"], "output Wo", "back to the width of X"),
     ]
-    if "v" in arrays:
-        values = arrays["v"]
-        output = Matrix("output", stages.output[0].numpy(), weights.rows, values.columns)
-        cell = product_cell(weights, values)
-        steps.append(Step("output", output, "weights V", "the values mixed by weight", cell=cell))
-    return steps
-
-
-def _back(output: Matrix, weight: Matrix) -> Step:
-    matrix = Matrix("Y", project(tensor(output), tensor(weight)).numpy(), output.rows, weight.columns)
-    return Step("y", matrix, "output Wo", "back to the width of X", cell=product_cell(output, weight))
-
-
-def _refuse_overflow(stages: Stages) -> None:
-    """A query without any key has no answer, and that is no overflow."""
-    answered = ~(stages.masked == -torch.inf).all(-1)
-    if not all(bool(torch.isfinite(each[answered]).all()) for each in (stages.scores, stages.output)):
-        raise InputError("the numbers are too large: products of them do not fit into float64")
 
 
 def work_head(head: HeadAttention) -> Worked:
@@ -205,40 +280,37 @@ def work_head(head: HeadAttention) -> Worked:
         raise InputError(f"{head.name} has a sink of its own for every query, which the file does not hold")
     names = {"query_names": head.query_tokens.labels, "key_names": head.key_tokens.labels}
     given = {letter: Given(np.asarray(getattr(head, letter), np.float64)) for letter in "qkv"}
-    worked = work_out(given, names=names, beside=beside_of(head))
-    tolerances = worked.proofs[0][1]
-    largest = float(np.abs(head.v).max())
-    return replace(
-        worked,
-        title=f"{worked.title}, {called(head)}",
-        notes=(*worked.notes, *head.notes),
-        proofs=(*worked.proofs, ("the model's own weights and output", head.certificate)),
-        checks=(
-            _check(worked, "weights", head.weights, tolerances.weight_tolerance),
-            _check(worked, "output", head.output, tolerances.output_tolerance * largest),
-        ),
-        provenance=head.provenance,
-    )
+    worked = work_out(given, names=names, **beside_of(head))
+    proof = worked.proofs[0][1]
+    kept = {
+        "weights": (head.weights, proof.weight_tolerance),
+        "output": (head.output, proof.output_tolerance * float(np.abs(head.v).max())),
+    }
+    off = {key: float(apart(worked.step(key).matrix.values, array).max()) for key, (array, _) in kept.items()}
+    checks = (Check.of(f"{key} against those of the head", off[key], most) for key, (_, most) in kept.items())
+    return of_head(worked, head, checks=tuple(checks), notes=(*worked.notes, *head.notes))
 
 
-def _check(worked: Worked, key: str, kept: np.ndarray, tolerance: float) -> Check:
-    off = apart(worked.step(key).matrix.values, kept)
-    return Check.of(f"{key} against those of the head", float(off.max()), tolerance)
+def beside_of(head: HeadAttention) -> dict[str, Any]:
+    """What entered the softmax of `head` beside its products, as `work_out` takes it."""
+    allowed = None if head.allowed.all() else head.allowed
+    return {"added": head.terms, "allowed": allowed} | {
+        name: getattr(head, name) for name in ("scale", "softcap", "sink")
+    }
 
 
-def beside_of(head: HeadAttention) -> Beside:
-    """What entered the softmax of `head` beside its products."""
-    return Beside(
-        scale=head.scale,
-        softcap=head.softcap,
-        added=head.terms,
-        allowed=None if head.allowed.all() else head.allowed,
-        sink=head.sink,
-    )
+def of_head(worked: Worked, head: HeadAttention, **more: Any) -> Worked:
+    """`worked` with the name, the certificate and the origin of the head that it is of, and `more`.
 
-
-def called(head: HeadAttention) -> str:
-    """`L0 H11 of the bundled demo model`; of a folder on this machine its own name."""
+    It is called `L0 H11 of the bundled demo model`; of a folder on this machine by its own name.
+    """
     origin, place = head.provenance, Path(head.provenance.model)
     name = place.name if place.is_absolute() else origin.model
-    return f"{head.name} of " + (f"the bundled {name} model" if origin.demo else name)
+    called = f"{head.name} of " + (f"the bundled {name} model" if origin.demo else name)
+    return replace(
+        worked,
+        title=f"{worked.title}, {called}",
+        proofs=(*worked.proofs, ("the model's own weights and output", head.certificate)),
+        provenance=origin,
+        **more,
+    )

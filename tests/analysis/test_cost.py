@@ -11,8 +11,7 @@ from made_outlines import outline
 from outlined import config, grown, inputs, outlined, planned
 from sharded import SHARDS, in_shards, llama, shard_name
 
-from attnscope.analysis.outline import cost
-from attnscope.analysis.outline.outline import cost_at, outline_plan
+from attnscope.analysis.outline.outline import cost_at, outline_plan, rate, recomputation, seconds
 from attnscope.arithmetic import Operands, attend
 from attnscope.capture import Selection, record
 from attnscope.capture.dry_run.watch import DryCall
@@ -83,7 +82,7 @@ def test_recomputing_a_head_takes_what_it_really_takes(
         sinks=made(1) if sinks else None,
     )
     storages = {each.data_ptr(): each.nbytes for each in vars(attend(real)).values()}
-    flops, size = cost.recomputation(dry_call(softcap, biased, sinks))
+    flops, size = recomputation(dry_call(softcap, biased, sinks))
     assert size == sum(storages.values())
     assert flops == attention(7, 5, 1, 4, 3)
 
@@ -127,10 +126,10 @@ def test_a_pair_of_stacks_is_loaded_whole_and_reckoned_with_both_lengths(tmp_pat
 
 def test_the_time_is_the_products_over_the_rates_and_the_rate_is_measured() -> None:
     told = outlined(config("bert"), length=N).cost
-    faster = cost.seconds(told, 8e9, 4e9)
+    faster = seconds(told, 8e9, 4e9)
     assert faster == pytest.approx((told.forward_flops + 2 * told.repeats * told.head_flops) / 8e9)
-    assert cost.seconds(told, 4e9, 4e9) > faster > 0
-    assert 1e8 < cost.rate(torch.float32) < 1e15
+    assert seconds(told, 4e9, 4e9) > faster > 0
+    assert 1e8 < rate(torch.float32) < 1e15
     assert told.memory == told.weights + told.operands + told.kernel + told.reference
 
 

@@ -13,8 +13,7 @@ from transformers.audio_utils import mel_filter_bank, window_function
 from transformers.audio_utils import spectrogram as other_spectrogram
 
 import attnscope as at
-from attnscope.analysis.claims.controls import control_pieces, inputs_of
-from attnscope.analysis.claims.pieces import pieces_of
+from attnscope.analysis.controls import control_pieces, inputs_of
 from attnscope.analysis.heads.overlay import (
     SILENCE,
     compute_spectrogram,
@@ -22,6 +21,7 @@ from attnscope.analysis.heads.overlay import (
     over_sound,
     query_row,
 )
+from attnscope.analysis.inputs.pieces import pieces_of
 from attnscope.errors import InputError
 from attnscope.model.media.patches import moved, reader_of
 from attnscope.results import Contents, Picture, Sound

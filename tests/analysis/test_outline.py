@@ -10,7 +10,7 @@ import transformers as hf
 from outlined import ALL, config, grown, inputs, layers_of, outlined, planned
 from torch import nn
 
-from attnscope.analysis.outline import cost
+from attnscope.analysis.outline import outline as outlining
 from attnscope.analysis.outline.outline import outline_plan
 from attnscope.attention import AttentionCall
 from attnscope.capture.dry_run.run import run_dry
@@ -26,7 +26,7 @@ TRACED = ("bloom", "falcon", "gpt_neo", "deberta-v2")
 
 @pytest.fixture(autouse=True)
 def _no_time_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cost, "rate", lambda dtype: 1e9)
+    monkeypatch.setattr(outlining, "rate", lambda dtype: 1e9)
 
 
 def captured(model: nn.Module, length: int = LENGTH) -> list[AttentionCall]:

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from transformers.models.llama import modeling_llama
 
 from attnscope.capture import Labels, Selection
-from attnscope.capture.circuits.gains import gain_of
 from attnscope.capture.circuits.paths import Circuits, read_circuits
+from attnscope.capture.circuits.skeleton import gain_of
 
 WHY = "what its queries and keys pass after their matrix is more than rotary positions"
 

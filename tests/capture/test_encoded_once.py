@@ -9,7 +9,7 @@ import transformers as hf
 from torch import nn
 
 from attnscope.capture import Selection, record
-from attnscope.capture.encoded_once import EncodedOnce
+from attnscope.capture.running import EncodedOnce
 from attnscope.vocabulary import Kind
 
 IDS = torch.tensor([[5, 9, 7, 11, 3]])

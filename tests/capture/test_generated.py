@@ -16,8 +16,7 @@ from transformers.generation import utils as generation_utils
 
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
-from attnscope.capture.following.joined import JoinedCall
-from attnscope.capture.generated import Steps, record_written
+from attnscope.capture.generated import JoinedCall, Steps, record_written
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import Written
 from attnscope.results import Kind, Route, Verdict

@@ -7,12 +7,11 @@ from transformers import AutoConfig, AutoModel
 
 from attnscope.arithmetic import attend
 from attnscope.capture import Selection, record
-from attnscope.capture.long import chunked, masks
+from attnscope.capture.long import chunked
 from attnscope.capture.long.run import record_long
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results import Verdict
-from attnscope.tiles.certify import certify_long
-from attnscope.tiles.softmax import Heads, rows_of
+from attnscope.tiles.softmax import Heads, certify_long, rows_of
 from attnscope.tiles.tiling import Sizes
 from attnscope.verify import certify
 
@@ -75,7 +74,7 @@ def test_a_long_capture_is_what_a_plain_one_is_with_the_same_certificate(name, m
     plain, *others = (
         record(each, inputs, selection).calls[0] for each in (model, moved(model, 0), moved(model, 1))
     )
-    monkeypatch.setattr(masks.SymbolicMask, "written", no_squares)
+    monkeypatch.setattr(chunked.SymbolicMask, "written", no_squares)
     monkeypatch.setattr(chunked, "_EAGER_PAIRS", 4 * 41 * 7)
     monkeypatch.setattr(chunked, "_FUSED_PAIRS", 41 * 17)
     captured = record_long(model, inputs, selection)
@@ -113,7 +112,7 @@ def test_padding_is_a_rule_too(name):
 
 
 def test_the_library_is_left_as_it_was():
-    registry = masks.AttentionMaskInterface._global_mapping
+    registry = chunked.AttentionMaskInterface._global_mapping
     before = dict(registry)
     model = model_of("llama")
     record_long(model, inputs_of("llama"), Selection(layers=[0]))
@@ -124,20 +123,20 @@ def test_the_library_is_left_as_it_was():
 
 
 def test_a_model_that_works_on_its_mask_gets_a_plain_one():
-    with masks.symbolic_masks():
-        made = masks.AttentionMaskInterface._global_mapping["eager"](2, 5, 5)
-    assert isinstance(made, masks.SymbolicMask)
+    with chunked.symbolic_masks():
+        made = chunked.AttentionMaskInterface._global_mapping["eager"](2, 5, 5)
+    assert isinstance(made, chunked.SymbolicMask)
     worked = made + 1
     assert worked.shape == (2, 1, 5, 5)
     assert worked[0, 0, 3, 3] == 1
     assert worked[0, 0, 3, 4] == torch.finfo(torch.float32).min
-    assert isinstance(made[:, :, :, :5], masks.SymbolicMask)
-    assert not isinstance(made[:, :, :, :3], masks.SymbolicMask)
+    assert isinstance(made[:, :, :, :5], chunked.SymbolicMask)
+    assert not isinstance(made[:, :, :, :3], chunked.SymbolicMask)
 
 
 def test_a_mask_that_would_not_fit_is_refused_and_not_written():
-    with masks.symbolic_masks():
-        made = masks.AttentionMaskInterface._global_mapping["sdpa"](
+    with chunked.symbolic_masks():
+        made = chunked.AttentionMaskInterface._global_mapping["sdpa"](
             1, 10**6, 10**6, allow_is_causal_skip=False
         )
     with pytest.raises(DoesNotFitError, match="1,000,000 x 1,000,000"):

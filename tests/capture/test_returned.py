@@ -13,7 +13,7 @@ from attnscope.analysis.verification import verify_model
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.capture.returned import ASKED, SPARSE, ask_for_weights
-from attnscope.capture.routes import NothingSeenError
+from attnscope.capture.run import NothingSeenError
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, Route, Verdict
 from attnscope.verify import certify

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from attnscope.capture import cards
-from attnscope.capture.cards import InBounds, draw_from, drawing
+from attnscope.capture import running
 from attnscope.capture.following.recorder import unrotated_keys
 from attnscope.capture.run import batch_size
+from attnscope.capture.running import InBounds, draw_from, drawing
 
 
 def test_inputs_have_as_many_rows_as_their_first_tensor_and_one_without_any():
@@ -58,8 +58,8 @@ COLUMN = torch.tensor([[[0], [3], [1]], [[2], [0], [3]]])
 @pytest.fixture
 def as_on_a_card(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every device is taken for a card, so that indices are looked at here."""
-    monkeypatch.setattr(cards, "_is_card", lambda device: True)
-    monkeypatch.setattr(cards, "_some_card", lambda: True)
+    monkeypatch.setattr(running, "_is_card", lambda device: True)
+    monkeypatch.setattr(running, "_some_card", lambda: True)
 
 
 @pytest.mark.usefixtures("as_on_a_card")

@@ -4,10 +4,13 @@ import csv
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 
 import numpy as np
 import pytest
+import resealed
 import torch
 from checkpoints import bert_config, save, tiny_translator
 from planted import adapter
@@ -85,15 +88,6 @@ def test_the_table_holds_the_cosines_of_the_model_s_own_vectors_and_files_the_sa
     assert attnscope("compare", RIVER, "-", *ONE[3:], stdin=MONEY).stdout == result.stdout
 
 
-def test_the_same_text_twice_is_alike_in_every_layer_whichever_head_is_shown(attnscope) -> None:
-    document = told(attnscope, "compare", RIVER, RIVER, *ONE[3:], "-l", "-1", "--head", "11")
-    assert (document["a"]["name"], document["b"]["name"], document["chosen"]) == ("L3 H11", "L3 H11", False)
-    assert document["layers"] == [[0, 0], [1, 1], [2, 2], [3, 3]]
-    assert document["heads"] == [11]
-    assert np.asarray(document["cosine"]["output"]["heads"]) == pytest.approx(1)
-    assert np.asarray(document["divergence"]["jensen_shannon"]) == pytest.approx(0)
-
-
 def test_models_of_one_shape_have_cosines_and_others_one_head_that_both_have(
     attnscope, refused, bert: Path, tmp_path: Path
 ) -> None:
@@ -107,8 +101,7 @@ def test_models_of_one_shape_have_cosines_and_others_one_head_that_both_have(
     assert document["between"] == "models"
     assert all(0.3 < cosine < 0.9999 for cosine in document["cosine"]["value"]["together"])
     shallow = str(save(BertModel(bert_config(num_hidden_layers=2)), tmp_path / "shallow"))
-    says = "5 layers x 4 heads and 2 layers x 4 heads: give one --layer and one --head"
-    refused(says, *asked, shallow)
+    refused("5 layers x 4 heads and 2 layers x 4 heads: give one --layer and one --head", *asked, shallow)
     one = told(attnscope, *asked, shallow, "-l", "1", "--head", "3")
     assert (one["cosine"], one["layers"], one["a"]["name"]) == ({}, [[1, 1]], "L1 H3")
     refused("no layer 4", *asked, shallow, "-l", "4", "--head", "3")
@@ -145,35 +138,26 @@ def test_a_failed_certificate_of_the_second_side_ends_in_exit_code_5(attnscope, 
 
 # one word in many texts
 
-LINES = [
-    "river\tthe river bank was steep",
-    "river\tthe boat is at the bank",
-    "money\tthe bank has the money",
-    "money\the went to the bank today",
-    "money\tthe bank is new",
-]
-
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "bank.txt"
-    path.write_text("\n".join(LINES) + "\n\n")
+    river = "river\tthe river bank was steep\nriver\tthe boat is at the bank\n"
+    money = "money\tthe bank has the money\nmoney\the went to the bank today\nmoney\tthe bank is new\n"
+    path.write_text(f"{river}{money}\n")
     return path
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
+def test_texts_that_cannot_be_compared_are_one_line(refused, file: Path) -> None:
+    for content, says in (
         ("a\tthe bank\nthe bank is new\n", "bank.txt:2 has no label, others have"),
         ("the bank\n", "one text is not enough"),
         ("a\tthe bank\na\tthe bank is new\n", "two groups are needed"),
         ("a\tthe bank\nb\tthe bank is new\n", "no two texts have the same label"),
         ('{"text": ""}\n{}\n', "bank.txt:1: "),
-    ],
-)
-def test_texts_that_cannot_be_compared_are_one_line(refused, file: Path, content: str, says: str) -> None:
-    file.write_text(content)
-    refused(says, "compare", "--word", "bank", "--texts", str(file), "-m", "demo")
+    ):
+        file.write_text(content)
+        refused(says, "compare", "--word", "bank", "--texts", str(file), "-m", "demo")
 
 
 def test_a_word_is_found_by_its_form_in_two_texts_too(attnscope, refused) -> None:
@@ -197,11 +181,8 @@ def test_a_line_of_json_has_its_label_and_names_its_spans(attnscope, refused, tm
     assert [each["label"] for each in found["usages"]] == ["river", "river", "money"]
     assert [each["word"] for each in found["usages"]] == ["river bank", "muddy bank", "bank"]
     assert [each["pieces"] for each in found["usages"]] == [[2, 3], [5, 6], [2]]
-    refused(
-        "t.jsonl:1: no field 'field:v' in the input: there are field:label (2), field:w (2-3)",
-        *asked,
-        "field:v",
-    )
+    there = "there are field:label (2), field:w (2-3)"
+    refused(f"t.jsonl:1: no field 'field:v' in the input: {there}", *asked, "field:v")
     (tmp_path / "t.jsonl").write_text("{}\n{}\n", "utf-8")
     refused("t.jsonl:1: it has no text under 'text'", *asked, "bank")
 
@@ -236,3 +217,38 @@ def test_a_head_beyond_the_limit_ends_with_exit_code_6_and_all_is_written(attnsc
     assert sum(line.startswith("moved,") for line in targets[2].read_text().splitlines()) == 3 * 48
     assert targets[3].read_bytes().startswith(b"\x89PNG")
     assert attnscope(*asked[:-8], "--fail-above", "0.9").exit_code == 0
+
+
+# a stored answer is asked again
+
+AGAIN = {  # what is asked, and a number of its answer
+    (RIVER, MONEY, "--word", "bank", "--special", "hide"): ("cosine", "output", "together", 1),
+    (RIVER, "--word", "bank", "--head", "L1", "--layer-b", "3"): ("divergence", "total_variation", 0, 2),
+    (RIVER, "--word", "bank", "--model-b", "demo", "--head", "2"): ("cosine", "key", "together", 1),
+    ("--word", "bank", "--controls", "5", "--texts", "bank.txt"): ("cosines", 1, 0, 2),
+    ("--model-b", "demo", "--layer", "2", "--texts", "bank.txt"): ("floor", 0, 0, 3),
+    ("-l", "1", "a.npz", "b.npz"): ("largest", 1),
+    ("c.npz", "d.npz"): ("measures", "entropy", "as_read", 0, 1),
+}
+
+
+@pytest.mark.parametrize("asked", AGAIN)
+def test_a_stored_answer_is_asked_again_and_a_forged_number_and_another_file_are_found(
+    attnscope, refused, file: Path, asked: tuple[str, ...]
+) -> None:
+    verb = ("heads", RIVER) if asked[2:] else ("corpus", "bank.txt", "--workers", "0")
+    for name in (each for each in asked if each.endswith(".npz")):
+        attnscope(*verb, "-m", "demo", "-o", name)
+    attnscope("compare", *asked, "-m", "demo", "-o", "answer.json")
+    assert "made by: attnscope compare" in " ".join(attnscope("show", "answer.json").stdout.split())
+    assert "to the last bit" in attnscope("check", "answer.json").stdout
+    plain, (*way, last) = json.loads(Path("answer.json").read_text("utf-8")), AGAIN[asked]
+    reduce(getitem, way, plain)[last] += 0.01
+    Path("forged.json").write_text(json.dumps(resealed.document(plain)), "utf-8")
+    forged = attnscope("check", "forged.json")
+    assert (forged.exit_code, "not as stored in forged.json" in forged.stderr) == (5, True)
+    if (read := Path(asked[-1])).suffix:
+        read.write_text("the bank", "utf-8")
+        refused(f"{read} is not the file that was read", "check", "answer.json")
+        read.unlink()
+        refused(f"{read} is neither beside answer.json nor here", "check", "answer.json")

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from attnscope import demo
 from attnscope.cli.app import app
 from attnscope.cli.examples import COMMANDS, EXAMPLES
-from attnscope.cli.panels import grouped
+from attnscope.cli.panels import brief_record, grouped
 from attnscope.demo import folder
 from attnscope.session.option import option
 
@@ -54,7 +54,7 @@ def test_what_matters_stands_on_one_screen(name: str) -> None:
     assert 1 <= len(brief) <= OPTIONS
     for parameter in GROUP.commands[name].params:
         if (said := brief.get(parameter.name)) is not None:
-            option, does = said.record(parameter)
+            option, does = brief_record(said, parameter)
             assert "None" not in option
             assert [line.split("  ")[-1].strip() for line in lines if line.startswith(f"  {option} ")] == [
                 does

@@ -19,7 +19,7 @@ from transformers import BertForMaskedLM, BertModel
 import attnscope as at
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
-from attnscope.model.source import adapter as adapters
+from attnscope.model.source import weight_files as adapters
 from attnscope.process import machine
 from attnscope.results import Kind
 from attnscope.verify import certify

@@ -6,9 +6,9 @@ from pathlib import Path
 import made_results as made
 import pytest
 
-from attnscope.cli.lines import read_lines
-from attnscope.cli.naming import numbered, of_head, own_place, slug
+from attnscope.cli.options.delivery import numbered, of_head, own_place, slug
 from attnscope.errors import InputError
+from attnscope.session.prompts import read_lines
 
 QUESTION = ("--from", "field:who", "--to", "field:thing", "-m", "demo", "--controls", "5")
 TEMPLATE = "The {who} saw the {thing} when [MASK] {what}."

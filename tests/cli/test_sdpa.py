@@ -2,16 +2,19 @@
 
 import csv
 import json
+import shlex
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import resealed
 import torch
 
+import attnscope as at
 from attnscope import incoming
-from attnscope.cli.arrays import typed
 from attnscope.errors import InputError
+from attnscope.results.given import typed
 
 TENSORS = ("sdpa", "--q", "1,0,1", "--k", "1,0,1; 0,1,0; 1,1,0", "--v", "1,2; 3,4; 5,6")
 WEIGHTS = [[0.53289684, 0.16794345, 0.29915971]]
@@ -20,19 +23,15 @@ OUTPUT = [[2.53252575, 3.53252575]]
 
 def document(result) -> dict:
     assert result.exit_code == 0, result.stderr
-    return json.loads(result.stdout)
+    asked = ("asked_by", "asked_of", "digests")  # which say how it was typed
+    return {key: value for key, value in json.loads(result.stdout).items() if key not in asked}
 
 
 def test_typed_arrays_are_worked_out_with_every_stage_and_its_shape(attnscope) -> None:
     result = attnscope(*TENSORS, "--decimals", "8")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    for heading in (
-        "Q   1 x d_k=3",
-        "K   3 x d_k=3 · rows = keys, columns = d_k",
-        "V   3 x d_v=2",
-        "scores = Q Kᵀ   1 x 3",
-    ):
+    for heading in ("Q   1 x d_k=3", "K   3 x d_k=3 · rows = keys, columns = d_k", "scores = Q Kᵀ   1 x 3"):
         assert any(line.startswith(heading) for line in lines), heading
     assert "1.15470054  0.00000000  0.57735027" in result.stdout
     assert "0.53289684  0.16794345  0.29915971" in result.stdout
@@ -60,14 +59,10 @@ def test_json_is_one_document_with_the_arrays_in_full(attnscope) -> None:
 def test_numbers_go_into_every_kind_of_file(attnscope, tmp_path: Path) -> None:
     targets = [tmp_path / f"worked.{suffix}" for suffix in ("json", "csv", "npz", "png")]
     assert attnscope(*TENSORS, *(part for target in targets for part in ("-o", str(target)))).exit_code == 0
-    told = json.loads(targets[0].read_text("utf-8"))
+    told, archive = json.loads(targets[0].read_text("utf-8")), np.load(targets[2])
     lines = [line for line in targets[1].read_text("utf-8").splitlines() if not line.startswith("#")]
-    rows = list(csv.DictReader(lines))
-    archive = np.load(targets[2])
-    written = [float(row["value"]) for row in rows if row["step"] == "weights"]
+    written = [float(row["value"]) for row in csv.DictReader(lines) if row["step"] == "weights"]
     assert [written] == told["weights"] == archive["weights"].tolist()
-    assert json.loads(str(archive["meta"]))["schema"] == "attnscope.worked/2"
-    assert {row["step"] for row in rows} == {step["key"] for step in told["steps"]}
     assert targets[3].stat().st_size > 5000
 
 
@@ -90,8 +85,7 @@ def test_negative_numbers_can_be_typed(attnscope) -> None:
 def test_names_are_shown_where_they_belong(attnscope) -> None:
     names = ("--queries", "fruit", "--keys", "apple,banana,chair", "--dims", "a,b,c")
     names += ("--value-dims", "price,use")
-    told = document(attnscope(*TENSORS, *names, "--json"))
-    steps = {step["key"]: step for step in told["steps"]}
+    steps = {step["key"]: step for step in document(attnscope(*TENSORS, *names, "--json"))["steps"]}
     assert steps["weights"]["rows"] == ["fruit"]
     assert steps["weights"]["columns"] == steps["v"]["rows"] == ["apple", "banana", "chair"]
     assert steps["q"]["columns"] == steps["k"]["columns"] == ["a", "b", "c"]
@@ -138,7 +132,36 @@ def test_single_arrays_come_from_npy_and_json(attnscope, tmp_path: Path) -> None
     np.save(tmp_path / "k.npy", np.array([[1, 0, 1], [0, 1, 0], [1, 1, 0]]))
     (tmp_path / "v.json").write_text("[[1, 2], [3, 4], [5, 6]]")
     files = ("--k", str(tmp_path / "k.npy"), "--v", str(tmp_path / "v.json"))
-    assert attnscope("sdpa", "--q", "1,0,1", *files, "--json").stdout == attnscope(*TENSORS, "--json").stdout
+    typed_in = document(attnscope(*TENSORS, "--json"))
+    assert document(attnscope("sdpa", "--q", "1,0,1", *files, "--json")) == typed_in
+
+
+def test_a_stored_answer_is_asked_again_of_the_files_it_names(attnscope, refused, tmp_path: Path) -> None:
+    k = Path("k.csv")
+    k.write_text("1,0,1\n0,1,0\n")
+    asked = "sdpa --q 1,0,1 --k k.csv --keys 'b c,d' --causal --wrong mask-with-zero"
+    assert attnscope(*shlex.split(asked), "-o", "a.json", "-o", "a.npz").exit_code == 0
+    assert f"made by: attnscope {asked}" in " ".join(attnscope("show", "a.json").stdout.split())
+    for name in ("a.json", "a.npz"):
+        assert f"{name} is the same to the last bit" in attnscope("check", name).stdout
+    told = json.loads(Path("a.json").read_text("utf-8"))
+    told["steps"][3]["values"][0][0] += 1e-4
+    for files, code in ((told["asked_of"], 5), ({}, 2)):
+        Path("forged.json").write_text(json.dumps(resealed.document(told | {"asked_of": files})))
+        assert attnscope("check", "forged.json").exit_code == code
+    refused("a.json needs no model: leave --model and --device out", "check", "a.json", "-m", "demo")
+    k.write_text("1,0,1\n0,1,1\n")
+    refused("k.csv is not the file that was read", "check", "a.json")
+    k.unlink()
+    refused("k.csv is neither beside a.json nor here", "check", "a.json")
+    for asked in ("sdpa -o b.json", "sdpa --example theatre -l 1 -o b.json"):
+        assert attnscope(*asked.split()).exit_code == 0
+        assert "the same to the last bit" in attnscope("check", "b.json").stdout
+    at.sdpa([[1, 0]], [[1, 0], [0, 1]]).save("called.json")
+    assert attnscope("sdpa", "-", "-o", "piped.json", stdin=json.dumps(PROJECTED)).exit_code == 0
+    for name in ("called.json", "piped.json"):
+        assert "made by" not in attnscope("show", name).stdout
+        refused("holds no weights of heads", "check", name)
 
 
 def test_additive_scoring_takes_its_weights(attnscope) -> None:
@@ -151,11 +174,8 @@ def test_additive_scoring_takes_its_weights(attnscope) -> None:
 
 
 def test_words_are_looked_up_in_a_dictionary(attnscope) -> None:
-    told = document(
-        attnscope(
-            "sdpa", "--table", "apple=9, banana=6.5", "--lookup", "banana", "--lookup", "fruit", "--json"
-        )
-    )
+    wanted = ("--lookup", "banana", "--lookup", "fruit")
+    told = document(attnscope("sdpa", "--table", "apple=9, banana=6.5", *wanted, "--json"))
     assert told["found"] == [[6.5], [None]]
     assert told["case"] == "no answer"
     assert document(attnscope("sdpa", "--example", "dictionary", "--json"))["case"] == "no answer"
@@ -163,10 +183,9 @@ def test_words_are_looked_up_in_a_dictionary(attnscope) -> None:
 
 
 def test_with_nothing_given_it_is_the_smallest_example_and_says_so(attnscope) -> None:
-    result = attnscope("sdpa")
-    assert result.exit_code == 0
-    assert result.stdout == attnscope("sdpa", "--example", "fruit").stdout
-    assert result.stdout.startswith("Example fruit: ")
+    said = attnscope("sdpa").stdout
+    assert said == attnscope("sdpa", "--example", "fruit").stdout
+    assert said.startswith("Example fruit: ")
 
 
 BAD_JSON = {

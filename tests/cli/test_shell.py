@@ -219,7 +219,7 @@ def test_both_streams_may_be_lost_at_once() -> None:
 
 def test_no_file_gets_the_number_of_a_stream_that_is_closed() -> None:
     code = (
-        "import os; from attnscope.cli.streams import guard; guard()\n"
+        "import os; from attnscope.cli.output import guard; guard()\n"
         "print(os.open(os.devnull, os.O_RDONLY) > 2, file=__import__('sys').stdout)"
     )
     command = ["sh", "-c", 'exec "$@" <&- 2>&-', "sh", sys.executable, "-c", code]

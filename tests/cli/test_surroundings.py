@@ -24,7 +24,7 @@ from attnscope.errors import InputError, lacking
 from attnscope.session.corpus.engine import local
 from attnscope.session.corpus.engine.interface import Split
 from attnscope.session.corpus.engine.ray.cluster import descendants
-from attnscope.session.corpus.tree import FAN
+from attnscope.session.corpus.merging import FAN
 
 HEAD = ("-m", "demo", "-l", "0", "--head", "0", "-q")
 

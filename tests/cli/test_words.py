@@ -13,7 +13,7 @@ from transformers import AutoModel, AutoTokenizer, RobertaConfig, RobertaForMask
 
 import attnscope as library
 from attnscope import demo
-from attnscope.analysis.heads.mean import _least
+from attnscope.analysis.heads.head import _least
 from attnscope.results import Verdict, load
 
 TEXT = "The detective was unlocking doors"

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from transformers import BertConfig, BertModel
 
-from attnscope.explore import evidence
 from attnscope.explore import questions as ask
+from attnscope.explore import questions as evidence
 from attnscope.explore.app import Explorer, Notices
 from attnscope.explore.source import Source
 from attnscope.explore.state import start

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from attnscope.explore.app import Explorer, Notices
-from attnscope.explore.drawing import grid, matrix, picture
+from attnscope.explore.drawing import grid, matrix
+from attnscope.explore.drawing.scatter import picture
 from attnscope.explore.drawing.sentence import sentence, set_sentence
 from attnscope.explore.drawing.surface import Surface, part_words, window
 from attnscope.explore.questions import parts_of
@@ -169,6 +170,6 @@ def test_a_picture_is_bright_where_the_query_looks_and_has_the_colours_of_its_pi
     pixels = np.zeros((2, 4, 3))
     pixels[:, :2, 0], pixels[:, 2:, 1] = 1.0, 1.0
     seen = Picture("two.png", "", pixels, (2, 4))
-    (line,) = picture.picture(seen, np.array([[0.0, 1.0]]), 4, 1).lines
+    (line,) = picture(seen, np.array([[0.0, 1.0]]), 4, 1).lines
     drawn = [(text, style.color.get_truecolor()) for text, style in line.parts]
     assert [(text, tuple(colour)) for text, colour in drawn] == [("▀▀", (64, 0, 0)), ("▀▀", (0, 255, 0))]

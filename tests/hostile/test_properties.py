@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as any_
 
-from attnscope.cli.arrays import typed
 from attnscope.errors import InputError, one_line
 from attnscope.printable import printable
 from attnscope.results import load
+from attnscope.results.given import typed
 from attnscope.tokens import Token, Tokens
 
 from .oracle import RAW

@@ -22,8 +22,7 @@ from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.loaded import Model
 from attnscope.model.media.files import open_sound
 from attnscope.model.media.patches import Grid
-from attnscope.model.media.perceive import Perceived, read_media, window_names
-from attnscope.model.media.prompt import rows_and_columns
+from attnscope.model.media.perceive import Perceived, read_media, rows_and_columns, window_names
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import find
 from attnscope.results import Picture, Sound

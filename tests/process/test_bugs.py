@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import attnscope
 from attnscope.cli.app import app
 from attnscope.cli.output import Output
-from attnscope.process import startup
+from attnscope.process import machine
 
 STEERING = "\x1b]0;stolen\x07\x9b2J\u202e\r"
 # the program as its command runs it, but that a function of it is that of a file with a bug
@@ -101,16 +101,16 @@ def test_a_library_changes_nothing_of_the_process_that_uses_it():
 
 def test_the_collector_is_held_back_and_let_go(monkeypatch: pytest.MonkeyPatch):
     threshold = gc.get_threshold()
-    monkeypatch.delenv(startup.COLLECT, raising=False)
-    monkeypatch.setenv(startup.WAITING, "passive")
-    monkeypatch.setattr(startup, "_hastened", False)
+    monkeypatch.delenv(machine.COLLECT, raising=False)
+    monkeypatch.setenv(machine.WAITING, "passive")
+    monkeypatch.setattr(machine, "_hastened", False)
     try:
-        with startup.lean_loading():
+        with machine.lean_loading():
             assert not gc.isenabled()
         assert gc.isenabled()
         assert gc.get_freeze_count() == 0
-        startup.hasten()
-        with startup.lean_loading():
+        machine.hasten()
+        with machine.lean_loading():
             pass
         assert gc.get_freeze_count() > 1000
         assert gc.get_threshold()[0] >= 50_000
@@ -121,11 +121,11 @@ def test_the_collector_is_held_back_and_let_go(monkeypatch: pytest.MonkeyPatch):
 
 def test_the_collector_is_left_as_it_is_by_a_word_in_the_environment(monkeypatch: pytest.MonkeyPatch):
     threshold = gc.get_threshold()
-    monkeypatch.setenv(startup.COLLECT, "1")
-    monkeypatch.setenv(startup.WAITING, "passive")
-    monkeypatch.setattr(startup, "_hastened", False)
-    startup.hasten()
-    with startup.lean_loading():
+    monkeypatch.setenv(machine.COLLECT, "1")
+    monkeypatch.setenv(machine.WAITING, "passive")
+    monkeypatch.setattr(machine, "_hastened", False)
+    machine.hasten()
+    with machine.lean_loading():
         pass
     assert (gc.get_freeze_count(), gc.get_threshold()) == (0, threshold)
 

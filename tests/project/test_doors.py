@@ -21,11 +21,10 @@ WIDE = ("float64", "double", "complex128", "cdouble")
 TAKES_A_TYPE = ("to", "type", "type_as")
 MAY_WIDEN = ("reference.py", "demo/train/", "render/script/again/")
 MAY_PRINT = {  # and what
-    "cli/streams.py": "lines, and documents whose texts are escaped",
     "render/terminal/console.py": "whatever is laid out for a terminal",
     "process/ending.py": "one line of its own, and what ends the streams",
     "process/standard_error.py": "the traceback of a bug",
-    "cli/output.py": "what takes the spinner away",
+    "cli/output.py": "lines, documents whose texts are escaped, and what takes the spinner away",
     "explore/app.py": "the same, and its modes as they were",
     "render/script/again/": "the programs that are written into files and run alone",
     "demo/train/": "the programs that train the package's own models",
@@ -44,7 +43,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "demo/": "the package's own model, and the programs that train it",
     "process/ending.py": "nothing: it opens new files, to be written to",
     "process/standard_error.py": "nothing: it opens what swallows all",
-    "cli/streams.py": "the standard streams, to be written to",
+    "cli/output.py": "the standard streams, to be written to",
     "explore/app.py": "the same",
     "cli/commands/explore.py": "whether standard input is a terminal",
 }

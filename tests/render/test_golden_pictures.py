@@ -20,10 +20,10 @@ from golden_text import GOLDEN
 from PIL import Image
 
 from attnscope.render.figure import FORMATS, figure_bytes, figure_of
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.look import Look
 from attnscope.render.report.page import report_figure, report_pages
 from attnscope.render.saving import content
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.results import Report, Result
 from attnscope.vocabulary import Scaling
 

@@ -13,9 +13,9 @@ from golden_text import body, drawn, printed
 from rich.cells import cell_len
 from rich.console import Console
 
-from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import pooled
 from attnscope.render.kit.palette import diverging, sequential
+from attnscope.render.sheets import Focus
 from attnscope.render.terminal.console import theme
 from attnscope.render.terminal.raster import ASCII_SHADES, SHADES, Plan, Raster, Side, plan
 from attnscope.results import HeadAttention, Kind

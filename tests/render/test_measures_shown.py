@@ -25,9 +25,9 @@ from attnscope.measures import MEASURES, Measure, Tile, parse_measures
 from attnscope.measures.registry import formula, measurable
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import number
 from attnscope.render.sheet import measured
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets.corpus import sheet as corpus
 from attnscope.render.sheets.overview import sheet as overview
 from attnscope.render.sheets.report import facts

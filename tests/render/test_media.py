@@ -29,7 +29,7 @@ from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.render.figure import figure_of, pages
 from attnscope.render.files import as_csv, as_json
-from attnscope.render.kit.csv import cell
+from attnscope.render.kit.numbers import harmless_cell
 from attnscope.render.look import Look
 from attnscope.render.present import html as notebook
 from attnscope.render.present import summary, text
@@ -291,7 +291,7 @@ def test_an_error_is_one_line_whatever_it_names() -> None:
     ],
 )
 def test_a_cell_that_a_spreadsheet_would_run_stays_a_text(given: str, held: str) -> None:
-    assert cell(given) == held
+    assert harmless_cell(given) == held
 
 
 def test_numbers_stay_numbers_beside_a_text_that_is_a_formula() -> None:

@@ -8,8 +8,19 @@ from rich.color import Color
 
 from attnscope.errors import InputError
 from attnscope.render.kit import palette
-from attnscope.render.kit.palette import MARKS, RAMPS, SIGNED, WEIGHT, Ground, diverging, sequential
-from attnscope.render.kit.scale import Scale, by_root, scale_of, scaling
+from attnscope.render.kit.palette import (
+    MARKS,
+    RAMPS,
+    SIGNED,
+    WEIGHT,
+    Ground,
+    Scale,
+    by_root,
+    diverging,
+    scale_of,
+    scaling,
+    sequential,
+)
 from attnscope.render.terminal.console import Background, theme
 from attnscope.results import Verdict
 from attnscope.vocabulary import Scaling

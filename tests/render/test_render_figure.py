@@ -20,21 +20,20 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from attnscope.errors import InputError
-from attnscope.model.inputs.chat import chat_of
+from attnscope.model.inputs.given import chat_of
 from attnscope.render.figure import (
     figure_bytes,
     figure_of,
     missing_glyphs,
 )
-from attnscope.render.focus import Focus, focus_on
-from attnscope.render.kit.palette import CHOSEN
-from attnscope.render.kit.scale import scale_of
+from attnscope.render.kit.palette import CHOSEN, scale_of
 from attnscope.render.kit.stage import SHOWS, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look
 from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.layout import side
 from attnscope.render.plot.row import MOST_STRONGEST
+from attnscope.render.sheets import Focus, focus_on
 from attnscope.results import HeadAttention
 from attnscope.results.worked import Given
 from attnscope.session.library.entrance import wrap

@@ -20,13 +20,13 @@ from rich.console import Group, RenderableType
 from written_numbers import number_of
 
 from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
-from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.plot.map import LINK_WIDTH
 from attnscope.render.plot.sheet import draw
-from attnscope.render.sheets.map import Map
-from attnscope.render.sheets.map import said as facts_of
+from attnscope.render.sheets import Focus
+from attnscope.render.sheets.projection import Map
+from attnscope.render.sheets.projection import said as facts_of
 from attnscope.render.terminal.sheet import screen
 from attnscope.results import Projection
 

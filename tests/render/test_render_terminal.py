@@ -19,12 +19,11 @@ from written_numbers import number_of
 from attnscope.analysis.heads.view import viewed
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
-from attnscope.render.focus import WHOLE, Focus, focus_on
 from attnscope.render.kit import numbers
 from attnscope.render.kit.cells import bar
 from attnscope.render.kit.words.certificate import certificate_line, power_words
-from attnscope.render.kit.words.weights import special_words, weights_words
-from attnscope.render.sheets import sheet_of
+from attnscope.render.kit.words.header import special_words, weights_words
+from attnscope.render.sheets import WHOLE, Focus, focus_on, sheet_of
 from attnscope.render.sheets.report import shares, shares_remark
 from attnscope.render.terminal.sheet import body as of_sheet
 from attnscope.render.terminal.sheet import screen

@@ -23,10 +23,9 @@ from jinja2 import StrictUndefined, meta, nodes
 from jinja2.runtime import Undefined
 
 from attnscope.render import words
-from attnscope.render.focus import Focus
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.tokens import Tokens
 
 SPECIMENS = Path(__file__).parents[1] / "specimens"

@@ -16,8 +16,7 @@ from written_numbers import number_of
 from attnscope.printable import printable, word
 from attnscope.render.kit import numbers
 from attnscope.render.kit.numbers import alike, alike_texts, cell, chance, give_or_take, percent, signed_cell
-from attnscope.render.kit.sentence import SetText, runs, set_text
-from attnscope.render.kit.typesetting import drawing
+from attnscope.render.kit.typesetting import SetText, drawing, runs, set_text
 from attnscope.tokens import Token, Tokens
 
 RULES = {

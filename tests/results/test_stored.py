@@ -28,8 +28,7 @@ from attnscope.render.look import Look
 from attnscope.render.terminal.sheet import written
 from attnscope.results import HeadAttention, Result, Verification, load
 from attnscope.results.base.presented import Presented
-from attnscope.results.claims.effect import Effect
-from attnscope.results.claims.intervention import Measured
+from attnscope.results.claims.effect import Effect, Measured
 from attnscope.results.result import KINDS
 from attnscope.results.stored.strict import LAYOUT
 

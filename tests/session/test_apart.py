@@ -8,7 +8,7 @@ import torch
 from families import HEADS, KEY_HEADS, ids, sharp
 
 import attnscope as at
-from attnscope.analysis.scores.apart import copying_scores, drawn, repeated_scores
+from attnscope.analysis.scores.dense import copying_scores, drawn, repeated_scores
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 

@@ -90,7 +90,7 @@ def test_everything_that_can_be_asked_is_answered(model: at.Model, reading: at.R
 def test_a_word_is_compared_in_two_texts_in_two_layers_and_under_two_models(model: at.Model) -> None:
     river, money = model.read("I sat on the bank of the river."), model.read("I put my coins in the bank.")
     texts = at.compare(river, money, "bank")
-    assert texts.similarities
+    assert texts.asked_by == ("compare", "I put my coins in the bank.", "--word", "bank")
     layers = at.compare(river, river, "bank", layer=1, layer_b=3)
     other = at.load("demo").read("I sat on the bank of the river.")
     models = at.compare(river, other, "bank", layer=1, head=2)

@@ -15,11 +15,11 @@ from corpus_of_demo import Hearing
 from typer.testing import CliRunner
 
 import attnscope as at
+from attnscope.cli.asking import DERIVED
 from attnscope.cli.panels import Panelled, grouped
-from attnscope.cli.verbs import DERIVED
 from attnscope.errors import InputError, listed
 from attnscope.session.option import option, slots, spoken, words
-from attnscope.session.question import Files, asks, form_of, question_from
+from attnscope.session.question import Files, asks, form_of, question_of
 from attnscope.session.selection import Named, choose, named_heads, parse
 from attnscope.session.verbs.find import FORMS, Find, FindLinks, Retrieve
 from attnscope.session.verbs.heads import ShowHeads
@@ -90,7 +90,7 @@ def test_options_say_which_form_of_a_verb_is_meant_and_those_of_others_are_refus
     ):
         with pytest.raises(InputError, match=says):
             form_of(FORMS, given)
-    assert question_from(Retrieve, {"pattern": "retrieval", "lengths": "8,16"}).counts == (8, 16)
+    assert question_of(FORMS, {"pattern": "retrieval", "lengths": "8,16"}).counts == (8, 16)
 
 
 def test_a_question_is_checked_where_it_is_made(reading: at.Reading) -> None:

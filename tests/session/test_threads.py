@@ -12,7 +12,7 @@ from transformers.modeling_utils import AttentionInterface
 
 import attnscope as at
 from attnscope.capture.following.takeover import takeover
-from attnscope.process.alone import ALONE
+from attnscope.process.machine import ALONE
 
 TEXTS = ("The cat sat on the mat because it was tired.", "A dog opened the door.")
 

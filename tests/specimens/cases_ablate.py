@@ -7,8 +7,7 @@ from typing import Any
 import made_results as made
 import numpy as np
 
-from attnscope.render.focus import Focus
-from attnscope.render.sheets import ablation_words
+from attnscope.render.sheets import Focus, ablation_words
 from attnscope.results import Ablation, Kind, Verdict
 from attnscope.results.claims.ablation import Case, Method, ranked
 from attnscope.results.claims.effect import (
@@ -18,12 +17,14 @@ from attnscope.results.claims.effect import (
     Floor,
     Group,
     HeadEffect,
+    Intervention,
+    Measured,
+    Part,
     Path,
     PlaceEffect,
     Predicted,
     Receiver,
 )
-from attnscope.results.claims.intervention import Intervention, Measured, Part
 
 BEFORE = 0.25
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import made_results
 
-from attnscope.render.focus import Focus
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets import check as sheet
 from attnscope.results import Check, HeadCheck, Verdict
 from attnscope.results.verification import Case, PartCheck

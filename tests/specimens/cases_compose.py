@@ -6,7 +6,7 @@ from typing import Any
 import made_results
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets import composition as sheet
 from attnscope.results import Composition, Kind, Verdict
 from attnscope.results.claims.composition import Case, HeadMatrix, Through

@@ -8,11 +8,10 @@ import made_corpus as made
 import numpy as np
 from cases_corpus import NOTHING, flat
 
-from attnscope.render.focus import Focus
-from attnscope.render.sheets import corpora
+from attnscope.render.sheets import Focus, corpora
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpora import Case
-from attnscope.results.claims.lengths import LengthPair
+from attnscope.results.claims.corpus import LengthPair
 
 SAID, CASES = corpora.said, Case
 

@@ -7,8 +7,7 @@ from functools import partial
 import made_corpus as made
 import numpy as np
 
-from attnscope.render.focus import Focus
-from attnscope.render.sheets import corpus_words
+from attnscope.render.sheets import Focus, corpus_words
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import Case
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import made_results as made
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets import dimensions as sheets
 from attnscope.results import Dimensions, Rotation
 from attnscope.results.score import Product

@@ -8,8 +8,8 @@ import cases_media
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.claims.controls import ControlTexts
 from attnscope.analysis.claims.finding.rank import summary
+from attnscope.analysis.controls import ControlTexts
 from attnscope.render.sheets import finding_words
 from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
 from attnscope.results.claims.finding import Case

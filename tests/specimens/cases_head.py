@@ -10,9 +10,8 @@ import numpy as np
 from cases_heads import PLAIN
 
 from attnscope.analysis.heads.view import viewed
-from attnscope.render.focus import Focus
 from attnscope.render.kit.stage import SHOWS
-from attnscope.render.sheets import head
+from attnscope.render.sheets import Focus, head
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Kind, Special
 from attnscope.results.heads import Case
 from attnscope.vocabulary import Unit

@@ -9,8 +9,7 @@ import numpy as np
 
 from attnscope.analysis.heads.overview import viewed_overview
 from attnscope.analysis.heads.view import aimed, links
-from attnscope.render.focus import Focus
-from attnscope.render.sheets import overview
+from attnscope.render.sheets import Focus, overview
 from attnscope.results import Kind, Overview, Special
 from attnscope.results.overview import Case
 from attnscope.vocabulary import Unit

@@ -6,11 +6,11 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
-from attnscope.render.sheets import layers as sheets
+from attnscope.render.sheets import prediction as sheets
 from attnscope.results import Guess, LayerAnswer, LayeredPlace, LayeredPrediction
 from attnscope.results.layered import Case
 
-SAID, CASES = sheets.said, Case
+SAID, CASES = sheets.layers_said, Case
 
 OWN, OTHER = Guess(7, "opened", 0.62), Guess(3, "the", 0.2)
 # whose answer comes first in the embeddings and in each layer, and what the own one has

@@ -7,8 +7,7 @@ from functools import partial
 import made_results as made
 import numpy as np
 
-from attnscope.render.focus import Focus
-from attnscope.render.sheets import long
+from attnscope.render.sheets import Focus, long
 from attnscope.results import Kind, LongHead, SpecialMass, Verdict
 from attnscope.results.long import Case
 from attnscope.vocabulary import Pool

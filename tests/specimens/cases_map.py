@@ -7,7 +7,7 @@ from dataclasses import replace
 import made_results as made
 import made_stored
 
-from attnscope.render.sheets import map as sheet
+from attnscope.render.sheets import projection as sheet
 from attnscope.results import Projection
 from attnscope.results.projection import Case
 

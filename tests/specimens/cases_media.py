@@ -11,7 +11,7 @@ import made_results as made
 import numpy as np
 
 from attnscope.analysis.heads.overlay import heads_over_picture, heads_over_sound, over_picture, over_sound
-from attnscope.render.focus import Focus
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets import media as sheet
 from attnscope.results import (
     HeadAttention,

@@ -7,7 +7,7 @@ from functools import partial
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.claims.prompts import Seen, tabled
+from attnscope.analysis.prompts import Seen, tabled
 from attnscope.render.sheets import prompts as sheets
 from attnscope.results import Kind, Prompts, Verdict
 from attnscope.results.claims.prompts import CORRELATION, Asked, Case, Figure, Prompt, Refused

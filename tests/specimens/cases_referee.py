@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from cases_cite import referee
 
-from attnscope.render.sheets import referee as sheets
+from attnscope.render.sheets import citation as sheets
 from attnscope.results.claims.citation import Method
 from attnscope.results.claims.referee import Case, Referee
 
-SAID, CASES = sheets.said, Case
+SAID, CASES = sheets.referee_said, Case
 
 
 def without_gradients() -> Referee:

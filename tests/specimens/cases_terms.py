@@ -7,7 +7,7 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
-from attnscope.render.focus import Focus
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets import terms as sheets
 from attnscope.results import HeadTerms, Influence
 from attnscope.results.score import CAP, CONTENT, MASK, SINK, Case

@@ -8,7 +8,7 @@ import made_results as made
 import numpy as np
 
 from attnscope.analysis.heads.thumbnails import pooled, steps_for
-from attnscope.render.focus import Focus
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets import thumbnails as sheets
 from attnscope.results import Kind, Thumbnails, Verdict
 from attnscope.results.overview import InSmall

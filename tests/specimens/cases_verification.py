@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from made_results import verification
 
-from attnscope.render.focus import Focus
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets import verification as sheets
 from attnscope.results import Kind, Verdict, Verification
 from attnscope.results.verification import Proved

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import made_results as made
 
-from attnscope.render.focus import Focus
+from attnscope.render.sheets import Focus
 from attnscope.render.sheets import why as sheet
 from attnscope.results import Kind, Why
 from attnscope.results.claims.why import Case, Pair, Part, Removed, Side

@@ -11,8 +11,7 @@ from pathlib import Path
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import WHOLE, Focus, sheet_of
 from attnscope.render.terminal.console import Background, theme
 from attnscope.render.terminal.sheet import body as of_sheet
 from attnscope.render.terminal.sheet import identity, laid

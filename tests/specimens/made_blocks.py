@@ -8,9 +8,8 @@ import numpy as np
 from attnscope.render.kit.numbers import signed, weight
 from attnscope.render.sheet.blocks import Curve, Matrix, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Line, Mark, Table
+from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table
 from attnscope.results import Verdict
 
 NAMES = ("L0 H3", "L10 H11", "both at once")

@@ -10,8 +10,7 @@ import numpy as np
 from attnscope.analysis.corpus.apart import corpora_apart
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.results import Corpus, CorpusDifference
-from attnscope.results.claims.corpus import LINKS
-from attnscope.results.claims.lengths import CorpusText
+from attnscope.results.claims.corpus import LINKS, CorpusText
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.part import Part, Proved

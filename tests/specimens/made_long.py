@@ -8,7 +8,7 @@ from torch import Tensor
 from attnscope.arithmetic import Operands
 from attnscope.attention import Term
 from attnscope.results import Kind
-from attnscope.tiles.call import EVERYWHERE, LongCall, Symbolic
+from attnscope.tiles.tiling import EVERYWHERE, LongCall, Symbolic
 from attnscope.tokens import Token, Tokens
 
 QUERIES, OTHERS, DIM, VALUE_DIM = 37, 53, 6, 5

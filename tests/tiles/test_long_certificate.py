@@ -7,12 +7,10 @@ import torch
 from made_long import MECHANISMS, QUERIES
 
 from attnscope.arithmetic import attend
-from attnscope.capture.long.call import sample_rows
+from attnscope.capture.long.run import sample_rows
 from attnscope.results import Verdict
-from attnscope.tiles.call import EVERYWHERE, LongCall, Sample, Symbolic
-from attnscope.tiles.certify import certify_long
-from attnscope.tiles.softmax import Heads, rows_of
-from attnscope.tiles.tiling import EMPTY, FULL, PART, Sizes
+from attnscope.tiles.softmax import Heads, certify_long, rows_of
+from attnscope.tiles.tiling import EMPTY, EVERYWHERE, FULL, PART, LongCall, Sample, Sizes, Symbolic
 
 HEAD, SIZES = 1, Sizes(11, 17, 17)
 

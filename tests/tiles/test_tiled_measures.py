@@ -10,13 +10,11 @@ from made_long import MECHANISMS, QUERIES, VALUE_DIM, Mechanism
 from attnscope.analysis.scores import sorts
 from attnscope.arithmetic import Stages, attend
 from attnscope.measures import MEASURES, Need, whole
-from attnscope.measures.near import cosine_distances
-from attnscope.tiles.call import EVERYWHERE
+from attnscope.measures.rows import cosine_distances
 from attnscope.tiles.collectors import TopKeys, collect, collector_of
-from attnscope.tiles.quick import WITHOUT_FORM
 from attnscope.tiles.softmax import Head, Heads, block_of, values_of
-from attnscope.tiles.stream import Beside, Stream
-from attnscope.tiles.tiling import Room, Sizes, tiling
+from attnscope.tiles.stream import WITHOUT_FORM, Beside, Stream
+from attnscope.tiles.tiling import EVERYWHERE, Room, Sizes, tiling
 
 SIZES = (Sizes(11, 18, 6, held=2), Sizes(64, 23, 23, held=0))
 HEADS = (0, 3)

@@ -8,11 +8,11 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 
 import attnscope as at
-from attnscope.arithmetic import logits_over, weigh
+from attnscope.arithmetic import additive_scores, logits_over
 from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
 from attnscope.results.worked import Given, Scoring
-from attnscope.worked import example, scored, work_out
+from attnscope.worked import attention, example, work_out
 
 QUERIES, KEYS, DIM, VALUE_DIM, OWN_DIM, HIDDEN = 4, 5, 3, 2, 6, 7
 
@@ -155,26 +155,15 @@ def test_tensors_and_fruit_give_the_published_numbers_and_an_unknown_example_the
         example("pear")
 
 
-def test_a_dot_product_that_went_wrong_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_products_that_went_wrong_a_mask_that_was_lost_and_wrong_additive_scores_fail(monkeypatch) -> None:
+    place = "attnscope.verify.together.logits_over"
     monkeypatch.setattr(
-        "attnscope.verify.together.logits_over",
-        lambda scores, scale, *others, **to: logits_over(scores, scale * 1.001, *others, **to),
+        place, lambda scores, scale, *more, **to: logits_over(scores, scale * 1.001, *more, **to)
     )
     assert work_out(dot_arrays()).verdict is Verdict.FAILED
-
-
-def test_a_causal_mask_that_was_lost_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "attnscope.verify.together.logits_over",
-        lambda scores, scale, softcap, bias, allowed, **to: logits_over(
-            scores, scale, softcap, bias, None, **to
-        ),
-    )
+    monkeypatch.setattr(place, lambda *given, **to: logits_over(*given[:4], None, **to))
     assert work_out(dot_arrays(), causal=True).verdict is Verdict.FAILED
-
-
-def test_additive_attention_that_went_wrong_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scored, "weigh", lambda scores, v, allowed: weigh(scores * 1.001, v, allowed=allowed))
+    monkeypatch.setattr(attention, "additive_scores", lambda *given: additive_scores(*given) * 1.001)
     assert work_out(additive_arrays(), scoring=Scoring.ADDITIVE).verdict is Verdict.FAILED
 
 

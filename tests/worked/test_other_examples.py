@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,9 +17,10 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results import Verdict, load
 from attnscope.results.worked import Case
-from attnscope.worked import TABLE, look_up, scale, work_head
-from attnscope.worked.model_head import SENTENCE, theatre
-from attnscope.worked.scale import scale_study, softmax_jacobian
+from attnscope.vocabulary import THEATRE as SENTENCE
+from attnscope.worked import TABLE, examples, look_up, scale_study, work_head
+from attnscope.worked.examples import softmax_jacobian
+from attnscope.worked.theatre import theatre
 
 HEAD, WIDTH = 11, 8
 
@@ -59,8 +61,9 @@ def test_without_the_scale_spread_grows_and_gradient_is_lost_and_additive_scores
 def test_additive_scores_of_the_study_are_those_of_a_loop() -> None:
     generator = torch.Generator().manual_seed(3)
     q, k = torch.randn(2, 4, generator=generator).double(), torch.randn(2, 3, 4, generator=generator).double()
-    wq, wk, a = scale.additive_weights(4, torch.Generator().manual_seed(7))
-    found = scale.additive_logits(q, k, 7)
+    drawn = partial(torch.randn, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    wq, wk, a = drawn(4, 4) / 2, drawn(4, 4) / 2, drawn(4) / 2
+    found = examples.additive_logits(q, k, 7)
     for i in range(2):
         for j in range(3):
             hidden = [math.tanh(float(q[i] @ wq[:, h] + k[i, j] @ wk[:, h])) for h in range(4)]
@@ -80,7 +83,7 @@ def test_the_jacobian_is_what_differences_of_softmaxes_say() -> None:
 def test_the_gradient_is_checked_and_a_wrong_one_is_noticed(monkeypatch: pytest.MonkeyPatch, study) -> None:
     assert study.verdict is None
     assert study.checks[0].passed
-    monkeypatch.setattr(scale, "softmax_jacobian", lambda weights: softmax_jacobian(weights) * 1.0001)
+    monkeypatch.setattr(examples, "softmax_jacobian", lambda weights: softmax_jacobian(weights) * 1.0001)
     assert scale_study((1, 2)).verdict is Verdict.FAILED
 
 
@@ -104,7 +107,7 @@ def captured(encoder, read):
 
 @pytest.fixture(scope="module")
 def shown(encoder, read, captured):
-    return theatre(encoder, read[0], captured)
+    return theatre(encoder, read[0], captured, 0, HEAD)
 
 
 def test_the_theatre_starts_from_the_model_s_embeddings_and_ends_with_its_weights(
@@ -137,15 +140,18 @@ def test_the_theatre_takes_the_rows_of_its_head_from_each_projection(encoder, sh
 def test_projections_of_another_head_would_not_pass(
     encoder, read, captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import attnscope.worked.model_head as module
+    import attnscope.worked.theatre as module
 
     genuine = module.projections_of
 
     def of_the_head_before(*given):
-        return {letter: replace(part, first=part.first - WIDTH) for letter, part in genuine(*given).items()}
+        return {
+            letter: replace(part, place=slice(part.place.start - WIDTH, part.place.start))
+            for letter, part in genuine(*given).items()
+        }
 
     monkeypatch.setattr(module, "projections_of", of_the_head_before)
-    wrong = theatre(encoder, read[0], captured)
+    wrong = theatre(encoder, read[0], captured, 0, HEAD)
     assert [check.passed for check in wrong.checks] == [False, False, False, True]
     assert wrong.verdict is Verdict.FAILED
 
@@ -155,7 +161,7 @@ def test_the_theatre_leaves_no_hook_behind(encoder, read, captured) -> None:
         return sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in encoder.modules())
 
     before = hooks()
-    theatre(encoder, read[0], captured)
+    theatre(encoder, read[0], captured, 0, HEAD)
     assert hooks() == before
 
 

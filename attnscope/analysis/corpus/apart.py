@@ -16,8 +16,7 @@ from scipy.special import stdtrit
 from attnscope.errors import InputError
 from attnscope.results import Corpus, CorpusDifference, HeadScores
 from attnscope.results.claims.corpora import ScoresApart
-from attnscope.results.claims.corpus import CorpusScores
-from attnscope.results.claims.lengths import FEWEST, LengthPair, can_be_equal
+from attnscope.results.claims.corpus import FEWEST, CorpusScores, LengthPair, can_be_equal
 from attnscope.results.claims.ranking import LEVEL
 
 Means = Float[np.ndarray, "length layer head"]

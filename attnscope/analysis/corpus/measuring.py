@@ -14,11 +14,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.corpus.facts import Facts
-from attnscope.analysis.corpus.passes import Layer, Mean, View, added_up, by_norm, make
+from attnscope.analysis.corpus.passes import Facts, Layer, Mean, View, added_up, by_norm, make
 from attnscope.capture.weights import Passed
 from attnscope.measures import MEASURES, Need
-from attnscope.measures import pattern as patterns
+from attnscope.measures import rows as patterns
 from attnscope.reference import exact
 
 _SORTS = (Need.SPECIAL, Need.PUNCTUATION, Need.ALIKE)
@@ -55,7 +54,7 @@ def measured(
 
 
 def _classes(view: View) -> Mean:
-    """Twin of `measures.pattern` for texts that stand alone: the number of each head's class."""
+    """Twin of `measures.rows` for texts that stand alone: the number of each head's class."""
     layer, rows = view.layer, view.count
     even = layer.answers / layer.visible.clamp_min(1)
     of_even = View(

@@ -1,14 +1,12 @@
-"""Counts, means and scatter of texts in groups: halves of a corpus, or texts of about one length.
+"""Statistics of texts that merge in any order: moments, counts of rounded values, outermost texts."""
 
-Those of parts are merged by the rule of Chan, Golub and LeVeque (1979): in the same tree the same bits.
-"""
-
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Float, Int
 
-from attnscope.results.claims.lengths import LengthClass
+from attnscope.results.claims.corpus import CorpusText, LengthClass
 
 Statistic = Float[np.ndarray, "measure layer head"]
 Grouped = Float[np.ndarray, "group measure layer head"]
@@ -130,3 +128,182 @@ class ByLength:
             LengthClass(int(EDGES[number]), int(EDGES[number + 1]) - 1, int(texts), int(tokens))
             for number, texts, tokens in counted
         )
+
+
+KEPT = 3  # at either end: so the three that are furthest from the mean are among them
+EXCERPT = 300  # characters of a text
+_NONE = np.int64(-1)  # the number of no text
+_LAST = np.iinfo(np.int64).max
+Ends = Float[np.ndarray, "end place measure layer head"]
+
+
+@dataclass(frozen=True, eq=False)
+class Outer:
+    """The `KEPT` lowest and highest values with their texts' numbers, the outermost first, and these texts.
+
+    NaN and -1 stand where there are fewer. Texts have their first `EXCERPT` characters.
+    """
+
+    values: Ends
+    numbers: Int[np.ndarray, "end place measure layer head"]
+    texts: Mapping[int, CorpusText]
+
+    @classmethod
+    def of(
+        cls,
+        values: Float[np.ndarray, "text measure layer head"],
+        numbers: Int[np.ndarray, " text"],
+        texts: Sequence[CorpusText],
+    ) -> "Outer":
+        """Those of some texts by their numbers in the corpus, in whatever order."""
+        shape, order = values.shape[1:], np.argsort(numbers)
+        flat = np.ascontiguousarray(values[order].reshape(len(values), int(np.prod(shape))).T)
+        ends = [_lowest(sign * flat, numbers[order]) for sign in (1, -1)]
+        lowest, highest = (found.reshape(KEPT, *shape) for found, _ in ends)
+        named = np.stack([found.reshape(KEPT, *shape) for _, found in ends])
+        every = dict(zip(map(int, numbers), texts, strict=True))
+        return cls(np.stack([lowest, -highest]), named, _named(named, every))
+
+    def merged(self, other: "Outer") -> "Outer":
+        """With those of other texts."""
+        values, numbers = (
+            np.concatenate([getattr(self, name), getattr(other, name)], axis=1)
+            for name in ("values", "numbers")
+        )
+        away = np.stack([values[0], -values[1]])
+        late = np.where(numbers == _NONE, _LAST, numbers)
+        order = np.lexsort((late, np.where(np.isnan(away), np.inf, away)), axis=1)[:, :KEPT]
+        values, numbers = (np.take_along_axis(each, order, axis=1) for each in (values, numbers))
+        return Outer(values, numbers, _named(numbers, {**self.texts, **other.texts}))
+
+    def places(self) -> Int[np.ndarray, "end place measure layer head"]:
+        """Which of the texts, in their order, each of them is; -1 for none."""
+        every = np.array([_NONE, *self.texts])
+        return np.searchsorted(every, self.numbers) - 1
+
+
+def _lowest(
+    values: Float[np.ndarray, "statistic text"], numbers: Int[np.ndarray, " text"]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Of each statistic the `KEPT` lowest values and the numbers of their texts, as `place statistic`."""
+    found = np.full((KEPT, len(values)), np.nan)
+    named = np.full(found.shape, _NONE)
+    if not len(numbers):
+        return found, named
+    left, rows = np.where(np.isnan(values), np.inf, values), np.arange(len(values))
+    for place in range(KEPT):
+        text = left.argmin(axis=1)  # the first of several
+        lowest = left[rows, text]
+        there = ~np.isinf(lowest)
+        found[place, there], named[place, there] = lowest[there], numbers[text][there]
+        left[rows, text] = np.inf
+    return found, named
+
+
+def _named(numbers: np.ndarray, texts: Mapping[int, CorpusText]) -> dict[int, CorpusText]:
+    return {each: _short(texts[each]) for each in map(int, np.unique(numbers)) if each != _NONE}
+
+
+def _short(text: CorpusText) -> CorpusText:
+    if len(text.text) <= EXCERPT:
+        return text
+    return replace(text, text=text.text[:EXCERPT], whole=False)
+
+
+_DROPPED = 45  # of the 52 binary digits of a double's fraction
+ROUNDED = 2.0**-7
+_APART = 1 << 20  # between two statistics: more than there are rounded values
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """How often each rounded value occurs in each statistic.
+
+    `entry` are statistic and value in one number, sorted; two sketches are merged in one walk along both.
+    """
+
+    entry: Int[np.ndarray, " entry"]
+    times: Int[np.ndarray, " entry"]
+
+    @classmethod
+    def of(cls, values: Float[np.ndarray, "text statistic"]) -> "Sketch":
+        """That of some texts."""
+        text, statistic = np.nonzero(~np.isnan(values))
+        entry = statistic.astype(np.int64) * _APART + keys_of(values[text, statistic]) + _APART // 2
+        return cls._counted(entry, np.ones(len(entry), np.int64))
+
+    @classmethod
+    def _counted(cls, entry: Int[np.ndarray, " n"], times: Int[np.ndarray, " n"]) -> "Sketch":
+        if not len(entry):
+            return cls(entry, times)
+        order = np.argsort(entry, kind="stable")
+        entry = entry[order]
+        first = np.flatnonzero(np.concatenate([[True], entry[1:] != entry[:-1]]))
+        return cls(entry[first], np.add.reduceat(times[order], first))
+
+    def merged(self, other: "Sketch") -> "Sketch":
+        """With the counts of others, in whatever order."""
+        return self._counted(
+            np.concatenate([self.entry, other.entry]), np.concatenate([self.times, other.times])
+        )
+
+    def growth(self, factor: float) -> float:
+        """About how many times as many entries so many times as many texts have.
+
+        Each statistic is taken as a normal distribution below zero and one above it, of the deviation of what
+        is there, as a whole number: among `n` values one of a share `p` occurs but for `exp(-n p)`.
+        """
+        if not len(self.entry):
+            return 1.0
+        statistic, key = np.divmod(self.entry, _APART)
+        key = key - _APART // 2
+        side = 3 * statistic + np.sign(key) + 1  # no whole number is near that of zero
+        count = np.bincount(side, self.times)
+        mean = np.bincount(side, self.times * key) / np.maximum(count, 1)
+        squares = np.bincount(side, self.times * (key - mean[side]) ** 2)
+        spread = np.sqrt(squares / np.maximum(count, 1)).clip(1e-9)
+        places = np.linspace(-8, 8, 161)
+        density = np.exp(-(places**2) / 2) / np.sqrt(2 * np.pi) / spread[:, None]
+
+        def occurring(times: Float[np.ndarray, " side"]) -> float:
+            found = spread * -np.expm1(-times[:, None] * density).sum(axis=1) * (places[1] - places[0])
+            return float(np.maximum(found, np.minimum(times, 1)).sum())
+
+        return occurring(factor * count) / occurring(count)
+
+    def quantiles(self, levels: Sequence[float], statistics: int) -> Float[np.ndarray, "level statistic"]:
+        """The least value that such a share of the texts does not exceed."""
+        found = np.full((len(levels), statistics), np.nan)
+        starts = np.searchsorted(self.entry, np.arange(statistics + 1) * _APART)
+        for i in range(statistics):
+            mine = slice(starts[i], starts[i + 1])
+            if starts[i] == starts[i + 1]:
+                continue
+            below = np.cumsum(self.times[mine])
+            places = np.searchsorted(below, np.ceil(np.array(levels) * below[-1]).clip(1))
+            found[:, i] = values_of(self.entry[mine][places] - i * _APART - _APART // 2)
+        return found
+
+    def times_of(self, value: float, statistics: int) -> Float[np.ndarray, " statistic"]:
+        """How often a whole number below 256 occurs in each statistic."""
+        wanted = np.arange(statistics) * _APART + keys_of(np.array([value])) + _APART // 2
+        places = np.searchsorted(self.entry, wanted).clip(max=max(len(self.entry) - 1, 0))
+        if not len(self.entry):
+            return np.zeros(statistics)
+        return np.asarray(np.where(self.entry[places] == wanted, self.times[places], 0), np.float64)
+
+
+def keys_of(values: Float[np.ndarray, " value"]) -> Int[np.ndarray, " value"]:
+    """Whole numbers in the order of the values, the same for values that agree in eight binary digits."""
+    bits = np.ascontiguousarray(np.abs(values), np.float64).view(np.int64) >> _DROPPED
+    return np.asarray(np.where(values < 0, -bits, bits))
+
+
+def values_of(keys: Int[np.ndarray, " value"]) -> Float[np.ndarray, " value"]:
+    """The middle of the values that have such a key; whole numbers up to 256 come back as they were."""
+    low = np.abs(keys) << _DROPPED
+    exact = low.view(np.float64)
+    middle = (low | (1 << (_DROPPED - 1))).view(np.float64)
+    whole = (exact == np.round(exact)) & (exact < 257)
+    found = np.where(whole, exact, middle)
+    return np.asarray(np.where(keys < 0, -found, found))

@@ -1,15 +1,24 @@
-"""One head, every stage of it, with its certificate; and its scores taken apart, by what each part adds."""
+"""One head with every stage and its certificate, its scores taken apart, and the mean of several heads."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
-from attnscope.analysis.padding import without_padding
+from attnscope.analysis.heads.returned import returned_head
+from attnscope.analysis.heads.view import pair_of, without_padding
 from attnscope.arithmetic import Operands, Stages, attend
 from attnscope.attention import AttentionCall, Capture
-from attnscope.results import HeadAttention, HeadTerms, Influence
-from attnscope.results.score import CAP, CONTENT, MASK, SINK
+from attnscope.capture.returned import Returned
+from attnscope.errors import InputError
+from attnscope.reference import exact
+from attnscope.results import Certificate, Dimensions, HeadAttention, HeadTerms, HeadWeights, Influence
+from attnscope.results.heads import MEAN
+from attnscope.results.score import CAP, CONTENT, MASK, SINK, Rotation
 from attnscope.verify import certify
 
 
@@ -128,3 +137,186 @@ def _influence(name: str, values: Tensor, moved: Tensor) -> Influence:
     told = (values.mean(), values.min(), values.max()) if len(values) else (np.nan,) * 3
     changes = (moved.mean(), moved.max()) if len(moved) else (np.nan,) * 2
     return Influence(name, *map(float, told), *map(float, changes))
+
+
+UNPAIRED = "its keys are turned, but not two and two by one angle from token to token"
+
+_LENGTH = 1e-4  # of the longest key of a pair: how far its length may change
+_ANGLE = 1e-3  # radians that a token may be off the turn of its place
+_TELLING = 1e-4  # of the largest: a key of hardly any length points nowhere
+_LEAST_TOKENS = 3  # two are on a line whatever they do
+
+
+def head_dimensions(
+    captured: Capture,
+    layer: int,
+    head: int,
+    query: str | int | None = None,
+    key: str | int | None = None,
+    block: int = 0,
+) -> Dimensions:
+    """Head `head` of a captured layer at one pair of tokens, by default its strongest.
+
+    `InputError` when the head was not captured, or for a token that is not there or masked.
+    """
+    whole = recompute_head(captured, layer, head, block=block)
+    row, column = pair_of(whole, query, key)
+    rotation, unpaired = rotation_in(without_padding(captured.call(layer, block=block)), whole.key_head)
+    return Dimensions(whole, row, column, rotation, unpaired)
+
+
+def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, str]:
+    """What turns the keys of one key head, and why it cannot be told where it cannot."""
+    if call.unrotated_k is None:
+        return None, ""
+    before, after = (exact(each[key_head]).numpy() for each in (call.unrotated_k, call.k))
+    if (before == after).all():  # the same numbers: nothing was computed in between
+        return None, ""
+    rotation = rotation_of(before, after)
+    return rotation, "" if rotation is not None else UNPAIRED
+
+
+class _Pairs(NamedTuple):
+    first: Int[np.ndarray, " pair"]
+    second: Int[np.ndarray, " pair"]
+
+
+def rotation_of(before: Float[np.ndarray, "key dim"], after: Float[np.ndarray, "key dim"]) -> Rotation | None:
+    """The pairs that are turned from `before` to `after`, each by the same angle from token to token.
+
+    None where nothing is turned, or where neither halves nor neighbours as pairs explain all tokens.
+    """
+    turned = np.flatnonzero((before != after).any(axis=0))
+    if not len(turned) or len(before) < _LEAST_TOKENS:
+        return None
+    for pairs in _layouts(int(turned[0]), int(turned[-1]) + 1, before.shape[1]):
+        angle = _angles(before, after, pairs)
+        if angle is not None:
+            moved = np.isin(pairs.first, turned) | np.isin(pairs.second, turned)
+            return Rotation(pairs.first[moved], pairs.second[moved], angle[moved])
+    return None
+
+
+def _layouts(start: int, end: int, dimensions: int) -> Iterator[_Pairs]:
+    """Dimension i with i + half (Llama, GPT-NeoX), or even with odd (GPT-J), of all or of those turned."""
+    for low, high in dict.fromkeys([(start, end), (0, end), (start, dimensions), (0, dimensions)]):
+        if (high - low) % 2:
+            continue
+        places = np.arange(low, high)
+        half = len(places) // 2
+        yield _Pairs(places[:half], places[half:])
+        yield _Pairs(places[::2], places[1::2])
+
+
+def _angles(
+    before: Float[np.ndarray, "key dim"], after: Float[np.ndarray, "key dim"], pairs: _Pairs
+) -> Float[np.ndarray, " pair"] | None:
+    """Radians from token to token; None where a length changes, or a token is turned otherwise."""
+    one, other = (each[:, pairs.first] + 1j * each[:, pairs.second] for each in (before, after))
+    stretched = np.abs(other).sum() / max(np.abs(one).sum(), np.finfo(float).tiny)  # some scale all alike
+    longest = np.abs(other).max(axis=0)
+    if (np.abs(np.abs(other) - stretched * np.abs(one)) > _LENGTH * longest).any():
+        return None
+    turns = other * one.conj()  # its argument is how far the token is turned, its length how much it tells
+    angle = np.angle((turns[1:] * turns[:-1].conj()).sum(axis=0))
+    angle = angle + _slope(turns, angle)  # an error of one step adds up over all of them: once more over all
+    told = np.abs(turns) > _TELLING * np.abs(turns).max(axis=0)
+    return None if (np.abs(_left(turns, angle))[told] > _ANGLE).any() else angle
+
+
+def _left(
+    turns: Complex[np.ndarray, "key pair"], angle: Float[np.ndarray, " pair"]
+) -> Float[np.ndarray, "key pair"]:
+    """Radians by which each token is off, once it is turned back by `angle` times its place."""
+    back = turns * np.exp(-1j * angle * np.arange(len(turns))[:, None])
+    return np.asarray(np.angle(back * back.sum(axis=0).conj()))
+
+
+def _slope(
+    turns: Complex[np.ndarray, "key pair"], angle: Float[np.ndarray, " pair"]
+) -> Float[np.ndarray, " pair"]:
+    """Radians from token to token that are left: the line through what is off, by least squares."""
+    weight = np.abs(turns) + np.finfo(float).tiny
+    place = np.arange(len(turns))[:, None]
+    centred = place - (weight * place).sum(axis=0) / weight.sum(axis=0)
+    off = (weight * centred * _left(turns, angle)).sum(axis=0)
+    return np.asarray(off / (weight * centred**2).sum(axis=0))
+
+
+Read = Callable[[int, int], HeadWeights]
+
+
+def mean_head(
+    attention: Capture | Returned, layers: Sequence[int], heads: Sequence[int], block: int = 0
+) -> HeadWeights:
+    """The mean weights of these heads of one layer, or of all of these layers.
+
+    A query that has a key in some of them alone is averaged over those. `InputError` where layers differ in
+    their tokens.
+    """
+
+    def read(layer: int, head: int) -> HeadWeights:
+        if isinstance(attention, Returned):
+            return returned_head(attention, layer, head)
+        return recompute_head(attention, layer, head, block=block)
+
+    first = read(layers[0], heads[0])
+    weights, allowed, certificates, notes = _averaged(_each(read, layers, heads, first), first)
+    return HeadWeights(
+        layer=layers[0] if len(layers) == 1 else MEAN,
+        head=MEAN,
+        kind=first.kind,
+        heads=len(heads),
+        layers=first.layers,
+        query_tokens=first.query_tokens,
+        key_tokens=first.key_tokens,
+        weights=weights,
+        allowed=allowed,
+        module=first.module if len(layers) == 1 else "",
+        certificate=_least(certificates),
+        provenance=first.provenance,
+        tower=first.tower,
+        block=first.block,
+        blocks=first.blocks,
+        notes=notes,
+    )
+
+
+def _each(
+    read: Read, layers: Sequence[int], heads: Sequence[int], first: HeadWeights
+) -> Iterator[HeadWeights]:
+    for layer in layers:
+        for head in heads:
+            found = first if (layer, head) == (layers[0], heads[0]) else read(layer, head)
+            if found.weights.shape != first.weights.shape:
+                raise InputError(
+                    f"layers {layers[0]} and {layer} differ in their numbers of tokens: name one with --layer"
+                )
+            yield found
+
+
+def _averaged(
+    found: Iterator[HeadWeights], first: HeadWeights
+) -> tuple[Float[np.ndarray, "query key"], Bool[np.ndarray, "query key"], list[Certificate], tuple[str, ...]]:
+    total, count = np.zeros(first.weights.shape), np.zeros((len(first.weights), 1))
+    allowed = np.zeros(first.weights.shape, dtype=bool)
+    certificates, notes = list[Certificate](), dict[str, None]()
+    for each in found:
+        answered = each.answered[:, None]
+        total += np.where(answered, np.nan_to_num(each.weights), 0.0)
+        count += answered
+        allowed |= each.allowed
+        certificates.append(each.certificate)
+        notes |= dict.fromkeys(each.notes)
+    with np.errstate(invalid="ignore"):
+        return total / np.where(count, count, np.nan), allowed, certificates, tuple(notes)
+
+
+def _least(certificates: Sequence[Certificate]) -> Certificate:
+    """The one that proves least, with the largest errors of any."""
+    least = max(certificates, key=lambda each: (each.verdict.rank, -each.power))
+    return replace(
+        least,
+        weight_error=float(np.max([each.weight_error for each in certificates])),  # NaN where one is
+        output_error=float(np.max([each.output_error for each in certificates])),
+    )

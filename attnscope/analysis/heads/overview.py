@@ -6,8 +6,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from attnscope.analysis.heads.view import groups_of, links
-from attnscope.analysis.padding import without_padding
+from attnscope.analysis.heads.view import groups_of, links, without_padding
 from attnscope.analysis.scores.dense import ENTROPY, apply_measures, unplaced
 from attnscope.analysis.scores.supplies import AllowedPairs, of_calls, of_groups, without_norms
 from attnscope.arithmetic import weights_alone

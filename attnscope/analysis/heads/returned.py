@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.analysis.heads.view import links
-from attnscope.analysis.padding import cut_tokens, kept
+from attnscope.analysis.heads.view import cut_tokens, kept, links
 from attnscope.analysis.scores.dense import ENTROPY, apply_measures, unplaced
 from attnscope.analysis.scores.supplies import of_tokens
 from attnscope.capture.returned import Returned, ReturnedLayer

@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.analysis.heads.returned import returned_overview
-from attnscope.analysis.heads.view import groups_of
-from attnscope.analysis.padding import without_padding
+from attnscope.analysis.heads.view import groups_of, without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.arithmetic import weights_alone
 from attnscope.attention import Capture

@@ -10,11 +10,22 @@ from attnscope.capture.dry_run.run import DryRun, run_dry
 from attnscope.capture.dry_run.watch import DryCall
 from attnscope.capture.following.describe import kernel_of
 from attnscope.capture.following.takeover import STAND_INS
-from attnscope.model.anatomy import dimensions, positions
-from attnscope.model.anatomy.dimensions import head_count
+from attnscope.model.anatomy import positions
 from attnscope.model.anatomy.positions import find_rotation, is_rotary
 from attnscope.model.anatomy.sites import Site
-from attnscope.model.anatomy.towers import Tower
+from attnscope.model.anatomy.towers import (
+    Tower,
+    chunk,
+    config_of,
+    context,
+    dim,
+    head_count,
+    key_heads,
+    sinks,
+    softcap,
+    value_dim,
+    window,
+)
 from attnscope.results import Kind, LayerOutline, Position, TowerOutline
 
 
@@ -95,20 +106,20 @@ def _layer(
     shared: tuple[Position, ...],
     observed: Observed,
 ) -> LayerOutline:
-    module, config = site.module, dimensions.config_of(model, site.path)
+    module, config = site.module, config_of(model, site.path)
     calls = observed.of(tower, layer)
     first = calls[0] if calls else None
     rotated = find_rotation(model, towers, tower, layer, observed.rotated.get(module))
     is_rotated = rotated is not None and (first is None or _rotates(model, module, observed))
     stated: dict[str, Any] = {
         "heads": head_count(module),
-        "key_heads": dimensions.key_heads(module, config),
-        "dim": dimensions.dim(module, config),
-        "value_dim": dimensions.value_dim(module, config),
+        "key_heads": key_heads(module, config),
+        "dim": dim(module, config),
+        "value_dim": value_dim(module, config),
         "scale": None,
-        "softcap": dimensions.softcap(module),
-        "sinks": dimensions.sinks(module),
-        "window": dimensions.window(module, config),
+        "softcap": softcap(module),
+        "sinks": sinks(module),
+        "window": window(module, config),
     }
     measured = {name: value for name in stated if first and (value := getattr(first, name)) is not None}
     if first and first.scale is not None:  # a kernel is told all of these
@@ -118,7 +129,7 @@ def _layer(
         module=site.path,
         seen=first is not None,
         positions=shared + ((rotated,) if is_rotated and rotated else ()),
-        chunk=dimensions.chunk(config, layer),
+        chunk=chunk(config, layer),
         blocks=sum(each.blocks for each in calls) or None,
         queries=first.queries if first else None,
         keys=first.keys if first else None,
@@ -138,7 +149,7 @@ def _positions_of(
     shared = [each.position for each in positions.tables(model, towers)[tower] if each.is_used(used)]
     if positions.by_distance(model, tower, towers, used):
         shared.append(Position(positions.RELATIVE))
-    config = dimensions.config_of(model, tower.sites[0].path)
+    config = config_of(model, tower.sites[0].path)
     if tower.kind is not Kind.CROSS and positions.has_alibi(model, config):
         shared.append(Position(positions.ALIBI))
     return tuple(dict.fromkeys(shared))
@@ -146,6 +157,6 @@ def _positions_of(
 
 def context_of(model: nn.Module, tower: Tower, towers: Sequence[Tower]) -> int | None:
     """The most tokens that the tower's config says it reads, and its tables of places have room for."""
-    stated = dimensions.context(dimensions.config_of(model, tower.sites[0].path), tower.kind)
+    stated = context(config_of(model, tower.sites[0].path), tower.kind)
     most = (stated, *(table.most for table in positions.tables(model, towers)[tower]))
     return min((each for each in most if each is not None), default=None)

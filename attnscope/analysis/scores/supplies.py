@@ -17,12 +17,10 @@ from attnscope.analysis.scores.sorts import is_picture
 from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall
 from attnscope.measures import MEASURES, Need
-from attnscope.measures.near import cosine_distances
-from attnscope.measures.rows import moved_norms
+from attnscope.measures.rows import cosine_distances, moved_norms
 from attnscope.reference import EXACT
-from attnscope.tiles.call import LongCall
-from attnscope.tiles.quick import WITHOUT_FORM
-from attnscope.tiles.stream import Beside
+from attnscope.tiles.stream import WITHOUT_FORM, Beside
+from attnscope.tiles.tiling import LongCall
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 

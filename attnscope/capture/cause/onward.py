@@ -22,10 +22,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_flatten, tree_map_only
 
 from attnscope.capture.cause import rows
+from attnscope.capture.cause.answers import Forward, Place
 from attnscope.capture.cause.outputs import Trial, perturbed
-from attnscope.capture.cause.passage import Hooks, is_hidden
-from attnscope.capture.cause.rerun import Clean, Rerun, tensors
-from attnscope.capture.following.answers import Forward, Place
+from attnscope.capture.cause.rerun import Clean, Hooks, Rerun, is_hidden, tensors
 from attnscope.capture.following.takeover import KERNELS
 from attnscope.capture.running import Refused
 from attnscope.results import Route

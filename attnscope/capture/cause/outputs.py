@@ -15,10 +15,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from attnscope.capture.cause import rows
-from attnscope.capture.cause.passage import Hooks
-from attnscope.capture.cause.rerun import Clean, Rerun
+from attnscope.capture.cause.answers import Forward, Place
+from attnscope.capture.cause.rerun import Clean, Hooks, Rerun
 from attnscope.capture.cause.rows import Shape
-from attnscope.capture.following.answers import Forward, Place
 
 _STRAIGHT = (
     84  # machine epsilons: 1e-5 in float32, ten times what products with matrices leave (5e-8 to 4e-7)

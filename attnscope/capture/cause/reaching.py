@@ -16,12 +16,11 @@ import torch
 from torch import nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.cause.blocks import through_blocks
-from attnscope.capture.cause.heads import EVERYWHERE, NOWHERE, asking_rows, heads_left
+from attnscope.capture.cause.answers import Forward, Place
+from attnscope.capture.cause.blocks import EVERYWHERE, NOWHERE, asking_rows, heads_left, through_blocks
 from attnscope.capture.cause.onward import Onward
 from attnscope.capture.cause.outputs import Trial, by_words, trials, two_runs
 from attnscope.capture.cause.rerun import Clean, Rerun
-from attnscope.capture.following.answers import Forward, Place
 from attnscope.capture.running import Refused
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.results import Reach

@@ -68,21 +68,13 @@ def _spectrogram(config: Any, _length: int) -> Tensor:
     return torch.zeros(shape, device="meta")
 
 
-def _wave(_config: Any, _length: int) -> Tensor:
-    return torch.zeros(1, _SAMPLES, device="meta")
-
-
-def _boxes(_config: Any, length: int) -> Tensor:
-    return torch.zeros(1, length, 4, dtype=torch.long, device="meta")
-
-
 _MAKERS: Mapping[str, Callable[[Any, int], Tensor]] = {
     "input_ids": _tokens,
     "decoder_input_ids": _tokens,
     "pixel_values": _picture,
     "input_features": _spectrogram,
-    "input_values": _wave,
-    "bbox": _boxes,
+    "input_values": lambda _config, _length: torch.zeros(1, _SAMPLES, device="meta"),
+    "bbox": lambda _config, length: torch.zeros(1, length, 4, dtype=torch.long, device="meta"),
 }
 
 

@@ -4,7 +4,5 @@ takeover      the kernel that transformers looks up by name is replaced by ours,
 call          one attention as it passed by, with what its kernel was told -> an `AttentionCall`
 describe      provenance, and the tokens that stand for queries and keys
 recorder      one forward pass -> its calls, by layer and block
-joined        the calls of every step of generating -> one call over the whole text
-answers       an attention's answer read or replaced, whichever route it is reached by
 projected     the matrix that takes each head's output on, read back
 """

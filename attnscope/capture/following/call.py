@@ -20,6 +20,7 @@ from attnscope.results import Kind, Route
 
 RELATIVE_POSITION = "relative position"
 IN_THE_MASK = "bias in the mask"
+_BLENDED = "the values of several tokens are mixed before the weights meet them"
 
 
 def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], Tensor | None]:
@@ -98,9 +99,6 @@ def _flagged(given: KernelInputs, row: int) -> list[Tensor]:
         there = mask[row if len(mask) > 1 else 0].detach().bool()[None, -keys:]
         rules.append(there.expand(queries, -1))
     return rules
-
-
-_BLENDED = "the values of several tokens are mixed before the weights meet them"
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS, AttentionInterf
 
 from attnscope.capture.running import weights_by_identity
 from attnscope.errors import InputError
-from attnscope.process.alone import ALONE
+from attnscope.process.machine import ALONE
 from attnscope.results import Route
 
 Kernel = Callable[..., tuple[Tensor, Tensor | None]]

@@ -35,8 +35,7 @@ from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of, sums_of
 from attnscope.errors import InputError
-from attnscope.results.claims.effect import Receiver
-from attnscope.results.claims.intervention import Part
+from attnscope.results.claims.effect import Part, Receiver
 from attnscope.verify import apart
 
 _STRAY = 0.25  # roots of the machine epsilon, of the largest score: what rounding moves no score by

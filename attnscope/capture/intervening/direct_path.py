@@ -10,10 +10,15 @@ No names of modules and no list of architectures: every torch function is looked
     BRANCH    what a matrix made of the stream: the way to the logits, or into a later part of the model
     ENDED     made of these by something that is no sum, no matrix and no norm
 
-What is added to the stream is held as it is, a branch that comes back to it too: that is what a later layer
-made of it. A norm is held by its divisor (its mean is linear, and goes along). Everything else ends the way.
-Values are those of the model: only gradients are changed. Whoever uses them holds the sum of all
-parts against the logit; what no rule knows ends a way, so it can be missed but not made up.
+    moves, copies, means            keep what a tensor is
+    sums, side by side              later parts that come back are held as they are
+    times a weight, through a matrix  linear
+    times or over one number for each position   a norm: that number is held (its mean goes along)
+    times a gate                    of what the layer read: held, where a head's own output is gated
+
+Everything else ends the way. Values are those of the model: only gradients are changed. Whoever uses them
+holds the sum of all parts against the logit; what no rule knows ends a way, so it can be missed but not made
+up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,14 +26,15 @@ from enum import IntEnum
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from attnscope.capture.trace.operations import SILENT, operation, overwrites, tensors_in
+from attnscope.capture.trace.operations import COPIES, MOVES, SILENT, operation, overwrites, tensors_in
 
 Arguments = tuple[Any, ...]
 Options = Mapping[str, Any]
+_LINEAR = (MOVES | COPIES | {"mean", "sum", "neg", "negative"}) - {"detach", "data"}
 
 
 class Role(IntEnum):
@@ -130,3 +136,176 @@ class DirectPath(TorchFunctionMode):
 
 # what a torch function makes of what stands on the way, NotImplemented where that ends it
 Rule = Callable[[DirectPath, Any, Arguments, Options], Any]
+
+
+def _moved(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
+    """Moves, copies, means, sums along an axis: of one tensor, which keeps its role."""
+    role = path.role(args[0]) if args else None
+    if role is None or role in ENDED or overwrites(function):
+        return NotImplemented
+    made = function(args[0], *path.held(args[1:]), **path.held(dict(kwargs)))
+    return path.marked(made, role, args[:1])
+
+
+def _added(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
+    if len(args) != 2:
+        return NotImplemented
+    parts, role = _summed(path, args)
+    if overwrites(function):
+        return _written(path, args[0], operation(function), parts, kwargs, role)
+    return path.marked(function(*parts, **kwargs), role, parts)
+
+
+def _joined(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
+    """Side by side: what is not on the way stands there as it is."""
+    parts, role = _summed(path, args[0])
+    return path.marked(function(parts, *args[1:], **kwargs), role, parts)
+
+
+def _summed(path: DirectPath, parts: Sequence[Any]) -> tuple[list[Any], Role]:
+    roles = {path.role(each) for each in parts}
+    on = {Role.HEAD, Role.STREAM} if roles & {Role.HEAD, Role.STREAM} else {Role.BRANCH}
+    kept = [each if path.role(each) in on else path.leaf(each) for each in parts]
+    if Role.STREAM in on and not roles & {Role.STREAM}:
+        others = [each for each in parts if path.role(each) is not Role.HEAD]
+        return kept, Role.HEAD if all(_is_weight(each) for each in others) else Role.STREAM
+    return kept, Role.STREAM if Role.STREAM in on else Role.BRANCH
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, nn.Parameter) or not isinstance(value, Tensor)
+
+
+def _multiplied(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
+    """By what is the same for any heads' outputs, by one number for each position (a norm), or by a gate."""
+    if len(args) != 2:
+        return NotImplemented
+    name = operation(function)
+    order = (0,) if name == "div" else (0, 1)
+    for place in order:
+        mine, other = args[place], args[1 - place]
+        role = path.role(mine)
+        if role is None or role in ENDED or not _scales(path, mine, other, role):
+            continue
+        held = path.held(other)
+        norm = not path.plainly(other) and role is not Role.BRANCH and _by_position(mine, other)
+        parts = [mine, held] if place == 0 else [held, mine]
+        if overwrites(function):
+            return _written(path, args[0], name, parts, kwargs, role, norm)
+        return path.marked(function(*parts, **kwargs), role, [mine], norm)
+    return NotImplemented
+
+
+def _scales(path: DirectPath, mine: Tensor, other: Any, role: Role) -> bool:
+    if path.plainly(other):
+        return True
+    theirs = path.role(other)
+    if theirs in ENDED and _by_position(mine, other):
+        return True
+    # a gate of what the layer read, which the head's output is not in
+    return role is Role.HEAD and theirs in (Role.BRANCH, Role.ENDED)
+
+
+def _by_position(mine: Tensor, other: Tensor) -> bool:
+    return other.shape[-1:] == (1,) and mine.shape[-1:] != (1,)
+
+
+def _through_matrix(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
+    """`linear`, and products with a matrix that is the same for any heads' outputs."""
+    name = operation(function)
+    adds = {"linear": 2, "addmm": 0, "baddbmm": 0}.get(name)
+    parts, named = list(args), dict(kwargs)
+    if name == "einsum" and len(parts) == 2 and isinstance(parts[1], list | tuple):
+        parts = [parts[0], *parts[1]]
+    places = [i for i, each in enumerate(parts) if isinstance(each, Tensor) and i != adds]
+    mine = [i for i in places if not path.plainly(parts[i])]
+    if len(mine) != 1 or len(places) != 2 or path.role(parts[mine[0]]) in ENDED:
+        return NotImplemented
+    if any(isinstance(each, Tensor) and not path.plainly(each) for each in named.values()):
+        return NotImplemented
+    if adds is not None and len(parts) > adds:
+        parts[adds] = path.leaf(path.held(parts[adds]))
+    elif "bias" in named:
+        named["bias"] = path.leaf(named["bias"])
+    role = path.role(parts[mine[0]])
+    made = function(*parts, **named)
+    return path.marked(made, Role.HEAD if role is Role.HEAD else Role.BRANCH, [parts[mine[0]]])
+
+
+def _normed(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
+    """LayerNorm and RMSNorm in one piece: the model's own value, the gradient with the divisor held."""
+    given, shape, *rest = args
+    role = path.role(given)
+    if role is None or role in ENDED:
+        return NotImplemented
+    centred = operation(function) == "layer_norm"
+    weight = rest[0] if rest else kwargs.get("weight")
+    bias = (rest[1] if len(rest) > 1 else kwargs.get("bias")) if centred else None
+    eps = rest[1 + centred] if len(rest) > 1 + centred else kwargs.get("eps", 1e-5 if centred else None)
+    axes = tuple(range(-len(tuple(shape)), 0))
+    made = function(given.detach(), *args[1:], **kwargs)
+    with torch._C.DisableTorchFunction():
+        wide = given.float() if given.dtype in (torch.float16, torch.bfloat16) else given
+        linear = wide - wide.mean(axes, keepdim=True) if centred else wide
+        smallest = torch.finfo(given.dtype).eps if eps is None else eps
+        linear = linear * (linear.detach().square().mean(axes, keepdim=True) + smallest).rsqrt()
+        linear = linear if weight is None else linear * weight.detach()
+        linear = linear if bias is None else linear + path.leaf(bias)
+        linear = linear.to(made.dtype)
+        return path.marked(made.detach() + (linear - linear.detach()), role, [given], True)
+
+
+def _put(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
+    """Written into another tensor, as a tracer puts a head's output in its place."""
+    into, value = args[0], args[-1]
+    role = path.role(value)
+    if role is None or role in ENDED:
+        return NotImplemented
+    function(into, *path.held(args[1:-1]), value, **kwargs)
+    path.mark(into, role)
+    return None
+
+
+def _written(
+    path: DirectPath,
+    into: Tensor,
+    name: str,
+    parts: Sequence[Any],
+    kwargs: Options,
+    role: Role,
+    norm: bool = False,
+) -> Tensor:
+    """A sum or product over its first part: a new tensor, whose numbers stand in the old one too."""
+    do: dict[str, Callable[..., Tensor]] = {
+        "add": torch.add,
+        "sub": torch.sub,
+        "mul": torch.mul,
+        "div": torch.div,
+    }
+    made = do[name](*parts, **kwargs).to(into.dtype)
+    with torch._C.DisableTorchFunction():
+        into.data.copy_(made.detach())
+    path.mark(into, Role.ENDED)
+    path.causes[into] = f"{name} in place"
+    return path.marked(made, role, parts, norm)  # type: ignore[no-any-return]
+
+
+RULES: dict[str, Rule] = {
+    **dict.fromkeys(_LINEAR, _moved),
+    "add": _added,
+    "sub": _added,
+    "cat": _joined,
+    "concat": _joined,
+    "concatenate": _joined,
+    "stack": _joined,
+    "mul": _multiplied,
+    "div": _multiplied,
+    "linear": _through_matrix,
+    "matmul": _through_matrix,
+    "mm": _through_matrix,
+    "addmm": _through_matrix,
+    "einsum": _through_matrix,
+    "layer_norm": _normed,
+    "rms_norm": _normed,
+    "setitem": _put,
+}

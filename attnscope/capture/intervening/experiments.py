@@ -42,11 +42,9 @@ from attnscope.capture.intervening.changes import (
     strays,
     with_changes,
 )
-from attnscope.capture.intervening.kept import Kept
-from attnscope.capture.intervening.passing import answers_to, passing
-from attnscope.capture.intervening.read_back import ReadBack
-from attnscope.capture.intervening.writing import Writing
-from attnscope.capture.routes import Selection, nothing_seen, rungs, wanted_layers
+from attnscope.capture.intervening.passing import Kept, answers_to, passing
+from attnscope.capture.intervening.read_back import ReadBack, Writing
+from attnscope.capture.run import Selection, nothing_seen, rungs, wanted_layers
 from attnscope.capture.running import evaluating, repeated, without_cache
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
 from attnscope.model.anatomy.sites import Site, find_sites

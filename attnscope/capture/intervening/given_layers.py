@@ -13,9 +13,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from attnscope.capture.intervening.changes import Attended
-from attnscope.capture.intervening.kept import holding
-from attnscope.capture.intervening.passing import passing
-from attnscope.capture.routes import Rung, Selection, nothing_seen, rungs, wanted_layers
+from attnscope.capture.intervening.passing import holding, passing
+from attnscope.capture.run import Rung, Selection, nothing_seen, rungs, wanted_layers
 from attnscope.capture.running import evaluating, hooked, without_cache
 
 

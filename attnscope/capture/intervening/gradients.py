@@ -20,10 +20,8 @@ from torch import Tensor, nn
 
 from attnscope.capture.arithmetic import epsilon_of
 from attnscope.capture.intervening.changes import AnswerRows, Attended, Logits, Place, strays
-from attnscope.capture.intervening.direct_path import ENDED, DirectPath, Role
-from attnscope.capture.intervening.direct_rules import RULES
-from attnscope.capture.intervening.kept import holding
-from attnscope.capture.intervening.passing import passing
+from attnscope.capture.intervening.direct_path import ENDED, RULES, DirectPath, Role
+from attnscope.capture.intervening.passing import holding, passing
 from attnscope.capture.running import evaluating, without_cache, without_weights
 from attnscope.capture.trace.fused import unscripted
 from attnscope.capture.trace.operations import tensors_in

@@ -17,15 +17,14 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.capture.intervening.changes import Tap
-from attnscope.capture.intervening.kept import holding
-from attnscope.capture.parts.leaves import Cut, Leaf
-from attnscope.capture.parts.rule import Rule
+from attnscope.capture.intervening.passing import holding
+from attnscope.capture.parts.rule import Cut, Leaf, Rule
 from attnscope.capture.parts.run import cut_run
 from attnscope.capture.running import Refused, evaluating, hooked, without_cache
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site, find_sites
-from attnscope.results.claims.intervention import Part
+from attnscope.results.claims.effect import Part
 
 BEFORE_ALL = -1  # the layer of what is handed on before the first one
 Read = tuple[nn.Module, int, Tensor]  # a module, which of its forwards, what it was given

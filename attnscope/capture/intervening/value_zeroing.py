@@ -25,10 +25,9 @@ from torch import Tensor, nn
 
 from attnscope.capture.intervening.changes import Attended, strays
 from attnscope.capture.intervening.experiments import TOKENS_AT_ONCE
-from attnscope.capture.intervening.kept import Ended, Kept, holding
-from attnscope.capture.intervening.passing import passing
+from attnscope.capture.intervening.passing import Ended, Kept, holding, passing
 from attnscope.capture.intervening.read_back import ReadBack
-from attnscope.capture.routes import Selection, rungs, wanted_layers
+from attnscope.capture.run import Selection, rungs, wanted_layers
 from attnscope.capture.running import evaluating, repeated, without_cache
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory

@@ -1,7 +1,5 @@
 """Reading attention over a long text: nothing of queries by keys is ever held, in no layer.
 
-masks     the masks that a model asks for, kept as transformers' own rule
-chunked   its kernel, a few queries at a time
-call      what passed by, as a `LongCall`
-run       the run itself, to the last layer that is needed
+chunked   the model's kernel, a few queries at a time, with masks that are transformers' own rule
+run       the run itself, to the last layer that is needed, and what passed by as a `LongCall`
 """

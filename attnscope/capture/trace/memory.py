@@ -2,27 +2,158 @@
 
 Where a tensor comes from (`Origin`) is kept as long as the tensor lives. Its role (scores, weights, the
 answer, or a mixture of values) holds other tensors, large ones; it is kept until the watched module in which
-it was made is done.
+it was made is done. A matrix between the weights and the values makes products that are no attention's
+output, though they look it:
+
+    w @ B @ v,  B @ w @ v    the weights of several keys (or queries, or heads) are mixed: still weights
+    w @ (B @ v)              the values of several tokens are mixed: no longer one token's each
+
+The first product of the weights is an output until what came out of it meets values in its turn.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
-from attnscope.capture.trace.mixed import (
-    Answer,
-    Blend,
-    blend_by_einsum,
-    mixed_again,
-    mixed_by_einsum,
-    moved_along,
+from attnscope.capture.trace.fused import TracedAttention, Weights
+from attnscope.capture.trace.layout import varying
+from attnscope.capture.trace.operations import (
+    COPIES,
+    MIXES,
+    Multiplication,
+    axes_mixed,
+    product_shape,
+    tensors_in,
 )
-from attnscope.capture.trace.operations import COPIES, tensors_in
-from attnscope.capture.trace.result import Weights
-from attnscope.capture.trace.scores import Origin, Part, Scores, first_origin, moved, version
+from attnscope.capture.trace.scores import Origin, Part, Scores, first_origin, made, moved, version
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What came out of weights and what they met: an output, or weights that a matrix mixed.
+
+    `columns` tells of every cell which column of the met operand it is of; `mixed` are the weights that it
+    is in the second case, None where its shape leaves only the first.
+    """
+
+    attention: TracedAttention
+    logits: object
+    columns: Tensor
+    mixed: Weights | None
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """An attention whose output met another product; `instead` is the one with that product for its output.
+
+    It holds unless a softmax shows that the output was compared: its `root` is one of the operands then.
+    """
+
+    root: object
+    attention: TracedAttention
+    instead: TracedAttention | None
+    logits: object
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """The product with a matrix that came with the model, and which of its rows each cell is of."""
+
+    rows: Tensor
+
+
+def answer_of(
+    attention: TracedAttention, weights: Weights, made: Multiplication, side: int, result: Tensor
+) -> Answer:
+    """What the product is known to be that completed `attention`, the weights being operand `side`."""
+    columns = _numbered(made, result, 1 - side)
+    return Answer(attention, weights.logits, columns, mixed_weights(weights, made, side, result))
+
+
+def mixed_weights(weights: Weights, made: Multiplication, side: int, result: Tensor) -> Weights | None:
+    """The weights after a product with a square matrix; None where the product has another shape."""
+    turned = made.right(weights.places.row).mT if side else made.left(weights.places.row)
+    if turned.shape != (*product_shape(made)[2], *made.result(result).shape[-2:]):
+        return None
+    move = (lambda place: made.back(made.right(place).mT)) if side else lambda p: made.back(made.left(p))
+    return replace(weights, places=weights.places.moved(move), changed=True)
+
+
+def mixed_again(answer: Answer, mixed: Weights | None) -> Answer | None:
+    """The answer after a further mixing, if it can still be weights."""
+    return None if mixed is None else replace(answer, mixed=mixed, columns=mixed.places.column)
+
+
+def contracts(columns: Tensor, made: Multiplication, side: int) -> bool:
+    """Whether a product adds up over the axis along which `columns` of its operand `side` differ."""
+    operand = (made.left if side == 0 else made.right)(columns)
+    return operand.ndim - 1 in varying(operand)
+
+
+def after(answer: Answer, name: str, result: Tensor) -> Answer | None:
+    """An answer after an element-wise step, or after a layer that leaves its shape."""
+    if result.shape != answer.columns.shape or not result.is_floating_point():
+        return None
+    if answer.mixed is None or name in COPIES:
+        return None if name in MIXES else answer
+    return replace(answer, mixed=replace(answer.mixed, changed=True))
+
+
+def mixed_by_einsum(weights: Weights, args: Sequence[Any], side: int, result: Tensor) -> Weights | None:
+    """The weights after an einsum that is no product of two stacks of matrices, but mixes one axis."""
+    if (found := axes_mixed(args, side)) is None:
+        return None
+    places = weights.places.moved(lambda place: place.permute(*found[0]))
+    return replace(weights, places=places, changed=True) if places.row.shape == result.shape else None
+
+
+def blend_of(made: Multiplication, result: Tensor, origins: tuple[Origin, Origin]) -> Blend | None:
+    """The blend that a product is of one operand that was given and one, square, that came with the model."""
+    side = _fixed(origins)
+    if side is None or len({*made.operands[side].shape[-2:]}) > 1:
+        return None
+    return Blend(_numbered(made, result, side))
+
+
+def blend_by_einsum(args: Sequence[Any], result: Tensor, origins: Sequence[Origin]) -> Blend | None:
+    """The blend of an einsum that is no product of two stacks of matrices."""
+    side = _fixed(origins)
+    if side is None or (found := axes_mixed(args, 1 - side)) is None:
+        return None
+    shape = [1] * result.ndim
+    shape[found[1]] = -1
+    number = torch.arange(result.shape[found[1]], device=result.device)
+    return Blend(number.view(shape).expand(result.shape))
+
+
+def is_blended(values: object, made: Multiplication, side: int) -> bool:
+    """Whether the product adds up over rows of a matrix that mixed the `values`, its operand `side`."""
+    if isinstance(values, Scores):
+        for product in [part.product for part in values.parts if part.product]:
+            fixed = _fixed(product.origins)
+            if fixed is not None and len({*(product.left, product.right)[fixed].shape[-2:]}) == 1:
+                place = (product.places.row, product.places.column)[fixed]
+                return contracts(place.expand(values.shape), made, side)
+    return isinstance(values, Blend) and contracts(values.rows, made, side)
+
+
+def _fixed(origins: Sequence[Origin]) -> int | None:
+    """Which of two operands came with the model, where the other one was made of what it reads."""
+    if len(origins) != 2 or origins[0].activation == origins[1].activation:
+        return None
+    return int(origins[0].activation)
+
+
+def _numbered(made: Multiplication, result: Tensor, side: int) -> Tensor:
+    """For every cell of a product the row of its operand `side` (0 is the left one) that it is of."""
+    product = made.result(result)
+    number = torch.arange(product.shape[side - 2], device=result.device)
+    return made.back((number if side else number[:, None]).expand(product.shape))
+
 
 Role = Scores | Weights | Answer | Blend | None
 
@@ -95,7 +226,10 @@ def role_moved(role: Role, move: Callable[[Tensor], Tensor]) -> Role:
         return moved(role, move)
     if isinstance(role, Weights):
         return replace(role, places=role.places.moved(move))
-    return role and moved_along(role, move)
+    if role is None or isinstance(role, Blend):
+        return role and Blend(made(move, role.rows))
+    mixed = role.mixed and replace(role.mixed, places=role.mixed.places.moved(move))
+    return replace(role, columns=made(move, role.columns), mixed=mixed)
 
 
 def of_einsum(args: Any, result: Tensor, before: dict[int, Record]) -> Role:

@@ -4,8 +4,8 @@
 
 Every torch function that the model calls passes through here on its way and is made exactly as it would
 have been. Of the tensors that come out it is remembered what they are made of (`scores`); where a
-softmax meets such scores, they are taken apart and rebuilt (`rebuild`); where the softmax's result
-meets the values, the whole attention is handed to the watcher (`result`).
+softmax meets such scores, they are taken apart and rebuilt (`layout`); where the softmax's result
+meets the values, the whole attention is handed to the watcher (`fused`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,27 +16,35 @@ from typing import Any
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from attnscope.capture.trace.fused import fused_attention, native_answers, stepwise, unscripted
+from attnscope.capture.trace.fused import (
+    TracedAttention,
+    Weights,
+    attention_of,
+    fused_attention,
+    native_answers,
+    stepwise,
+    unscripted,
+    weights_of,
+)
+from attnscope.capture.trace.layout import rebuilt
 from attnscope.capture.trace.memory import (
+    Answer,
+    Doubt,
     Memory,
     Record,
     Role,
-    is_matrix,
-    of_einsum,
-    role_moved,
-    term_of,
-    weights_after,
-)
-from attnscope.capture.trace.mixed import (
-    Answer,
-    Doubt,
     after,
     answer_of,
     blend_of,
     contracts,
     is_blended,
+    is_matrix,
     mixed_again,
     mixed_weights,
+    of_einsum,
+    role_moved,
+    term_of,
+    weights_after,
 )
 from attnscope.capture.trace.operations import (
     FRESH,
@@ -51,8 +59,6 @@ from attnscope.capture.trace.operations import (
     softmax_axis,
     tensors_in,
 )
-from attnscope.capture.trace.rebuild import rebuilt
-from attnscope.capture.trace.result import TracedAttention, Weights, attention_of, weights_of
 from attnscope.capture.trace.scores import (
     Origin,
     Part,
@@ -64,7 +70,7 @@ from attnscope.capture.trace.scores import (
     version,
 )
 from attnscope.capture.trace.steps import followed, joined, written
-from attnscope.model.anatomy.dimensions import head_count
+from attnscope.model.anatomy.towers import head_count
 
 __all__ = ["TracedAttention", "traced"]
 

@@ -3,48 +3,38 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.options.inputs import check_files
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.panels import Brief
 from attnscope.errors import CertificateError
-from attnscope.session.option import WHICH
+from attnscope.session.option import WHICH, argument, option
 from attnscope.session.request import PICKLE, REMOTE_CODE
 
-File = Annotated[
-    Path,
-    typer.Argument(metavar="RUN", help="What a question of one text or of a model wrote as .npz or .json."),
-    Brief("what a command wrote as .npz or .json"),
-]
-Model = Annotated[
-    str | None,
-    typer.Option("--model", "-m", metavar="NAME", help="Where the model is now. Default: as the file says."),
-    Brief("where the model is now; default: as the file says", under=WHICH),
-]
-Where = Annotated[
-    str | None,
-    typer.Option(
-        "--device", metavar="auto|cpu|cuda|cuda:N|mps", help="Where to run. Default: where the run was made."
-    ),
-    Brief("cpu, cuda, mps; default: where the run was made", metavar="WHERE", under=WHICH),
-]
-
-Image = Annotated[
-    Path | None, typer.Option("--image", metavar="FILE", help="Where the picture is that was read.")
-]
-Audio = Annotated[
-    Path | None, typer.Option("--audio", metavar="FILE", help="Where the sound is that was read.")
-]
+RUN = argument(
+    "RUN",
+    help="What a question of one text or of a model wrote as .npz or .json.",
+    brief="what a command wrote as .npz or .json",
+)  # fmt: skip
+MODEL = option(
+    "--model", "-m", metavar="NAME", under=WHICH,
+    help="Where the model is now. Default: as the file says.",
+    brief="where the model is now; default: as the file says",
+)  # fmt: skip
+DEVICE = option(
+    "--device", metavar="auto|cpu|cuda|cuda:N|mps", brief_metavar="WHERE", under=WHICH,
+    help="Where to run. Default: where the run was made.",
+    brief="cpu, cuda, mps; default: where the run was made",
+)  # fmt: skip
+IMAGE = option("--image", metavar="FILE", help="Where the picture is that was read.")
+AUDIO = option("--audio", metavar="FILE", help="Where the sound is that was read.")
 
 
 def check(
-    file: File,
-    model: Model = None,
-    device: Where = None,
-    image: Image = None,
-    audio: Audio = None,
+    file: Annotated[Path, RUN],
+    model: Annotated[str | None, MODEL] = None,
+    device: Annotated[str | None, DEVICE] = None,
+    image: Annotated[Path | None, IMAGE] = None,
+    audio: Annotated[Path | None, AUDIO] = None,
     trust_remote_code: Annotated[bool, REMOTE_CODE] = False,
     allow_pickle: Annotated[bool, PICKLE] = False,
     *,
@@ -65,9 +55,8 @@ def check(
 
     stored = load(file)  # before anything heavy is imported: what cannot be read is told at once
     from attnscope.session.questions.claims.checking import Leave, check_stored
-    from attnscope.session.questions.claims.files_read import Given
 
-    leave = Leave(model, device, trust_remote_code, allow_pickle, Given(image, audio))
+    leave = Leave(model, device, trust_remote_code, allow_pickle, image, audio)
     result = check_stored(stored, file, leave, output)
     try:
         output.deliver(result, delivery)

@@ -38,7 +38,7 @@ def corpus(
     part of speech to those of another (--from-pos with --to-pos) are ranked, beside what their distances
     explain. Two corpora: attnscope compare A.npz B.npz.
     """
-    from attnscope.session.corpus.named import check_named
+    from attnscope.session.corpus.source import check_named
 
     for file in read.places:
         check_named(str(file))
@@ -50,7 +50,7 @@ def corpus(
     asked = CorpusQuestion(**vars(read), **vars(measured), **vars(running))
     with _counting(output.quiet) as done:
         result = corpus_of(request, asked, wanted, output, done, command=typed_command("FILE"))
-    from attnscope.render.focus import Focus
+    from attnscope.render.sheets import Focus
 
     output.deliver(result, delivery, Focus(in_nats=asked.measures != ALL))
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from attnscope.cli.options.inputs import ArticleRead, Writing
-from attnscope.cli.output import PlainOutput
-from attnscope.cli.streams import say
+from attnscope.cli.output import PlainOutput, say
 from attnscope.errors import InputError
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted

@@ -5,52 +5,49 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from attnscope import incoming
 from attnscope.cli.options.delivery import Delivery
 from attnscope.cli.output import Output, check_delivery
-from attnscope.cli.panels import Brief
 from attnscope.errors import InputError
-from attnscope.session.option import WHICH
+from attnscope.session.option import WHICH, argument, option
 from attnscope.session.selection import rows_listed
 from attnscope.session.verbs.heads import ROWS, SCALE
 from attnscope.session.wanted import KEY, QUERY
 from attnscope.vocabulary import Scaling, Stage
 
 if TYPE_CHECKING:
-    from attnscope.render.focus import Focus
+    from attnscope.render.sheets import Focus
     from attnscope.results import Result
 
-File = Annotated[
-    Path,
-    typer.Argument(metavar="FILE", help="A result that was written as .npz or .json by any command."),
-    Brief("what any command wrote as .npz or .json"),
-]
-OneLayer = Annotated[
-    int | None,
-    typer.Option("--layer", "-l", metavar="N", help="Of an overview's .npz: the layer of one head, from 0."),
-    Brief("of an overview one head, with its --head", under=WHICH),
-]
-OneHead = Annotated[
-    int | None,
-    typer.Option("--head", metavar="N", help="Of an overview's .npz: the head of that layer, from 0."),
-    Brief("the head of that layer, from 0", under=WHICH),
-]
-Shown = Annotated[
-    Stage | None,
-    typer.Option("--show", help="Of one head: what to tabulate. Default: weights."),
-    Brief("of one head: weights, scores, scaled, q, k, v ...", metavar="STAGE"),
-]
+FILE = argument(
+    "FILE",
+    help="A result that was written as .npz or .json by any command.",
+    brief="what any command wrote as .npz or .json",
+)  # fmt: skip
+ONE_LAYER = option(
+    "--layer", "-l", metavar="N", under=WHICH,
+    help="Of an overview's .npz: the layer of one head, from 0.",
+    brief="of an overview one head, with its --head",
+)  # fmt: skip
+ONE_HEAD = option(
+    "--head", metavar="N", under=WHICH,
+    help="Of an overview's .npz: the head of that layer, from 0.",
+    brief="the head of that layer, from 0",
+)  # fmt: skip
+STAGE = option(
+    "--show", brief_metavar="STAGE",
+    help="Of one head: what to tabulate. Default: weights.",
+    brief="of one head: weights, scores, scaled, q, k, v ...",
+)  # fmt: skip
 
 
 def show(
-    file: File,
-    layer: OneLayer = None,
-    head: OneHead = None,
+    file: Annotated[Path, FILE],
+    layer: Annotated[int | None, ONE_LAYER] = None,
+    head: Annotated[int | None, ONE_HEAD] = None,
     query: Annotated[str | None, QUERY] = None,
     key: Annotated[str | None, KEY] = None,
-    stage: Shown = None,
+    stage: Annotated[Stage | None, STAGE] = None,
     scale: Annotated[Scaling | None, SCALE] = None,
     rows: Annotated[str | None, ROWS] = None,
     *,
@@ -63,10 +60,9 @@ def show(
     picture or another file. Of an overview that was written as .npz it shows any head by its weights.
     """
     from attnscope.printable import word
-    from attnscope.render.focus import focus_on
     from attnscope.render.kit.words.command import asked_by
-    from attnscope.render.sheet.guard import Stored
-    from attnscope.render.sheet.sheet import Next
+    from attnscope.render.sheet.sheet import Next, Stored
+    from attnscope.render.sheets import focus_on
     from attnscope.results.stored.document import stored, stored_verdict
 
     listed, (result, told) = rows_listed(rows), stored(file)
@@ -78,7 +74,8 @@ def show(
     else:
         place, result, focus = _one_head(result, (layer, head), stage, query, key, scale)
     check_delivery(delivery, type(result).__name__)
-    came = Stored(_day(file), stored_verdict(told, place), again, made_by)
+    day = time.strftime("%Y-%m-%d", time.localtime(file.stat().st_mtime)) if file.is_file() else ""
+    came = Stored(day, stored_verdict(told, place), again, made_by)
     output.deliver(result, delivery, replace(focus, **listed, stored=came))
 
 
@@ -91,7 +88,7 @@ def _one_head(
     scale: str | None,
 ) -> "tuple[tuple[int, int], Result, Focus]":
     """The place of a head in an overview, the head as that looks at it, and what of it is meant."""
-    from attnscope.render.focus import focus_on
+    from attnscope.render.sheets import focus_on
     from attnscope.results import Overview
     from attnscope.session.looking import aim_at
     from attnscope.session.wanted import Looking
@@ -108,7 +105,3 @@ def _one_head(
     queries = () if seen.query is None else (seen.query,)
     focus = replace(focus_on(seen.shown, stage, scale=scale), queries=queries, key=seen.key)
     return result.place_of(layer, head), seen.shown, focus
-
-
-def _day(file: Path) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(file.stat().st_mtime)) if file.is_file() else ""

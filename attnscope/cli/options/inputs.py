@@ -4,15 +4,18 @@ import os
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from attnscope import incoming
-from attnscope.cli.lines import Line, fill_in, read_lines
 from attnscope.errors import InputError
 from attnscope.printable import printable, word
 from attnscope.session.option import given_of, option
-from attnscope.session.request import GENERATE, TEXT, File, InputOptions, Inputs
+from attnscope.session.prompts import Line, fill_in, read_lines
+from attnscope.session.request import GENERATE, TEXT, File, InputOptions, Inputs, check_something
 from attnscope.vocabulary import MASKED_SENTENCE
+
+if TYPE_CHECKING:
+    pass
 
 ARTICLE_TEXT = replace(
     TEXT,
@@ -130,14 +133,6 @@ def check_files(vocab: File | None, image: File | None, audio: File | None) -> N
     incoming.check_there(vocab, "the vocabulary")
     incoming.check_there(image, "picture")
     incoming.check_there(audio, "sound")
-
-
-def check_something(*read: object) -> None:
-    """Raises `InputError` where there is neither a text nor anything that stands in its place."""
-    if all(source is None for source in read):
-        raise InputError(
-            "give a text to read, token numbers with --ids, or a file with --chat, --image or --audio"
-        )
 
 
 def given(text: str | None) -> tuple[str | None, tuple[str, ...]]:

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, window
 from attnscope.explore.state import Head, State
-from attnscope.render.kit.cells import DIM, HEADING
-from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.cells import DIM, HEADING, left, right
 from attnscope.render.kit.numbers import cell
 from attnscope.render.kit.palette import LOSES
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES

@@ -9,8 +9,7 @@ from rich.style import Style
 from attnscope.explore.drawing.grid import CURSOR
 from attnscope.explore.drawing.shown import Prepared
 from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, part_words, window
-from attnscope.render.kit.cells import DIM, HEADING, row_heads
-from attnscope.render.kit.labels import fit, left, right, settled
+from attnscope.render.kit.cells import DIM, HEADING, fit, left, right, row_heads, settled
 from attnscope.render.kit.palette import sequential
 from attnscope.render.kit.stage import Panel
 from attnscope.render.terminal.raster import SHADES
@@ -52,10 +51,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     assert shown.column_tokens is not None, "a matrix of pairs"
     rows, columns = len(shown.row_tokens), len(shown.column_tokens)
     least = of.widest + 1 if columns <= _MOST_NUMBERS else 4
-    for share in (
-        3,
-        4,
-    ):  # of the width for the names of rows: numbers come before the ends of long names
+    for share in (3, 4):  # of the width for the names of rows: numbers come before the ends of long names
         margin = row_heads(shown.row_tokens, width // share).cells + 2
         room = max(width - margin, 1)
         sizes = (least, *([least - 1] if tight else []), 2, 1)

@@ -10,8 +10,7 @@ from rich.style import Style, StyleType
 
 from attnscope.explore.drawing.grid import CURSOR
 from attnscope.explore.drawing.surface import Cells, Line, Part, Surface
-from attnscope.render.kit.cells import DIM
-from attnscope.render.kit.labels import fit, left, settled
+from attnscope.render.kit.cells import DIM, fit, left, settled
 from attnscope.render.kit.palette import sequential
 from attnscope.render.terminal.raster import SHADES
 from attnscope.tokens import Tokens
@@ -138,9 +137,6 @@ def _run(
     if run.token == cursor:
         style = CURSOR
     elif run.token == other:
-        style = UNDERLINED if not style or isinstance(style, Style) else _underlined(style, surface)
+        known = not style or isinstance(style, Style)
+        style = UNDERLINED if known else surface.console.get_style(style) + UNDERLINED
     return [(word, style), (left(mark, room), "")]
-
-
-def _underlined(name: str, surface: Surface) -> Style:
-    return surface.console.get_style(name) + UNDERLINED

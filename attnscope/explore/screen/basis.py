@@ -2,31 +2,75 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 from rich.console import RenderableType
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
+from textual.message import Message
 
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Desk, Failed, attempt
 from attnscope.explore.drawing.shown import Shown
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.evidence import sharpest
-from attnscope.explore.keys import KEYS, hints
+from attnscope.explore.questions import sharpest
 from attnscope.explore.screen.board import Board
-from attnscope.explore.screen.dialogs import Card
-from attnscope.explore.screen.messages import Answered, Notices, Read, Told
-from attnscope.explore.screen.pane import Pane
+from attnscope.explore.screen.pane import Card, Pane
 from attnscope.explore.showing import BAD, head
+from attnscope.explore.showing.card import KEYS, hints
 from attnscope.explore.source import Source
-from attnscope.explore.state import State, start
+from attnscope.explore.state import Scene, State, start
 from attnscope.printable import printable
 from attnscope.render.terminal.console import Paper
 from attnscope.results import Overview
+
+
+class Read(Message):
+    """A text was read, or could not be."""
+
+    def __init__(self, scene: Scene | Failed) -> None:
+        super().__init__()
+        self.scene = scene
+
+
+class Answered(Message):
+    """One more answer is known."""
+
+
+class Told(Message):
+    """A line for the bottom of the screen; `bad` where something went wrong."""
+
+    def __init__(self, text: str, bad: bool = False) -> None:
+        super().__init__()
+        self.text, self.bad = text, bad
+
+
+class Notices:
+    """What the session tells on the way comes to the bottom line of the screen."""
+
+    def __init__(self) -> None:
+        self.post: Callable[[Message], object] | None = None
+        self.doing: list[str] = []
+
+    def notice(self, text: str) -> None:
+        if self.post is not None:
+            self.post(Told(text))
+
+    def detail(self, text: str) -> None:
+        pass
+
+    @contextmanager
+    def working(self, what: str) -> Iterator[None]:
+        self.doing.append(what)
+        try:
+            yield
+        finally:
+            self.doing.remove(what)
+
 
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURN = 0.1  # seconds

@@ -8,8 +8,7 @@ from attnscope.explore.drawing import matrix
 from attnscope.explore.drawing.shown import Shown, cursor, key_at, prepared, query_at, row_of
 from attnscope.explore.screen.basis import Basis
 from attnscope.explore.screen.board import PANES
-from attnscope.explore.screen.dialogs import Choice
-from attnscope.explore.screen.pane import Pane
+from attnscope.explore.screen.pane import Choice, Pane
 from attnscope.explore.showing import side, top, views
 from attnscope.explore.showing.answer import answers, asks_nothing
 from attnscope.explore.showing.card import card

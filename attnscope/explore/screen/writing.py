@@ -12,9 +12,8 @@ from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed, attempt
 from attnscope.explore.drawing.shown import cursor
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.screen.basis import Basis
-from attnscope.explore.screen.dialogs import Line
-from attnscope.explore.screen.messages import Notices, Told
+from attnscope.explore.screen.basis import Basis, Notices, Told
+from attnscope.explore.screen.pane import Line
 from attnscope.explore.source import Source
 
 

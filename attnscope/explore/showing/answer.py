@@ -9,8 +9,7 @@ from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed
 from attnscope.explore.showing import BAD, WAITS, Find, Part, in_pane
 from attnscope.explore.state import State
-from attnscope.render.kit.cells import DIM
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import DIM, fit, settled
 from attnscope.render.kit.numbers import chance, give_or_take, signed
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.sheet.blocks import Ranking
@@ -55,7 +54,8 @@ def _why(state: State, failed: Failed) -> str:
 
 
 def _of_absence(state: State, without: Any, measured: Any) -> Part:
-    title = f"predicts · {_out(state)}"
+    count = len(state.removed)
+    title = f"predicts · {_names(state) if count == 1 else f'{count} heads'} out"
     key = (without, measured, state.removed)
     if without is None:
         return Part(key, lambda w, h: Text(f"running without {_names(state)} …", DIM), title)
@@ -124,11 +124,6 @@ def _measured(absence: Any) -> str | None:
     others = "" if one.typical is None else f"; other heads {give_or_take(one.typical, None)}"
     doubt = "" if absence.verdict.proved else f" · {verdict_words(absence.verdict)}"
     return f"“{settled(absence.answer.text)}” {signed(effect.change, None)} nats{others}{doubt}"
-
-
-def _out(state: State) -> str:
-    count = len(state.removed)
-    return f"{_names(state)} out" if count == 1 else f"{count} heads out"
 
 
 def _names(state: State) -> str:

@@ -11,16 +11,14 @@ from attnscope.explore.asking import Failed
 from attnscope.explore.drawing import grid as heads
 from attnscope.explore.drawing.shown import column_of, cursor, key_at, row_of
 from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.evidence import SHARP, explained
+from attnscope.explore.questions import SHARP, explained
 from attnscope.explore.showing import BAD, WAITS, Find, Part, head, in_pane
 from attnscope.explore.state import State
-from attnscope.render.focus import Focus
-from attnscope.render.kit.cells import DIM
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import DIM, settled
 from attnscope.render.kit.stage import NO_KEY
-from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, head_of
+from attnscope.render.kit.words.header import WITHOUT_SPECIAL, head_of
 from attnscope.render.sheet.blocks import KeyBars
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.terms import keys_of, said, shown_key
 from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.sheet import laid

@@ -11,11 +11,10 @@ from attnscope.explore.drawing.shown import Shown, column_of, cursor, prepared
 from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.showing import BAD, Find, Part, head
 from attnscope.explore.state import State
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.words.certificate import DISTRUST, STYLES, certificate_line, verdict_words
-from attnscope.render.kit.words.header import model_words
-from attnscope.render.kit.words.weights import head_of
+from attnscope.render.kit.words.header import head_of, model_words
 from attnscope.results import Certificate, HeadView, HeadWeights, Verdict
 
 FAILED = Style(bold=True, color="white", bgcolor="red", reverse=False)

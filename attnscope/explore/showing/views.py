@@ -10,19 +10,17 @@ from rich.text import Text
 
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed
-from attnscope.explore.drawing import matrix, picture, sentence
-from attnscope.explore.drawing.scatter import scatter
+from attnscope.explore.drawing import matrix, sentence
+from attnscope.explore.drawing.scatter import picture, scatter, size
 from attnscope.explore.drawing.shown import Shown, cursor, prepared, row_of
 from attnscope.explore.drawing.surface import Cells, Line, Surface
 from attnscope.explore.questions import Beside
 from attnscope.explore.showing import BAD, Find, Part, in_pane
 from attnscope.explore.state import Head, State, View
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.cells import DIM
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import DIM, settled
 from attnscope.render.kit.words.certificate import STYLES, verdict_words
-from attnscope.render.kit.words.weights import head_of, weights_words
-from attnscope.render.sheets import sheet_of
+from attnscope.render.kit.words.header import head_of, weights_words
+from attnscope.render.sheets import WHOLE, Focus, sheet_of
 from attnscope.render.terminal.sheet import body
 from attnscope.results import Finding, PictureAttention, Result, Special
 
@@ -103,9 +101,9 @@ def _medium(state: State, answer: Any, title: str, surface: Surface) -> Part:
         if not isinstance(answer, PictureAttention) or surface.shades or answer.picture.pixels is None:
             return shown
         if height >= _TALL:
-            return Group(picture.picture(answer.picture, answer.weights, width, height // 2), shown)
-        seen = picture.picture(answer.picture, answer.weights, width // 2 - 2, height)
-        wide = picture.size(answer.picture, width // 2 - 2, height)[0]
+            return Group(picture(answer.picture, answer.weights, width, height // 2), shown)
+        seen = picture(answer.picture, answer.weights, width // 2 - 2, height)
+        wide = size(answer.picture, width // 2 - 2, height)[0]
         beside = Table.grid(padding=(0, 2, 0, 0))
         beside.add_column(width=wide, no_wrap=True)
         beside.add_column(width=width - wide - 2)
@@ -135,11 +133,7 @@ def _beside(state: State, answer: Beside, surface: Surface) -> Part:
         if answer.difference is not None:
             return Group(second, heading, Text(), of_sheet(answer.difference, width))
         return Group(
-            second,
-            heading,
-            Text(f"no difference: {answer.why}", BAD),
-            Text(),
-            of_sheet(answer.other, width),
+            second, heading, Text(f"no difference: {answer.why}", BAD), Text(), of_sheet(answer.other, width)
         )
 
     return Part((answer, row), drawn, f"{state.view} · {state.name}")

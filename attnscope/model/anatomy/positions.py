@@ -13,8 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnscope.model.anatomy.dimensions import config_of
-from attnscope.model.anatomy.towers import Tower
+from attnscope.model.anatomy.towers import Tower, config_of
 from attnscope.results import Kind, Position
 
 ROTARY = "rotary"

@@ -1,13 +1,16 @@
-"""A text that the model goes on with: how far, and what it wrote.
+"""A text that the model goes on with: how far, and what it wrote. And what is given otherwise than as a text.
 
 The newest token is never fed back to the model, so it is no part of what was read: as in transformers,
 N new tokens are N - 1 more rows of attention.
 
 Tokens that no text was given for (`tokens_read`, `tokens_by_number`) are each cut from the text that they
-make together, if they can be.
+make together, if they can be. Words may be given that are cut already (`encode_words`), and tokens by their
+numbers (`encode_numbers`).
 """
 
+from bisect import bisect_right
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -15,7 +18,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.errors import InputError, one_line
-from attnscope.model.inputs.text import special_ids
+from attnscope.model.inputs.text import Encoded, encode, special_ids, with_own_masks
 from attnscope.reference import exact
 from attnscope.tokens import Given, Section, Token, Tokens
 
@@ -23,6 +26,7 @@ _UNFINISHED = "\ufffd"  # what a tokenizer writes for the first bytes of a chara
 
 
 LIKELIEST = "greedily"  # the likeliest token each time
+Words = tuple[str, ...]  # of one text
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,3 +164,53 @@ def _grown(tokenizer: Any, ids: tuple[int, ...], first: int) -> tuple[str, list[
             spans += [(start - before, len(text) - before)] * (count - first - len(spans))
             start = len(text)
     return decoded(len(ids))[before:], spans
+
+
+def encode_words(
+    tokenizer: Any, texts: tuple[Words, ...], *, name: str, limit: int | None, truncate: bool = False
+) -> Encoded:
+    """As `encode` for the words of one text or of a pair: they are read with one blank between them.
+
+    A token belongs to the given word that it begins in, whatever the tokenizer holds for a word.
+    """
+    if not all(texts) or any(not word.strip() for words in texts for word in words):
+        raise InputError("one of the words is empty" if all(texts) else "there are no words in the text")
+    masked = with_own_masks(tokenizer, tuple(word for words in texts for word in words), name)
+    respelled = iter(masked.texts)
+    texts = tuple(tuple(next(respelled) for _ in words) for words in texts)
+    joined = tuple(" ".join(words) for words in texts)
+    encoded = encode(tokenizer, joined, name=name, limit=limit, truncate=truncate)
+    notices = (masked.notice, *encoded.notices) if masked.notice else encoded.notices
+    return replace(encoded, tokens=_in_words(encoded.tokens, texts), notices=notices)
+
+
+def _in_words(tokens: Tokens, texts: tuple[Words, ...]) -> Tokens:
+    ends = [list(accumulate(len(word) + 1 for word in words)) for words in texts]  # behind the blank
+
+    def numbered(token: Token) -> Token:
+        if token.span is None:
+            return token
+        first = token.span[0] + len(token.text) - len(token.text.lstrip())
+        return replace(token, word=bisect_right(ends[token.part], first))
+
+    return replace(tokens, items=tuple(map(numbered, tokens.items)), words_given=True)
+
+
+def encode_numbers(
+    tokenizer: Any, ids: tuple[int, ...], *, name: str, limit: int | None, truncate: bool = False
+) -> Encoded:
+    """Exactly these tokens for the model called `name`; `tokenizer` is only asked how they are spelled."""
+    notices: tuple[str, ...] = ()
+    if limit is not None and len(ids) > limit:
+        if not truncate:
+            raise InputError(
+                f"--ids are {len(ids)} tokens, {name} reads at most {limit}: --truncate cuts them"
+            )
+        notices = (f"--ids are {len(ids)} tokens: cut to the {limit} that {name} reads",)
+        ids = ids[:limit]
+    from transformers import BatchEncoding
+
+    there = torch.tensor([ids])
+    inputs = BatchEncoding({"input_ids": there, "attention_mask": torch.ones_like(there)})
+    mask = tokenizer.mask_token_id
+    return Encoded(inputs, tokens_by_number(tokenizer, ids), notices, mask if mask in ids else None)

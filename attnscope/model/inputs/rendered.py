@@ -14,9 +14,9 @@ from typing import Any
 
 from attnscope import incoming
 from attnscope.errors import InputError, is_out_of_memory, one_line
-from attnscope.model.inputs.chat import Chat, Message
+from attnscope.model.inputs.given import Chat, Message
 from attnscope.model.inputs.text import Encoded, encoded_texts
-from attnscope.process.alone import ALONE
+from attnscope.process.machine import ALONE
 from attnscope.tokens import Given, Section, Tokens
 
 ASSISTANT = "assistant"

@@ -15,7 +15,7 @@ from torch import Tensor
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory, one_line
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.inputs.generation import tokens_by_number
-from attnscope.model.inputs.numbered import Numbered
+from attnscope.model.inputs.given import Numbered
 from attnscope.model.inputs.text import limit_of, special_ids, tokens_of, unspelled
 from attnscope.reference import exact
 from attnscope.tokens import Token, Tokens

@@ -1,23 +1,84 @@
 """Text in, the model's inputs and our `Tokens` out: mask spelling, length, pairs.
 
+Much of what is wrong with a tokenizer's files shows only when a text is read: a lost `[UNK]`, an id that no
+token has. All that is asked of a tokenizer passes the door, so no caller need know what the library raises.
+
 A model with a mask token has one spelling for every mask; one that was taught to fill numbered gaps (T5 and
 its kin) calls them `<extra_id_0>`, `<extra_id_1>` and so on, in the order of the text.
 """
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from itertools import count
 from types import MappingProxyType
 from typing import Any
 
-from attnscope.errors import InputError
+from attnscope.errors import InputError, calling
 from attnscope.model.anatomy.positions import all_tables
 from attnscope.printable import printable
 from attnscope.tokens import Token, Tokens
 
+REMEDY = "; its tokenizer files may be damaged: take them anew from where the model came from"
+_NOTHING = object()
 _ANY = re.compile(r"\[mask\]|<mask>", re.IGNORECASE)
 _NUMBERED_GAP = re.compile(r"<extra_id_([0-9]{1,6})>")
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
+_NO_LIMIT = 10**9  # tokenizers that know no limit say a number like 10**30
+_WORD_START = "▁"
+_GAP = re.compile(r"<(extra_id|mask|unk)_[0-9]+>")  # what T5, Pegasus and their kin fill
+_COLUMNS = ("ids", "tokens", "offsets", "sequence_ids", "special_tokens_mask", "word_ids")
+_Row = tuple[int, str, tuple[int, int], int | None, int, int | None]
+
+
+class Tokenizer:
+    """Stands for `own`, a tokenizer of transformers, that came with the model called `name`.
+
+    Raises `ModelUnavailableError` in one line where the library fails.
+    """
+
+    def __init__(self, own: Any, name: str) -> None:
+        self._own, self._name = own, name
+
+    @property
+    def own(self) -> Any:
+        """The library's tokenizer itself."""
+        return self._own
+
+    def __call__(self, *texts: str, **options: Any) -> Any:
+        return self._asked("this text", self._own, *texts, **options)
+
+    def __len__(self) -> int:
+        return int(self._asked("its own length", self._own.__len__))
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):  # also where a copy is being made, which has nothing in it yet
+            raise AttributeError(attribute)
+        value = self._asked(attribute, getattr, self._own, attribute, _NOTHING)
+        if value is _NOTHING:
+            raise AttributeError(f"{type(self._own).__name__} has no {attribute}")
+        if not callable(value):
+            return value
+        return lambda *given, **options: self._asked(attribute, value, *given, **options)
+
+    def _asked(self, what: str, answer: Callable[..., Any], *given: Any, **options: Any) -> Any:
+        with calling(f"{self._name}: its tokenizer fails at {what}", REMEDY):
+            return answer(*given, **options)
+
+
+class Settled(Tokenizer):
+    """A tokenizer that nobody changes any more: what it says of itself is asked once."""
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = super().__getattr__(attribute)
+        if not callable(value):
+            self.__dict__[attribute] = value  # found there from now on, without coming here
+        return value
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> Any:
+        """`tokenizer` itself where it is none of these."""
+        return cls(tokenizer._own, tokenizer._name) if isinstance(tokenizer, Tokenizer) else tokenizer
 
 
 @dataclass(frozen=True)
@@ -82,12 +143,6 @@ def gap_id(tokenizer: Any, gap: str) -> int | None:
 
 def _listed(gaps: list[str]) -> str:
     return ", ".join(gaps if len(gaps) <= 3 else [gaps[0], "...", gaps[-1]])
-
-
-NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
-_NO_LIMIT = 10**9  # tokenizers that know no limit say a number like 10**30
-_WORD_START = "▁"
-_GAP = re.compile(r"<(extra_id|mask|unk)_[0-9]+>")  # what T5, Pegasus and their kin fill
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,10 +298,6 @@ def tokens_from_encoding(
     columns = (getattr(encoding, name) for name in _COLUMNS)
     rows = zip(*columns, strict=True)
     return Tokens(texts, tuple(_token(row, texts, unknown_id, special) for row in rows))
-
-
-_COLUMNS = ("ids", "tokens", "offsets", "sequence_ids", "special_tokens_mask", "word_ids")
-_Row = tuple[int, str, tuple[int, int], int | None, int, int | None]
 
 
 def _token(row: _Row, texts: tuple[str, ...], unknown_id: int | None, special: Set[int]) -> Token:

@@ -14,23 +14,31 @@ import torch
 from torch import nn
 
 from attnscope.errors import InputError
-from attnscope.model.loading import memory, quantised
+from attnscope.model.loading import memory
 from attnscope.model.loading.config import build_skeleton, saved_class
-from attnscope.model.loading.memory import refuse_type
-from attnscope.model.loading.partial import kept, needed
-from attnscope.model.loading.placing import (
+from attnscope.model.loading.memory import (
     DISK,
     Place,
     for_accelerate,
     places_for,
     read_in_memory,
     refuse_full_disk,
+    refuse_type,
     sizes,
 )
-from attnscope.model.loading.quantised import Quantisation
+from attnscope.model.loading.partial import (
+    Quantisation,
+    even_out,
+    is_quantised,
+    kept,
+    needed,
+    refuse_bare,
+    refuse_unread_scales,
+    unquantised,
+)
 from attnscope.model.source import weight_files as stored
-from attnscope.model.source.adapter import has_adapter
 from attnscope.model.source.checkpoint import Checkpoint
+from attnscope.model.source.weight_files import has_adapter
 from attnscope.process.ending import temporary_folder
 
 _SPREAD = "; --device-map auto spreads it over all that there is, the disk too"
@@ -67,7 +75,7 @@ def read_weights(
     """
     name = checkpoint.source.name
     config = copy.deepcopy(config)
-    quantisation = quantised.prepare(config, name)
+    quantisation = unquantised(config, name)
     part = checkpoint.part(needed(checkpoint.shards, skeleton, layers) if checkpoint.shards else ())
     places = None
     run = getattr(torch, _run(part, config, dtype))
@@ -87,7 +95,9 @@ def read_weights(
         _refuse_too_large(part, config, layers, dtype, {torch.device("cpu"): whole, device: whole})
     part.complete()
     if quantisation is None and not part.pickled:
-        _refuse_bare(part, skeleton, layers)
+        types = stored.types(part.files)
+        if odd := {name: kind for name, kind in types.items() if not stored.is_float(kind)}:
+            refuse_bare(odd, needed(odd, skeleton, layers), skeleton.state_dict(), name)
     plain: dict[str, Any] = (
         {"adapter_kwargs": {"subfolder": "\0"}} if has_adapter(checkpoint.source.folder) else {}
     )
@@ -111,9 +121,9 @@ def read_weights(
         if "offload_folder" in placing:
             read_in_memory(module)
         weakref.finalize(module, lasting.pop_all().close)  # or when the program ends
-    quantised.refuse_unread_scales(info["unexpected_keys"], module, name)
+    refuse_unread_scales(info["unexpected_keys"], module, name)
     if quantisation is not None and quantisation.undone and dtype != "auto":
-        quantised.even_out(module, getattr(torch, dtype))
+        even_out(module, getattr(torch, dtype))
     return Weights(module, info, part, quantisation, places)
 
 
@@ -156,7 +166,7 @@ def _refuse_too_large(
     memory.refuse_too_large(
         sizes,
         f"{checkpoint.source.name} in {run} ({part})",
-        converted=run != own or quantised.is_quantised(config),
+        converted=run != own or is_quantised(config),
         hint=(f"; --dtype auto runs it in {own}" if narrower else "") + ("" if spread else _SPREAD),
     )
 
@@ -168,10 +178,3 @@ def _stored(checkpoint: Checkpoint, config: Any) -> str:
 
 def _run(checkpoint: Checkpoint, config: Any, dtype: str) -> str:
     return _stored(checkpoint, config) if dtype == "auto" else dtype
-
-
-def _refuse_bare(checkpoint: Checkpoint, skeleton: nn.Module, layers: int | None) -> None:
-    odd = {name: kind for name, kind in stored.types(checkpoint.files).items() if not stored.is_float(kind)}
-    if odd:
-        names = needed(odd, skeleton, layers)
-        quantised.refuse_bare(odd, names, skeleton.state_dict(), checkpoint.source.name)

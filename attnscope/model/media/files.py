@@ -29,6 +29,7 @@ from attnscope.tokens import Frames, Tokens
 
 _WINDOW = 0.03  # seconds at the end that no whole window fits into
 _LOWEST, _HIGHEST = 1000, 768000  # samples a second between which a rate can be meant
+_SIZE, _RATE = 224, 16_000  # pixels to a side; samples of one second
 
 
 def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:
@@ -195,9 +196,6 @@ def _hop(extractor: Any) -> float:
     """Seconds from one column of the features to the next: the extractor's own, or Kaldi's 10 ms."""
     hop = getattr(extractor, "hop_length", None)
     return hop / extractor.sampling_rate if hop else 0.01 * getattr(extractor, "stride", 1)
-
-
-_SIZE, _RATE = 224, 16_000  # pixels to a side; samples of one second
 
 
 @contextmanager

@@ -15,8 +15,8 @@ from attnscope.errors import ModelUnavailableError, one_line
 from attnscope.incoming import check_settings, settings
 from attnscope.model.source import digests, hub
 from attnscope.model.source import weight_files as stored
-from attnscope.model.source.adapter import NONE, OF_TOKENIZER, Adapter, has_adapter, open_adapter
 from attnscope.model.source.find import Source
+from attnscope.model.source.weight_files import NONE, OF_TOKENIZER, Adapter, has_adapter, open_adapter
 from attnscope.process.ending import temporary_folder
 
 _HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds

@@ -9,8 +9,8 @@ from pathlib import Path
 from attnscope import demo
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.source import hub
-from attnscope.model.source.adapter import OF_TOKENIZER, base_of, has_adapter, is_adapter_alone
 from attnscope.model.source.here import DEFAULT, HUB_ID, check_place
+from attnscope.model.source.weight_files import OF_TOKENIZER, base_of, has_adapter, is_adapter_alone
 
 CONFIG = "config.json"
 _LISTED = 4  # folders that are named

@@ -14,7 +14,7 @@ from huggingface_hub import errors as hub_errors
 from huggingface_hub.utils import disable_progress_bars
 
 from attnscope.errors import InputError, ModelUnavailableError, one_line
-from attnscope.model.source import adapter
+from attnscope.model.source import weight_files
 from attnscope.model.source.here import host_and_port
 
 SAFETENSORS, PICKLES = "model.safetensors", "pytorch_model.bin"  # or shards, listed in an index beside them
@@ -156,7 +156,7 @@ def _wanted(repo: str, files: list[str], *, allow_pickle: bool, remote_code: boo
     The weights, or the list of their shards, come last: what is there when they are is complete.
     """
     weights = [name for name in _weights(files) if name.startswith(SAFETENSORS) or allow_pickle]
-    if adapter.CONFIG in files and "config.json" not in files:
+    if weight_files.CONFIG in files and "config.json" not in files:
         raise ModelUnavailableError(f"{repo} is an adapter alone: download it and name its folder")
     if "config.json" not in files or not _weights(files):
         raise ModelUnavailableError(f"{repo} has no config.json or no weights that transformers can load")
@@ -166,8 +166,9 @@ def _wanted(repo: str, files: list[str], *, allow_pickle: bool, remote_code: boo
         )
     others = [name for name in _matching(files, _CONFIGURATION) if name != "config.json"]
     others = [name for name in others if not fnmatch(name, _INDEX)]
-    own = [name for name in (adapter.WEIGHTS, adapter.PICKLE) if name in files and adapter.CONFIG in files]
-    others += [name for name in own if name == adapter.WEIGHTS or allow_pickle]
+    if weight_files.CONFIG in files:
+        own = [weight_files.WEIGHTS, *([weight_files.PICKLE] if allow_pickle else [])]
+        others += [name for name in own if name in files]
     return ["config.json", *others, *_code(files, remote_code), weights[0]]
 
 

@@ -13,16 +13,19 @@
   takes one for the other.
 * `-` is where there is no number; `∞` and `−∞` have no end.
 
-Files for programs have all digits, a zero before the point and an ASCII minus (`kit.csv`). A worked example
-keeps the zero too (`sheets.arithmetic`), for `0.8·0.9` is easier to read than `.8·.9`.
+Files for programs have all digits, a zero before the point and an ASCII minus (`exact`). A worked example
+keeps the zero too (`sheets.worked`), for `0.8·0.9` is easier to read than `.8·.9`.
 """
 
 import math
+import re
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 from jaxtyping import Float, Shaped
+
+from attnscope.printable import printable
 
 NONE, MINUS = "-", "−"
 _LEAST, _MOST = 1e-3, 1e6  # sizes that are written without an exponent
@@ -216,3 +219,32 @@ def pooled(values: Float[np.ndarray, "row column"], rows: int, columns: int) -> 
         high, low = (find.reduceat(values, starts, axis=axis) for find in (np.fmax, np.fmin))
         values = np.where(-low > high, low, high)
     return values
+
+
+Row = tuple[object, ...]
+# ends of columns that are names, even where they look like numbers or are empty
+CALLED = ("token", "tokens", "label", "name", "tower", "side")
+# a cell's first character that is a formula's, and what follows up to where the next one could begin
+_FORMULA = re.compile(r"""((?:^|[,;])[\s"]*)([=+\-@＝＋－＠][^,;]+)""")
+
+
+def exact(value: float) -> str:
+    """The shortest text that reads back as the same number."""
+    return repr(float(value))
+
+
+def harmless_cell(text: str) -> str:
+    """`text` harmless on a screen and in a spreadsheet, which runs what begins with one of `= + - @`.
+
+    An apostrophe before it keeps it a text: wherever a cell could begin in `text`, at its start and behind a
+    comma or semicolon. A single such character is no formula, nor is a number.
+    """
+
+    def kept_a_text(begun: re.Match[str]) -> str:
+        try:
+            float(begun[2])
+        except ValueError:
+            return f"{begun[1]}'{begun[2]}"
+        return begun[0]
+
+    return _FORMULA.sub(kept_a_text, printable(text))

@@ -18,8 +18,7 @@ from rich.color_triplet import ColorTriplet
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.palette import CHOSEN, FAINT, INK, readable_on
-from attnscope.render.kit.sentence import SetText
-from attnscope.render.kit.typesetting import drawing, line_height
+from attnscope.render.kit.typesetting import SetText, drawing, line_height
 from attnscope.render.look import DPI, look_now
 
 _SIDES = re.compile(r'(?<=\swidth=")([\d.]+)(pt"\s+height=")([\d.]+)(?=pt")')

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.render.kit.numbers import largest_magnitude
-from attnscope.render.kit.scale import Scale, scale_of
+from attnscope.render.kit.palette import Scale, scale_of
 from attnscope.results import HeadView, HeadWeights
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Scaling

@@ -3,6 +3,8 @@
 `draw_head` may be used on any Axes; how large that should be is `head_frame`'s answer.
 """
 
+from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -15,11 +17,22 @@ from matplotlib.patches import Rectangle
 from attnscope.render.kit.cells import cell_texts
 from attnscope.render.kit.numbers import pooled
 from attnscope.render.kit.page import ink_on
-from attnscope.render.kit.palette import FAINT, INK, RAMPS, SIGNED, WEIGHT
-from attnscope.render.kit.scale import Scale
-from attnscope.render.kit.stage import Panel
-from attnscope.render.kit.typesetting import text_width
-from attnscope.render.plot.layout import BAND, MOST_NUMBERS, Grid, draw_sections, grid
+from attnscope.render.kit.palette import CHOSEN, FAINT, INK, RAMPS, SIGNED, WEIGHT, Scale
+from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
+from attnscope.render.kit.stage import Panel as Stage
+from attnscope.render.kit.typesetting import text_width, tick
+from attnscope.render.plot.layout import (
+    BAND,
+    MOST_NUMBERS,
+    Grid,
+    draw_sections,
+    grid,
+    head_frame,
+    sparse,
+    tick_step,
+)
+from attnscope.render.plot.panel import TICK, Panel, inches
+from attnscope.render.sheet.blocks import Matrix, as_panel
 from attnscope.tokens import Section
 from attnscope.vocabulary import Scaling
 
@@ -31,7 +44,7 @@ _MOST_OUTLINED = 4000
 WEIGHTS, AROUND = (LinearSegmentedColormap.from_list(name, RAMPS["light"][name]) for name in (WEIGHT, SIGNED))
 
 
-def draw_head(shown: Panel, axes: Axes, laid: Grid | None = None) -> QuadMesh:
+def draw_head(shown: Stage, axes: Axes, laid: Grid | None = None) -> QuadMesh:
     """Colour map, labels, axis words and, where they fit, numbers. Returns what a colour bar is made for.
 
     `laid` is the layout where it is not that of `grid`. What is drawn of weights is the weights themselves,
@@ -53,14 +66,14 @@ def draw_head(shown: Panel, axes: Axes, laid: Grid | None = None) -> QuadMesh:
     return mesh
 
 
-def drawn_values(shown: Panel) -> Float[np.ndarray, "row column"]:
+def drawn_values(shown: Stage) -> Float[np.ndarray, "row column"]:
     """What the colours are of: NaN where a cell is masked, weights on a scale of each row's own as shares."""
     values = np.where(shown.visible, shown.values, np.nan)
     by_row = shown.show == "weights" and shown.scale.kind is Scaling.ROW
     return values / shown.scale.tops[:, None] if by_row else values
 
 
-def norm_of(shown: Panel) -> Normalize:
+def norm_of(shown: Stage) -> Normalize:
     """From what is drawn to a shade: of weights as their scale has it, of all else even around 0."""
     if shown.show == "weights":
         return weight_norm(shown.scale)
@@ -77,7 +90,7 @@ def weight_norm(scale: Scale) -> Normalize:
     return Normalize(0.0, 1.0 if scale.kind is Scaling.ROW else scale.top)
 
 
-def _mesh(shown: Panel, values: Float[np.ndarray, "row column"], axes: Axes, block: int) -> QuadMesh:
+def _mesh(shown: Stage, values: Float[np.ndarray, "row column"], axes: Axes, block: int) -> QuadMesh:
     rows, columns = values.shape
     outlined = rows * columns <= _MOST_OUTLINED
     across = block if shown.column_tokens is not None else 1
@@ -123,7 +136,7 @@ def _ticks(axes: Axes, laid: Grid) -> None:
     axes.spines[:].set_visible(False)
 
 
-def _numbers(shown: Panel, axes: Axes, mesh: QuadMesh, laid: Grid) -> None:
+def _numbers(shown: Stage, axes: Axes, mesh: QuadMesh, laid: Grid) -> None:
     texts = cell_texts(shown, 2 if shown.extent < 10 else 1)
     widest = max((text_width(text, 1.0) for row in texts for text in row), default=1.0) or 1.0
     across = axes.get_window_extent().width / axes.get_figure(root=True).dpi / shown.values.shape[1]  # type: ignore[union-attr]
@@ -136,3 +149,75 @@ def _numbers(shown: Panel, axes: Axes, mesh: QuadMesh, laid: Grid) -> None:
         axes.text(
             column + 0.5, row + 0.5, texts[row][column], ha="center", va="center", size=size, color=colour
         )
+
+
+_MAP = 1.6  # inches of a map
+_BAR, _BAR_GAP, _BAR_ROOM, _LEAST_BAR, _TALLEST_BAR = 0.16, 0.12, 0.95, 1.5, 4.0  # inches
+
+
+def panel(block: Matrix) -> Panel:
+    """Numbers on their scale, with the labels of a head; a map of numbered rows and columns is small."""
+    stage = as_panel(block)
+    laid = _small(stage) if block.pictured else grid(stage)
+    frame = head_frame(stage, laid)
+    return Panel(
+        title="" if block.title and block.measured.startswith(block.title) else block.title,
+        says=" · ".join(each for each in (block.says, *_legend(block, stage, laid)) if each),
+        width=frame.width,
+        height=frame.height,
+        left=frame.left,
+        above=frame.top,
+        below=max(0.05, _LEAST_BAR - frame.height if block.measured else 0.0),
+        right=_BAR_ROOM if block.measured else 0.0,
+        draw=partial(_draw, block, stage, laid),
+        least=frame.share,
+    )
+
+
+def _legend(block: Matrix, stage: Stage, laid: Grid) -> Iterator[str]:
+    if not block.measured:
+        return
+    if stage.column_tokens is not None and (stage.masked or (~stage.answered).any()):
+        yield f"hatched: {'masked' if stage.masked or block.unanswered == NO_KEY else NOTHING_LEFT}"
+    if isinstance(block.scale, Scale) and block.scale.told:
+        yield f"colours: {block.scale.told}"
+    if laid.block > 1:
+        yield f"each dot: the strongest of {laid.block} x {laid.block}"
+
+
+def _small(stage: Stage) -> Grid:
+    rows, columns = stage.values.shape
+    cell = _MAP / max(rows, columns)
+    down, across = (sparse([str(i) for i in range(count)], tick_step(cell)) for count in (rows, columns))
+    return Grid(cell, cell, down, across, size=TICK, rotated=False)
+
+
+def colour_bar(block: Matrix, mesh: QuadMesh, axes: Axes) -> None:
+    """What the colours stand for, at the right of the matrix."""
+    wide, high = inches(axes)
+    tall = min(max(high, _LEAST_BAR), _TALLEST_BAR) / high
+    beside = axes.inset_axes((1 + _BAR_GAP / wide, 1 - tall, _BAR / wide, tall))
+    bar = axes.get_figure(root=True).colorbar(mesh, cax=beside)  # type: ignore[union-attr]
+    beside.set_label("<colorbar>")
+    beside.yaxis.set_major_formatter(tick)
+    bar.outline.set_visible(False)  # type: ignore[operator]
+    beside.tick_params(labelsize=7, length=2, colors=INK)
+    beside.set_ylabel(block.measured.replace(": ", "\n", 1), size=8, color=INK)  # the scale below
+    if isinstance(block.scale, Scale):
+        places, texts = zip(*block.scale.ticks, strict=True)
+        bar.set_ticks(places, labels=texts)
+        bar.minorticks_off()
+
+
+def _draw(block: Matrix, stage: Stage, laid: Grid, axes: Axes) -> None:
+    mesh = draw_head(stage, axes, laid)
+    if block.measured:
+        colour_bar(block, mesh, axes)
+    for word in (axes.xaxis.label, axes.yaxis.label):
+        word.set_fontsize(min(word.get_fontsize(), laid.size + 2))
+    for place in block.groups:
+        axes.axhline(place, color=INK, linewidth=1.0)
+        axes.axvline(place, color=INK, linewidth=1.0)
+    for row, column in block.marked:
+        frame = Rectangle((column, row), 1, 1, fill=False, edgecolor=CHOSEN, linewidth=1.4, zorder=3)
+        axes.add_patch(frame)

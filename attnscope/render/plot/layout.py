@@ -13,7 +13,7 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from attnscope.render.kit.labels import clusters, fit, settled
+from attnscope.render.kit.cells import clusters, fit, settled
 from attnscope.render.kit.page import Frame
 from attnscope.render.kit.palette import FAINT, INK
 from attnscope.render.kit.stage import Panel

@@ -15,13 +15,13 @@ from matplotlib.collections import LineCollection
 from matplotlib.lines import Line2D
 
 from attnscope.printable import LEFT_TO_RIGHT
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import counted, weight
 from attnscope.render.kit.palette import FAINT, INK, INKS
 from attnscope.render.kit.typesetting import line_height, text_width, wrapped
 from attnscope.render.plot.panel import Panel
 from attnscope.render.plot.placement import Placement, Surroundings, placement
-from attnscope.render.sheets.map import LEAST_LINK, Map
+from attnscope.render.sheets.projection import LEAST_LINK, Map
 from attnscope.results import Projection
 from attnscope.tokens import Tokens
 
@@ -271,15 +271,7 @@ def _draw_markers(block: Map, axes: Axes, plane: Plane, side: str) -> None:
 
 def _draw_legend(block: Map, axes: Axes, plane: Plane, left_out: int) -> None:
     handles = [
-        Line2D(
-            [],
-            [],
-            ls="",
-            marker=_MARKERS[side],
-            color=INKS[side],
-            ms=2 * plane.radius(side),
-            label=side,
-        )
+        Line2D([], [], ls="", marker=_MARKERS[side], color=INKS[side], ms=2 * plane.radius(side), label=side)
         for side in ("query", "key")
     ]
     if block.query is not None:

@@ -18,7 +18,7 @@ from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.numbers import largest_magnitude, percent, significant
 from attnscope.render.kit.palette import CHOSEN, INK, OUTLINES
-from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.kit.typesetting import text_width
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.panel import TICK, Panel, inches, only_spines

@@ -1,4 +1,4 @@
-"""A ranking on Axes: names down, marks over one axis, and above it what each mark is."""
+"""A ranking on Axes: names down, marks over one axis, above it what each mark is; and a curve."""
 
 from collections.abc import Sequence
 
@@ -18,11 +18,11 @@ from attnscope.render.plot.panel import (
     key_above,
     lines_of_key,
     named_rows,
+    only_spines,
     width_of_key,
 )
-from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.scale import missing
-from attnscope.render.sheet.table import Column, Mark
+from attnscope.render.sheet.blocks import Curve, Ranking
+from attnscope.render.sheet.table import Column, Line, Mark, missing
 
 _AXIS, _BELOW, _RIGHT, _ROW = 3.2, 0.4, 0.1, 0.2  # inches: the axis, the room around it, one row
 _NONE = 0.02  # inches of an axis without marks
@@ -209,3 +209,75 @@ def _reach(block: Ranking, row: int, side: int, shapes: Sequence[str] | None) ->
         if ends and max(ends) > reach:
             reach, gap = max(ends), 0.015 if mark.shape in ("bar", "band") else 0.035
     return reach, gap
+
+
+_WIDE, _HIGH, _LEFT, _CURVE_BELOW = 2.8, 2.3, 0.55, 0.4  # inches: the axes, the room for numbers and words
+_MARKERS = "osD^vP"
+
+
+def curve_panel(block: Curve) -> Panel:
+    """Axes of one size, with room for the key above them."""
+    return Panel(
+        title=block.title,
+        says=block.says,
+        width=_WIDE,
+        height=_HIGH,
+        left=_LEFT,
+        above=lines_of_key(block.key(), _WIDE) * 1.2 * line_height(SAYS) + 0.08,
+        below=_CURVE_BELOW,
+        right=0.1,
+        draw=lambda axes: draw_curve(block, axes),
+        key=block.key(),
+        least=0.6,
+    )
+
+
+def draw_curve(block: Curve, axes: Axes) -> None:
+    """Lines, bands and points over the numbers of the rows, 0 and the chosen rows marked."""
+    low, high = block.extent()
+    places = np.array(block.places, float)
+    joined = [each for each in block.lines if each.shape == "line"]
+    for line in block.lines:
+        marker = _MARKERS[joined.index(line) % len(_MARKERS)] if line in joined else ""
+        _draw_lines(line, places, marker, axes)
+    if low < 0 < high:
+        axes.axhline(0, color=FAINT, linewidth=0.5, zorder=1)
+    for row in block.chosen:
+        axes.axvline(places[row], color=FAINT, linewidth=0.6, linestyle=":", zorder=1)
+    room = 0.05 * (float(np.ptp(places)) or 1.0)
+    if block.log:
+        axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(tick)
+    axes.set(xlim=(places.min() - room, places.max() + room), ylim=(low, high))
+    if block.named:
+        axes.set_xticks(block.places, block.names)
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.set_xlabel(block.of, size=TICK, color=INK)
+    axes.set_ylabel(block.measured, size=TICK, color=INK)
+    axes.tick_params(labelsize=TICK, length=2, colors=INK)
+    only_spines(axes, "left", "bottom")
+    key_above(axes, block.key(), _WIDE)
+
+
+def _draw_lines(line: Line, places: np.ndarray, marker: str, axes: Axes) -> None:
+    tint, label = TINTS[line.tint], line.label or "_"
+    if line.shape == "points":
+        across = [place for place, row in zip(places, line.at, strict=True) for _ in row]
+        every = [value for row in line.at for value in row]
+        axes.scatter(across, every, s=7, color=tint, alpha=0.35, linewidths=0, label=label, zorder=2)
+        return
+    at = np.array([np.nan if each is None else each for each in line.at], float)
+    if line.shape == "band":
+        axes.fill_between(
+            places, at, np.array(line.to, float), color=tint, alpha=0.15, linewidth=0, label=label
+        )
+    elif line.shape == "ring":
+        axes.scatter(
+            places, at, s=42, facecolors="none", edgecolors=tint, linewidths=1.0, label=label, zorder=5
+        )
+    else:
+        style = "-" if marker else "--"
+        axes.plot(
+            places, at, style, color=tint, marker=marker, markersize=4, linewidth=1.3, label=label, zorder=3
+        )

@@ -11,18 +11,16 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import MaxNLocator
 
-from attnscope.render.kit.labels import clusters, fit
+from attnscope.render.kit.cells import clusters, fit
 from attnscope.render.kit.numbers import descending, weight
-from attnscope.render.kit.palette import CHOSEN, FAINT, INK, PAPER
-from attnscope.render.kit.scale import Scale, scale_of
+from attnscope.render.kit.palette import CHOSEN, FAINT, INK, PAPER, Scale, scale_of
 from attnscope.render.kit.stage import Panel as Stage
 from attnscope.render.kit.typesetting import line_height, text_width, tick
-from attnscope.render.plot import matrix
 from attnscope.render.plot.heat import WEIGHTS, background, weight_norm
+from attnscope.render.plot.heat import panel as panel_of_matrix
 from attnscope.render.plot.layout import MOST_NAMED, side, sparse, tick_step, token_labels
 from attnscope.render.plot.panel import Panel
-from attnscope.render.sheet.blocks import KeyBars
-from attnscope.render.sheet.drawings import as_panel
+from attnscope.render.sheet.blocks import KeyBars, as_panel
 from attnscope.tokens import Tokens
 
 STRIP, HIGH = 0.34, 1.7  # inches
@@ -66,7 +64,7 @@ def panel(block: KeyBars, alone: bool = False) -> Panel:
             above=strip_room(row),
             draw=partial(_under_strip, row),
         )
-    whole = matrix.panel(block.matrix)
+    whole = panel_of_matrix(block.matrix)
     return replace(
         whole,
         title=block.title,

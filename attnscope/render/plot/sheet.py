@@ -17,26 +17,26 @@ from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
 from attnscope.render.kit.words.certificate import source_words, verdict_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import curve, grid, matrix, overlay, ranking, row, steps, timeline, words
+from attnscope.render.plot import grid, heat, overlay, ranking, row, steps, timeline
 from attnscope.render.plot import map as map_
-from attnscope.render.plot.panel import SMALL, Panel
+from attnscope.render.plot.panel import SMALL, Panel, linked_panel, statements_panel
 from attnscope.render.sheet.blocks import (
     Beside,
     Block,
     Curve,
     Drawing,
     KeyBars,
+    Linked,
     Matrix,
     Ranking,
+    Statements,
     flat,
 )
-from attnscope.render.sheet.drawings import Linked, Statements
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import legend
-from attnscope.render.sheets.map import Map
-from attnscope.render.sheets.picture import Original, Overlay, Overlays
-from attnscope.render.sheets.sound import Timeline
+from attnscope.render.sheets.picture import Original, Overlay, Overlays, Timeline
+from attnscope.render.sheets.projection import Map
 from attnscope.render.sheets.worked import Steps
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -49,12 +49,12 @@ _STEP = 0.98  # from one size of the letters to the next smaller one
 
 # what one kind of result alone has
 DRAWINGS: dict[type, Callable[[Any], Panel]] = {
-    Linked: words.linked_panel,
+    Linked: linked_panel,
     Map: map_.panel,
     Original: overlay.original,
     Overlay: overlay.overlay,
     Overlays: overlay.overlays,
-    Statements: words.statements_panel,
+    Statements: statements_panel,
     Steps: steps.panel,
     Timeline: timeline.panel,
 }
@@ -70,14 +70,14 @@ def panel(block: Block, alone: bool = False) -> Panel:
         case Ranking():
             return ranking.panel(block)
         case Curve():
-            return curve.panel(block)
+            return ranking.curve_panel(block)
         case HeadGrid():
             return grid.panel(block, alone)
         case HeadMatrices():
             return grid.panel_of_weights(block)
         case Drawing():
             return DRAWINGS[type(block)](block)
-    return matrix.panel(block)
+    return heat.panel(block)
 
 
 def draw(block: Block, axes: Axes) -> None:
@@ -127,24 +127,25 @@ def _stretched(laid: _Laid, size: tuple[float, float]) -> _Laid | None:
     """The page in exactly this size, its axes wider or higher for it; None where they have no room."""
     if not laid.bands:
         return replace(laid, width=size[0], height=size[1])
-    across = min(_factor(band, size[0] - 2 * laid.margin) for band in laid.bands)
+    room = size[0] - 2 * laid.margin
+    across = min(
+        1 + (room - _across(band)) / sum(max(each.width for each in column) for column in band)
+        for band in laid.bands
+    )
     spare = size[1] - laid.height
     axes = sum(max(sum(each.height for each in column) for column in band) for band in laid.bands)
     down = 1 + spare / axes
     least = max(each.least for band in laid.bands for column in band for each in column)
     if min(across, down) < least:
         return None
-    bands = [[[_sized(each, across, down) for each in column] for column in band] for band in laid.bands]
+    bands = [
+        [
+            [replace(each, width=across * each.width, height=down * each.height) for each in column]
+            for column in band
+        ]
+        for band in laid.bands
+    ]
     return replace(laid, width=size[0], height=size[1], bands=bands)
-
-
-def _sized(each: Panel, across: float, down: float) -> Panel:
-    return replace(each, width=across * each.width, height=down * each.height)
-
-
-def _factor(band: Columns, room: float) -> float:
-    axes = sum(max(each.width for each in column) for column in band)
-    return 1 + (room - _across(band)) / axes
 
 
 def _bands(sheet: Sheet) -> list[Columns]:

@@ -14,13 +14,13 @@ from matplotlib.colors import Normalize
 
 from attnscope.render.kit.numbers import largest_magnitude, percent, significant
 from attnscope.render.kit.palette import CHOSEN, INK, PAPER
-from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.kit.typesetting import text_width, tick
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.layout import token_labels
 from attnscope.render.plot.overlay import BAR, weight_bar
 from attnscope.render.plot.panel import TICK, Panel, only_spines
-from attnscope.render.sheets.sound import Timeline
+from attnscope.render.sheets.picture import Timeline
 from attnscope.results import SoundAttention, Spectrogram
 
 _HERTZ = (250, 500, 1000, 2000, 4000, 8000, 16000)
@@ -71,7 +71,10 @@ def draw(block: Timeline, axes: Axes) -> None:
             for end in (block.pointed, block.pointed + 1):
                 each.axvline(end * result.seconds, color=CHOSEN, linewidth=0.9, linestyle="--")
     if result.gaze.cell is not None:
-        _mark_frame(result.gaze.cell[0], result.seconds, shown[-1:] if _of_heads(block) else shown)
+        frame, step = result.gaze.cell[0], result.seconds
+        for each in shown[-1:] if _of_heads(block) else shown:
+            each.axvspan(frame * step, (frame + 1) * step, color=CHOSEN, alpha=0.35, linewidth=0)
+            each.axvline((frame + 0.5) * step, color=CHOSEN, linewidth=0.8)
 
 
 def _of_heads(block: Timeline) -> bool:
@@ -162,12 +165,6 @@ def _sums(values: Float[np.ndarray, "row frame"], axes: Axes) -> None:
     for i, row in enumerate(values):
         told = f" {significant(float(row.max()))} · {percent(float(row.sum()))}"
         axes.text(1.0, i + 0.5, told, size=5.5, color=INK, va="center", transform=axes.get_yaxis_transform())
-
-
-def _mark_frame(frame: int, step: float, several: list[Axes]) -> None:
-    for axes in several:
-        axes.axvspan(frame * step, (frame + 1) * step, color=CHOSEN, alpha=0.35, linewidth=0)
-        axes.axvline((frame + 0.5) * step, color=CHOSEN, linewidth=0.8)
 
 
 def _time(axes: Axes, seconds: float, labelled: bool = True) -> None:

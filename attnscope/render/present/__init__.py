@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
-from attnscope.render.focus import focus_on
 from attnscope.render.look import USUAL, Look
 from attnscope.render.present.notebook import html, page, png, summary
 from attnscope.render.saving import PICTURES, check_targets, content, write
+from attnscope.render.sheets import focus_on
 from attnscope.render.terminal.sheet import written
 from attnscope.results import Result
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
 from attnscope.render.files import rows
-from attnscope.render.focus import focus_on
-from attnscope.render.kit.csv import CALLED
+from attnscope.render.kit.numbers import CALLED
 from attnscope.render.kit.stage import panel
+from attnscope.render.sheets import focus_on
 from attnscope.results import HeadScores, HeadView, HeadWeights, Overview, PictureAttention, Result
 from attnscope.tokens import Tokens
 
@@ -104,9 +104,6 @@ def _picture(result: PictureAttention) -> "DataFrame":
     return pandas.DataFrame(result.weights, index=index, columns=columns)
 
 
-_FRAMES: dict[type, Callable[[Any], Any]] = {
-    Overview: _overview,
-    PictureAttention: _picture,
-}
+_FRAMES: dict[type, Callable[[Any], Any]] = {Overview: _overview, PictureAttention: _picture}
 for _kind, _of_kind in _FRAMES.items():
     _frame.register(_kind, _of_kind)

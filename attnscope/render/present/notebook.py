@@ -22,7 +22,7 @@ from attnscope.results import PictureAttention, PictureHeads, Result
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-from attnscope.render.kit.labels import fit
+from attnscope.render.kit.cells import fit
 from attnscope.render.kit.words.header import model_words
 
 _LINE = "font-family:monospace;white-space:pre-wrap;margin:.4em 0 0 0"

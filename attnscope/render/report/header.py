@@ -6,20 +6,32 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from attnscope.printable import printable
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import likely
 from attnscope.render.kit.page import MARGIN, TITLE, Sheet
 from attnscope.render.kit.palette import FAINT, INK, INKS, OUTLINES
-from attnscope.render.kit.sentence import SetText, Sizes, set_text
-from attnscope.render.kit.typesetting import line_height, shortened, text_width, wrapped
+from attnscope.render.kit.typesetting import (
+    SetText,
+    Sizes,
+    line_height,
+    set_text,
+    shortened,
+    text_width,
+    wrapped,
+)
 from attnscope.render.kit.words.certificate import proof_words, source_words, verdict_words
-from attnscope.render.kit.words.header import attention_words, feature_words, model_words
-from attnscope.render.kit.words.weights import special_words, view_words
+from attnscope.render.kit.words.header import (
+    attention_words,
+    feature_words,
+    model_words,
+    special_words,
+    view_words,
+)
 from attnscope.render.look import look_now
-from attnscope.render.sheets import map as maps
 from attnscope.render.sheets import prediction as predictions
+from attnscope.render.sheets import projection as maps
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.map import token_name
+from attnscope.render.sheets.projection import token_name
 from attnscope.results import Guess, Kind, Report
 from attnscope.tokens import Tokens
 

@@ -12,9 +12,8 @@ from functools import partial
 from matplotlib.figure import Figure
 
 from attnscope.render.kit.page import MARGIN, TITLE_ROOM, Sheet, sheet
-from attnscope.render.kit.sentence import Sizes
 from attnscope.render.kit.stage import Show
-from attnscope.render.kit.typesetting import drawing
+from attnscope.render.kit.typesetting import Sizes, drawing
 from attnscope.render.look import look_now
 from attnscope.render.report import header as header
 from attnscope.render.report import panels as panels

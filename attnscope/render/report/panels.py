@@ -18,11 +18,11 @@ from attnscope.render.kit.page import RULE, TITLE, Sheet
 from attnscope.render.kit.palette import FAINT, INK, INKS
 from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.render.kit.words.weights import sums_words
+from attnscope.render.kit.words.header import sums_words
 from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.layout import Grid, sparse, token_labels
 from attnscope.render.plot.map import draw as draw_map
-from attnscope.render.sheets.map import DISCLAIMER, Map
+from attnscope.render.sheets.projection import DISCLAIMER, Map
 from attnscope.render.sheets.report import Fact, Share, facts, query_name, shares_remark
 from attnscope.results import HeadAttention, Report
 from attnscope.vocabulary import Scaling
@@ -118,13 +118,7 @@ def draw_cells(shown: Panel, axes: Axes, bar: Axes, laid: Cells, query: int, *, 
         axes.set_ylabel(shown.row_word, size=7.5, color=FAINT, labelpad=3, loc="top")
         _row_labels(axes, laid, query)
     columns = shown.values.shape[1]
-    outline = {
-        "fill": False,
-        "edgecolor": INKS["query"],
-        "linewidth": 1.4,
-        "clip_on": False,
-        "zorder": 5,
-    }
+    outline = {"fill": False, "edgecolor": INKS["query"], "linewidth": 1.4, "clip_on": False, "zorder": 5}
     axes.add_patch(Rectangle((0, query), columns, 1, label="query", **outline))  # type: ignore[arg-type]
     _colour_bar(drawn, bar, shown)
 

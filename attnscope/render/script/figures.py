@@ -34,8 +34,7 @@ from attnscope.results import (
 )
 from attnscope.results.claims.ablation import Method
 from attnscope.results.claims.composition import STRONGEST
-from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.intervention import Measured
+from attnscope.results.claims.effect import Asks, Measured
 from attnscope.results.heads import MEAN
 from attnscope.tokens import Tokens
 
@@ -137,11 +136,7 @@ def _finding(result: Finding) -> Told:
         "controls": controls.ids.tolist(),
         "exchanged": controls.input,
         "heads": [
-            (
-                layer,
-                head,
-                *(float(each[i, j]) for each in (result.weights, controls.mean, controls.below)),
-            )
+            (layer, head, *(float(each[i, j]) for each in (result.weights, controls.mean, controls.below)))
             for layer, head, i, j in places
         ],
     }

@@ -6,9 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.table import Form
+from attnscope.render.kit.palette import Scale as Weights
+from attnscope.render.sheet.table import Form, Scale
 from attnscope.results import Verdict
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from attnscope.render.kit.numbers import NONE, cell, number, signed, signed_cell, significant
 from attnscope.render.sheet.said import Place
-from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.table import Scale
 from attnscope.results import HeadScores
 from attnscope.results.scores import ordered
 

@@ -7,18 +7,20 @@ from typing import Protocol
 
 from attnscope.errors import listed
 from attnscope.printable import printable
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import counted, significant
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words, verdict_words
 from attnscope.render.kit.words.header import (
     CROSS_ROWS,
+    WITHOUT_SPECIAL,
     attention_words,
     feature_words,
+    joined_words,
     model_words,
     quoted,
+    special_words,
     written_words,
 )
-from attnscope.render.kit.words.weights import WITHOUT_SPECIAL, joined_words, special_words
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Kind, Overview, Provenance, Special, Verdict
 from attnscope.results.heads import head_name
@@ -33,11 +35,6 @@ _MARK = re.compile(r"\[\w+\]|<\|?\w+\|?>")  # [MASK], <mask>, <|im_start|>
 
 def name(layer: int, head: int) -> str:
     return head_name(layer, head)
-
-
-def begun(sentence: str) -> str:
-    """A sentence with a capital, where a sentence or a title begins so."""
-    return sentence[:1].upper() + sentence[1:]
 
 
 def attention(kind: Kind, tower: str) -> str:

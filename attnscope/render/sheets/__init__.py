@@ -2,25 +2,142 @@
 
 The module has the name that files give the kind, so that a kind is entered once, in `results.result.KINDS`.
 It is loaded when a result of its kind is shown. Where a name has two parts the first is the module:
-`picture-heads` stands with `picture`. A view of a head is shown as the head itself is.
+`picture-heads` stands with `picture`. A few stand with another kind (`_WITH`), whose `sheet` takes both.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.sheet.guard import as_the_file_says, guarded
+from attnscope.errors import InputError
+from attnscope.render.kit.palette import scaling
+from attnscope.render.kit.stage import MOST_LISTED, OF_KEYS, SHOWS, VECTORS, Show
 from attnscope.render.sheet.said import messages
-from attnscope.render.sheet.sheet import Sheet, harmless
-from attnscope.results import Check, Outline, Result
+from attnscope.render.sheet.sheet import Sheet, Stored, as_the_file_says, guarded, harmless
+from attnscope.results import (
+    Check,
+    HeadAttention,
+    HeadTerms,
+    HeadView,
+    HeadWeights,
+    LongHead,
+    Outline,
+    PictureAttention,
+    PictureHeads,
+    Projection,
+    Result,
+    SoundAttention,
+    SoundHeads,
+    Thumbnails,
+)
 from attnscope.results.result import name_of
 from attnscope.tokens import Tokens
+from attnscope.vocabulary import Scaling
+
+
+@dataclass(frozen=True)
+class Focus:
+    """By default the result as a whole, a head by its weights.
+
+    `queries` are positions: one of a head or its terms, up to two of a map. `key` is the position of a key.
+    `decimals` is how many a number of a worked example has at most; `verbose` brings certificates, columns
+    and origins in full, `legend` what words and marks mean, `brief` leaves the answer and what is proved.
+    `in_nats` shows an entropy as it is, and not as so many tokens.
+    `scale` is how dark weights are drawn; `rows` how many queries of a long text are listed, None for all.
+    `stored` is the file that all of it is from.
+    """
+
+    stage: Show = "weights"
+    queries: tuple[int, ...] = ()
+    key: int | None = None
+    decimals: int = 4
+    verbose: bool = False
+    legend: bool = False
+    brief: bool = False
+    in_nats: bool = False
+    scale: Scaling = Scaling.SQRT
+    rows: int | None = MOST_LISTED
+    stored: Stored | None = None
+
+    @property
+    def query(self) -> int | None:
+        """The first of the queries."""
+        return self.queries[0] if self.queries else None
+
+
+WHOLE = Focus()
+_OVER_MEDIA = PictureAttention | PictureHeads | SoundAttention | SoundHeads
+
+
+def focus_on(
+    result: Result,
+    show: str | None = None,
+    query: str | int | None = None,
+    key: str | int | None = None,
+    scale: str | None = None,
+) -> Focus:
+    """What is meant by a stage, by a query and a key that are named by their text or position, by a scale.
+
+    Raises `InputError` for what the result does not have, and for a name that fits no token or several.
+    """
+    stage = _stage(result, show)
+    if query is None and key is None:
+        return Focus(stage, scale=_scale(result, stage, scale))
+    if not isinstance(result, HeadWeights | HeadView | HeadTerms | Projection):
+        raise InputError("a query and a key need one head: its weights, its terms or its map")
+    if query is None:
+        raise InputError("a key goes with a query: name a query")
+    queries, keys = _tokens(result)
+    if stage in VECTORS:
+        if key is not None:
+            raise InputError(f"{stage} of one token is a vector: leave key out")
+        return Focus(stage, ((keys if stage in OF_KEYS else queries).position(query),))
+    if stage != "weights":
+        raise InputError(f"a query shows its weights and scaled scores as it is: leave show {stage} out")
+    asked, looked_at = queries.position(query), None if key is None else keys.position(key)
+    return Focus(stage, (asked,), looked_at, scale=_scale(result, stage, scale))
+
+
+def _scale(result: Result, stage: Show, wanted: str | None) -> Scaling:
+    found = scaling(wanted or Scaling.SQRT)
+    if found is not Scaling.SQRT and (
+        stage != "weights"
+        or not isinstance(result, HeadWeights | HeadView | HeadTerms | Thumbnails | LongHead | _OVER_MEDIA)
+    ):
+        raise InputError(f"a scale is that of the weights of one head: leave scale {found} out")
+    return found
+
+
+def _stage(result: Result, wanted: str | None) -> Show:
+    stage = next((each for each in SHOWS if each == (wanted or "weights")), None)
+    if stage is None:
+        raise InputError(f"nothing of a head is called '{wanted}': {', '.join(SHOWS)}")
+    if stage == "weights" or isinstance(result, HeadAttention):
+        return stage
+    if isinstance(result, HeadView):
+        raise InputError(f"words and special tokens are about weights: {stage} belongs to single tokens")
+    if isinstance(result, HeadWeights):
+        raise InputError(f"there are only weights of this head: leave show {stage} out")
+    raise InputError("show needs one head: its stages are " + ", ".join(SHOWS))
+
+
+def _tokens(result: HeadWeights | HeadView | HeadTerms | Projection) -> tuple[Tokens, Tokens]:
+    shown = result.head if isinstance(result, HeadTerms) else result
+    return shown.query_tokens, shown.key_tokens
+
+
+_WITH = {
+    "layers": "prediction",
+    "referee": "citation",
+    "sound": "picture",
+    "timing": "alignment",
+    "view": "head",
+}
 
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
     """What a result shows of what is looked at, every text of it harmless."""
     name = name_of(type(result)).split("-")[0]
-    module = import_module(f"{__name__}.{'head' if name == 'view' else name}")
+    module = import_module(f"{__name__}.{_WITH.get(name, name)}")
     made: Sheet = module.sheet(result, focus)
     made = as_the_file_says(made) if result.from_file else made
     return harmless(guarded(replace(made, messages=_messages(result)), result.verdict))

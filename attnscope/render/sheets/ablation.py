@@ -8,22 +8,19 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from attnscope.printable import printable, word
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import alike, give_or_take, largest_magnitude, number, signed, signed_cell
 from attnscope.render.kit.words.command import asking, finding, opening_head
-from attnscope.render.sheet.blocks import Beside, Matrix, Names, Ranking
-from attnscope.render.sheet.drawings import Heap
+from attnscope.render.sheet.blocks import Beside, Heap, Matrix, Names, Ranking
 from attnscope.render.sheet.heads import HeadGrid, by_head
-from attnscope.render.sheet.said import name, setting
-from attnscope.render.sheet.scale import Scale, missing
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, Values, both_ways, only
+from attnscope.render.sheet.said import name
+from attnscope.render.sheet.sheet import Next, Sheet, saying
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, Values, both_ways, missing, only
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.sheets import ablation_words as words
 from attnscope.render.words import Said
 from attnscope.results import Ablation, Kind
 from attnscope.results.claims.ablation import Case, Method
-from attnscope.results.claims.effect import Effect, Group, HeadEffect, PlaceEffect
-from attnscope.results.claims.intervention import LITTLE, Part
+from attnscope.results.claims.effect import LITTLE, Effect, Group, HeadEffect, Part, PlaceEffect
 from attnscope.spelling import spelled
 
 _SHOWN, _PLACES_SHOWN = 12, 16  # heads, and places, that are shown
@@ -69,17 +66,12 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
         opens["query"] = position
     part = (("part", result.part.value),) if result.places else ()
     path = () if result.path is None else (("via", words.via(result)),)
-    return Sheet(
-        title=say("title"),
-        setting=setting(result),
-        origins=(result.provenance,),
+    return saying(
+        say,
         answer=words.answer(result, say),
         blocks=blocks,
         table=lambda: _table(result, say, list(_every(result, say)), True),
         texts=tuple(words.texts(result)),
-        control=say("control"),
-        notes=(*say.lines("notes"), *result.notes),
-        legend=tuple(say.lines("legend")),
         details=tuple(say.lines("details")),
         departs=(f"seed {result.floor.seed}",) if result.floor.seed else (),
         proof=((result.verdict, say("proof")),),

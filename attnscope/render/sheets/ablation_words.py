@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from attnscope.printable import printable, word
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import label
 from attnscope.render.kit.words.header import quoted as quoted_tokens
@@ -13,8 +13,7 @@ from attnscope.render.sheet.said import Place, in_sentence, name
 from attnscope.render.words import Said
 from attnscope.results import Ablation, Kind, Verdict
 from attnscope.results.claims.ablation import Case
-from attnscope.results.claims.effect import Asks, Effect, HeadEffect, PlaceEffect
-from attnscope.results.claims.intervention import Measured, Part
+from attnscope.results.claims.effect import Asks, Effect, HeadEffect, Measured, Part, PlaceEffect
 from attnscope.results.claims.ranking import LEVEL
 from attnscope.spelling import spelled, told
 from attnscope.tokens import Tokens

@@ -7,19 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.labels import settled
-from attnscope.render.kit.numbers import chance, number, percent, weight
-from attnscope.render.kit.scale import scale_of
+from attnscope.render.kit.cells import settled
+from attnscope.render.kit.numbers import chance, exact, number, percent, weight
+from attnscope.render.kit.palette import scale_of
 from attnscope.render.kit.words.command import opening_head
-from attnscope.render.sheet.blocks import Matrix, Named, Ranking
-from attnscope.render.sheet.drawings import Linked, Tie
-from attnscope.render.sheet.guard import by_head
+from attnscope.render.sheet.blocks import Linked, Matrix, Named, Names, Ranking, Tie
 from attnscope.render.sheet.said import grid_size, in_sentence, proof, read, setting
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Form, Mark, Table
+from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying
+from attnscope.render.sheet.table import Column, Form, Mark, Scale, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Alignment, Timing
 from attnscope.results.claims.alignment import Direction, Judged, WordLink
@@ -45,8 +41,10 @@ _FORMS: dict[str, Form] = {
 }
 
 
-def sheet(result: Alignment, focus: Focus = WHOLE) -> Sheet:
+def sheet(result: _Aligned, focus: Focus = WHOLE) -> Sheet:
     say = said(result)
+    if isinstance(result, Timing):
+        return _times(result, say, focus)
     drawing = Linked(
         title=say("links_title"),
         sides=("target", "source"),
@@ -84,15 +82,10 @@ def aligned(
     beside = () if judged is None else (_scores(result, judged, say),)
     sure = () if judged is None or not judged.reliability else (_reliability(judged, say),)
     opened = opening_head(result, most.layer, most.head)
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=setting(result, grid_size(result.layers, result.heads)),
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=(*blocks, *beside, *(sure if focus.verbose else ())),
-        control=say("control"),
-        notes=(*say.lines("notes"), *result.notes),
-        legend=tuple(say.lines("legend")),
         proof=proof((each for row in result.verdicts for each in row), "head", say("certified")),
         verdicts=by_head(result.layers, result.heads, result.verdicts),
         main=blocks[0],
@@ -275,3 +268,58 @@ def _right(judged: Judged) -> float | None:
     sure = [(each.count, each.right) for each in judged.reliability if each.low >= _SURE]
     counts, right = np.array(sure).reshape(-1, 2).T
     return float((counts * right).sum() / counts.sum()) if counts.sum() else None
+
+
+_OF_WORDS = "word begin end strength confidence gold_begin gold_end"
+
+
+def _times(result: Timing, say: Said, focus: Focus) -> Sheet:
+    """When each word is heard: a stretch of time a word, what gold says, and the weights that it rests on."""
+    names = tuple(map(settled, result.query_tokens.names))
+    sides = Names(names), Names(result.key_tokens.names)
+    return aligned(
+        result,
+        say,
+        focus,
+        blocks=(_times_ranking(result, say, names),),
+        matrix=mixed(result, say, ("word", "frame"), sides),
+        table=lambda: Table.of(_OF_WORDS, _times_rows(result)),
+        texts=(f"{result.sound.described} · “{' '.join(names)}”",),
+    )
+
+
+def _times_ranking(result: Timing, say: Said, names: tuple[str, ...]) -> Ranking:
+    times = result.times
+    begins, ends = [each.begin for each in times], [each.end for each in times]
+    gold = [each.gold_begin for each in times], [each.gold_end for each in times]
+    known = any(each is not None for each in gold[0])
+    off = [None if a is None else 1000 * (b - a) for a, b in zip(gold[0], begins, strict=True)]
+    return Ranking(
+        title=say("ranking"),
+        of="word",
+        names=names,
+        table=Table(
+            Column("begin", begins, "begins", "{:.2f}".format),
+            Column("end", ends, "ends", "{:.2f}".format),
+            Column("confidence", [each.confidence for each in times], "sure", chance,
+                   say("says", "confidence"))
+            if result.calibrated else
+            Column("strength", [each.strength for each in times], "strength", weight,
+                   say("says", "strength")),
+            Column("off", off, "off by ms", "{:+,.0f}".format, say("says", "off")),
+        ),
+        measured="seconds",
+        marks=(
+            *((Mark("span", "limit", "gold", *gold, low=True),) if known else ()),
+            Mark("band", "own", "heard", begins, ends),
+        ),
+        axis=(0.0, float(np.ceil(100 * result.sound.seconds) / 100)),
+        cells=(),
+    )  # fmt: skip
+
+
+def _times_rows(result: Timing) -> Iterator[tuple[object, ...]]:
+    for word, each in zip(result.query_tokens.names, result.times, strict=True):
+        numbers = each.confidence, each.gold_begin, each.gold_end
+        told = ("" if number is None else exact(number) for number in numbers)
+        yield word, exact(each.begin), exact(each.end), exact(each.strength), *told

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Sequence
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, significant
+from attnscope.render.kit.numbers import counted, exact, significant
 from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Check, HeadCheck, Verdict
 from attnscope.results.verification import PartCheck
@@ -24,8 +23,8 @@ def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
     shown = result.every if focus.verbose else result.off
     return Sheet(
         title=say("title"),
-        setting=model_words(result.provenance),
-        origins=(result.provenance,),
+        setting=model_words(result.provenance) if result.provenance else "",
+        origins=(result.provenance,) if result.provenance else (),
         answer=say(result.case),
         blocks=(_ranking(shown, say),) if shown else (),
         table=lambda: _table(result),
@@ -48,6 +47,7 @@ def said(result: Check) -> Said:
         "by": None if farthest is None or math.isinf(farthest.off) else farthest.off,
         "allowed": farthest and farthest.allowed,
         "most": max((each.off for each in result.every), default=None),
+        "of_model": result.provenance is not None,
         "unproved": "" if result.verdict.proved else result.verdict.value,
     }
     return Said("check", result, facts)

@@ -1,24 +1,22 @@
 """Which passage each sentence of an answer came from: what it loses without them, and what attention says."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.labels import fit, settled
-from attnscope.render.kit.numbers import counted, likely, number, signed_cell
-from attnscope.render.sheet.blocks import Matrix, Names, Ranking
-from attnscope.render.sheet.drawings import Passage
-from attnscope.render.sheet.said import name, proof, setting, text
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, both_ways
+from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.numbers import cell, counted, exact, likely, number, percent, signed_cell
+from attnscope.render.sheet.blocks import Matrix, Names, Passage, Ranking
+from attnscope.render.sheet.said import name, proof, text
+from attnscope.render.sheet.sheet import Sheet, saying
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, as_written, both_ways
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.claims.citation import (
     ATTENTION,
     BY_NORM,
+    CONTROLS,
     COPYING,
     GRADIENT,
     INTEGRATED,
@@ -30,7 +28,9 @@ from attnscope.results.claims.citation import (
     Method,
     floor_of,
 )
+from attnscope.results.claims.flow import ByGradients
 from attnscope.results.claims.ranking import AHEAD, LEVEL, times
+from attnscope.results.claims.referee import Referee
 
 _SHOWN = 8  # passages of a sentence
 _SENTENCES = 3  # that have a ranking of their own where there are more
@@ -41,23 +41,20 @@ _RARE = 0.001  # probability below which it is told how many times it falls
 _UNLIKELY = 0.05  # probability of a token, on average, below which a model would hardly write a sentence
 
 
-def sheet(result: Citation, focus: Focus = WHOLE) -> Sheet:
+def sheet(result: Citation | Referee, focus: Focus = WHOLE) -> Sheet:
+    if isinstance(result, Referee):
+        return _referee(result, focus)
     say, several, whole = said(result), len(result.statements) > 1, focus.verbose
     first = range(len(result.statements) if whole else min(len(result.statements), _SENTENCES))
     rankings = tuple(_ranking(result, say, i, whole) for i in first)
     matrix = _matrix(result, say)
     answer = () if result.answer_tokens is None else text(result.answer_tokens)
-    return Sheet(
-        title=say("title"),
-        setting=setting(result),
-        origins=(result.provenance,),
-        answer=say(result.case),
+    return saying(
+        say,
         blocks=(*((matrix,) if several else ()), *rankings, _found(result, say)),
         table=lambda: Table.of(("sentence", "passage", "said", "text", *_keys(result)), _rows(result)),
         texts=(*text(result.tokens), *answer),
-        control=say("control"),
         notes=(*result.notes, *say.lines("notes")),
-        legend=tuple(say.lines("legend")),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=tuple(proof(result.certified, "head")),
         main=matrix if several else rankings[0],
@@ -238,3 +235,119 @@ def _fit(every: Sequence[float]) -> dict[str, object]:
         "several": len(r2) > 1,
         "poor": bool(r2) and min(r2) < _FOLLOWS,
     }
+
+
+_WAY_COLUMNS = "method cases top1 top1_low top1_high reciprocal reciprocal_low reciprocal_high tells"
+
+
+def _referee(result: Referee, focus: Focus) -> Sheet:
+    """Ways to cite side by side: how often each finds the passage that an answer is from."""
+    say = referee_said(result)
+    ranking, cases = _ways(result, say), _cases(result, say, focus.verbose)
+    return saying(
+        say,
+        blocks=(ranking, *((cases,) if focus.verbose else ())),
+        table=lambda: Table.of(_WAY_COLUMNS, _way_rows(result)),
+        notes=tuple(say.lines("notes")),
+        departs=(f"seed {result.seed}",) if result.seed else (),
+        proof=tuple(proof(result.certified, "head", say("proof"))),
+        main=ranking,
+        record=(("kind", result.kind.value), ("tower", result.tower), ("file", result.file)),
+        more=() if focus.verbose else (cases,),
+    )
+
+
+def _way_rows(result: Referee) -> Iterator[tuple[object, ...]]:
+    for each in result.scores:
+        numbers = [exact(getattr(each, name)) for name in _WAY_COLUMNS.split()[2:]]
+        yield (each.method, each.cases, *numbers)
+
+
+def referee_said(result: Referee) -> Said:
+    """The words of `cite --cases` about this result."""
+    methods = [each.method for each in result.scores if each.method not in (REMOVAL, *CONTROLS)]
+    removal, by_model = result.score(REMOVAL), [*filter(None, map(result.score, methods))]
+    best = max(by_model, key=lambda each: each.top1, default=None)
+    facts = {
+        "removal": removal,
+        "attention": result.score(ATTENTION),
+        "best": None if best is None or best.method == ATTENTION else best,
+        "cases": removal.cases if removal else 0,
+        "sourceless": result.none,
+        "judged": len(result.judged),
+        "silent": [each.method for each in result.scores if math.isnan(each.top1) and result.sourced],
+        "left": _left_out(result),
+        "refused": [each.line for each in result.refused],
+        "unlikely": sum(each.probability < 0.5 for each in result.judged) if result.how == "given" else 0,
+    }
+    return Said("referee", result, facts)
+
+
+def _left_out(result: Referee) -> list[Method]:
+    asked = {each.method for each in result.scores}
+    return [] if asked & {*ByGradients} else [Method(each) for each in ByGradients]
+
+
+def _ways(result: Referee, say: Said) -> Ranking:
+    shown = sorted(
+        (each for each in result.scores if not math.isnan(each.top1) or not math.isnan(each.tells)),
+        key=lambda each: (-1.0 if math.isnan(each.top1) else -each.top1, -each.reciprocal),
+    )
+    top1 = [each.top1 for each in shown]
+    ends = [(each.top1_low, each.top1_high) for each in shown]
+    means = [(each.reciprocal_low, each.reciprocal_high) for each in shown]
+    return Ranking(
+        title=say("ranking_title"),
+        of="way to cite",
+        names=tuple(each.method for each in shown),
+        table=Table(
+            Column("cases", [each.cases for each in shown], "cases", "{:,}".format),
+            Column("top1", top1, "first", percent),
+            Column("interval", [_interval(*each, percent) for each in ends], "95 %", as_written, spared=2),
+            Column("reciprocal", [each.reciprocal for each in shown], "1 / rank", cell),
+            Column(
+                "reciprocal_interval",
+                [_interval(*each, cell) for each in means],
+                "95 %",
+                as_written,
+                spared=3,
+            ),
+            Column("tells", [each.tells for each in shown], "tells none", cell, say("says_tells"), spared=1),
+        ),
+        measured="share of cases",
+        marks=(
+            Mark("span", "limit", say("interval"), [low for low, _ in ends], [high for _, high in ends]),
+            Mark("dot", "own", say("own"), top1),
+            Mark("line", "control", say("by_lot"), [result.chance] * len(shown)),
+        ),
+        written="top1",
+        axis=(0.0, 1.0),
+        faint=frozenset(i for i, each in enumerate(shown) if each.method in CONTROLS),
+        chosen=frozenset(i for i, each in enumerate(shown) if each.method == REMOVAL),
+    )
+
+
+def _interval(low: float, high: float, form: Callable[[float], str]) -> str:
+    return "" if math.isnan(low) else f"{form(low)} to {form(high)}"
+
+
+def _cases(result: Referee, say: Said, whole: bool) -> Ranking:
+    shown = result.judged if whole else tuple(each for each in result.judged if not each.right)
+    attention = [score.method for score in result.scores].index(ATTENTION)
+    ranks = [each.ranks[attention] for each in shown]
+    return Ranking(
+        title=say("cases_title", whole),
+        of="case",
+        names=tuple(say("case", each.line, quoted(each.question)) for each in shown),
+        table=Table(
+            Column("answer", [quoted(each.answer) for each in shown], "answer"),
+            Column("probability", [each.probability for each in shown], "probable", likely),
+            Column("source", [_numbers(each.source) for each in shown], "source"),
+            Column("named", [_numbers(each.named) for each in shown], "named", says=say("says_named")),
+            Column("rank", ranks, "by attention", lambda rank: f"{rank:g}", say("says_rank")),
+        ),
+    )
+
+
+def _numbers(passages: tuple[int, ...]) -> str:
+    return ", ".join(map(str, passages)) or "none"

@@ -9,21 +9,27 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.errors import listed
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import cell, counted, number, weight
-from attnscope.render.kit.scale import by_root
+from attnscope.render.kit.palette import by_root
 from attnscope.render.kit.words.certificate import certificate_line, certificate_words
 from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.kit.words.header import CROSS_ROWS, attention_words, model_words
-from attnscope.render.kit.words.weights import SPANS, WITHOUT_SPECIAL, joined_words, key_groups, spans
-from attnscope.render.sheet.blocks import Beside, Curve, Ranking
-from attnscope.render.sheet.drawings import Passage
+from attnscope.render.kit.words.header import (
+    CROSS_ROWS,
+    SPANS,
+    WITHOUT_SPECIAL,
+    attention_words,
+    joined_words,
+    key_groups,
+    model_words,
+    spans,
+)
+from attnscope.render.sheet.blocks import Beside, Curve, Passage, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import departures, marked_word, proof
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint
+from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table, Tint
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Between, Comparison, Kind, Side, Special, Verdict
 
@@ -334,8 +340,7 @@ def _keys_of(side: Side, say: Said) -> str:
 
 def _following(result: Comparison, say: Said) -> Next | None:
     """What the head that is shown does with every token of the second text, or the first model."""
-    side = result.b if result.between is Between.TEXTS else result.a
-    head = side.head
+    head = (result.b if result.between is Between.TEXTS else result.a).head
     if result.between is not Between.TEXTS and head.kind is Kind.CROSS:
         return None
     opened = opening_head(head, head.layer, head.head)

@@ -7,15 +7,14 @@ from functools import partial
 import numpy as np
 
 from attnscope.printable import word
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import cell, counted, signed, weight
 from attnscope.render.kit.words.command import asking_of_model
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import name, proof, setting
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheet.said import name, proof
+from attnscope.render.sheet.sheet import Next, Sheet, saying
+from attnscope.render.sheet.table import Column, Mark, Scale, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Composition, Kind
 from attnscope.results.claims.composition import Pair, Through
@@ -40,16 +39,12 @@ def sheet(result: Composition, focus: Focus = WHOLE) -> Sheet:
     grids = [_grid(result, say, each, ranked) for each in ranked] if result.shown else []
     rows: list[Beside] = [Beside(tuple(each)) for each in (rankings, grids) if each]
     first = None if result.best is None else list(ranked).index(result.best.through)
-    return Sheet(
-        title=say("title"),
-        setting=setting(result),
-        origins=(result.provenance,),
+    return saying(
+        say,
         answer=say(result.case.value),
         blocks=tuple(rows),
         table=lambda: _every(result),
-        control=say("control"),
         notes=(*say.lines("notes"), *_lacking(result, say)),
-        legend=tuple(say.lines("legend")),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=proof(result.certified, "head", say("proved")),
         main=None if result.shown or first is None else rankings[first],

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import likely, signed_cell
 from attnscope.render.kit.words.command import asking, label
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import in_sentence, text
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Table
+from attnscope.render.sheet.sheet import Next, Sheet, saying
+from attnscope.render.sheet.table import Column, Scale, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.sheets.why import marks, named, taken_away
 from attnscope.render.words import Said
 from attnscope.results.claims.contributions import Contribution, Contributions
@@ -26,17 +25,12 @@ def sheet(result: Contributions, focus: Focus = WHOLE) -> Sheet:
     say = said(result)
     ranking = _ranking(result, say, focus.verbose)
     other = () if result.other_tokens is None else text(result.other_tokens)
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=model_words(result.provenance),
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=(ranking,),
         table=lambda: _table(say, result.ranked, True),
         texts=(*text(result.tokens), *other),
-        control=say("control"),
-        notes=(*say.lines("notes"), *result.notes),
-        legend=tuple(say.lines("legend")),
         departs=() if result.other_tokens is None else (say("departs"),),
         untouched=say("sums"),
         main=ranking,

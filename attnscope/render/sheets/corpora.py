@@ -5,31 +5,23 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import (
-    alike,
-    give_or_take,
-    number,
-    signed,
-    signed_cell,
-)
+from attnscope.render.kit.numbers import alike, give_or_take, number, signed, signed_cell
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import Place, attention, named
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, both_ways
+from attnscope.render.sheet.sheet import Sheet, saying
+from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table, Tint, both_ways
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.sheets.corpus import record, usual
-from attnscope.render.sheets.corpus_texts import known, length
-from attnscope.render.sheets.corpus_words import FLOOR
+from attnscope.render.sheets.corpus_words import FLOOR, known, length
 from attnscope.render.sheets.overview import form_of_tokens
 from attnscope.render.words import Said
 from attnscope.results import CorpusDifference
 from attnscope.results.claims.corpora import ScoresApart
-from attnscope.results.claims.lengths import FEWEST
-from attnscope.results.claims.relations import Z
+from attnscope.results.claims.corpus import FEWEST
+from attnscope.results.claims.ranking import Z
 from attnscope.results.scores import ordered
 
 _LISTED = 10
@@ -51,16 +43,13 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
         *_by_length(result, say),
     )
     nothing = result.nothing and not focus.verbose  # zeros are no evidence: one line says it
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=f"{attention(result.kind, result.tower)} · {' and '.join(models)}",
         origins=result.provenances,
-        answer=say(result.case),
         blocks=() if nothing else shown,
         more=(*(shown if nothing else ()), *(_grid(result, each, say) for each in others)),
         table=lambda: Table.of(_FACTS, _rows(result)),
-        control=say("control"),
-        notes=(*say.lines("notes"), *result.notes),
         proof=tuple((each, f"{side} {verdict_words(each)}") for side, each in both),
         main=main,
         record=(*record(result.reads[0], "A "), *record(result.reads[1], "B ")),
@@ -107,14 +96,7 @@ def _ranking(result: CorpusDifference, say: Said) -> Ranking:
                 under=in_nats,
             ),
             Column("errors", reached, say("in_errors"), _tenth, say("says_errors"), under=in_nats),
-            Column(
-                "limit",
-                limits,
-                "needed",
-                _bare_tenth,
-                say("says_limit"),
-                under=in_nats,
-            ),
+            Column("limit", limits, "needed", _bare_tenth, say("says_limit"), under=in_nats),
             *_besides(result, places, say),
         ),
         measured="standard errors",

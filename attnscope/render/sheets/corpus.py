@@ -6,22 +6,21 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, percent, signed, weight
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import grid_size, named, proof_in, setting
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.sheet.sheet import Next, Sheet, saying
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, as_written
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.sheets import corpus_words as words
-from attnscope.render.sheets.corpus_texts import looked_at, opening, scattered, texts_and_lengths, written
+from attnscope.render.sheets.corpus_words import looked_at, opening, scattered, texts_and_lengths, written
 from attnscope.render.sheets.overview import form_of_tokens
 from attnscope.render.words import Said
 from attnscope.results import Corpus
 from attnscope.results.claims.corpus import GAIN, LEVELS, LINKS, CorpusRead, CorpusScores
-from attnscope.results.claims.relations import Z
+from attnscope.results.claims.ranking import Z
 
 _LISTED = 10
 _USUAL = ("entropy", "previous", "next", "first", "special-tokens", "fixed")  # of all measures
@@ -41,11 +40,9 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
     texts = counted(result.read.texts, "text")
     more = len(result.failed) - 1
     failed = f"{result.failed[0]}{f'; and {more} more' if more else ''}" if result.failed else ""
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=setting(result, grid_size(result.layers, result.heads)),
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=(
             *_links(result, say),
             main,
@@ -54,8 +51,6 @@ def sheet(result: Corpus, focus: Focus = WHOLE) -> Sheet:
         ),
         more=(*scattered(result, say), *(_grid(result, each, say) for each in there)),
         table=lambda: Table.of(_FACTS, _facts(result)),
-        control=say("control"),
-        notes=(*say.lines("notes"), *result.notes),
         legend=(
             *say.lines("legend"),
             *measured.absent({key: each.scores for key, each in result.measures.items()}),
@@ -93,7 +88,7 @@ def _tokens(result: Corpus, say: Said) -> HeadGrid:
         values=tokens,
         scale=Scale(1.0, max(_MOST * largest, 2.0), "falling"),
         form=form_of_tokens,
-        companion=Companion.numbers(f"± {say('error')}", tokens * entropy.error, words.error),
+        companion=Companion.numbers(f"± {say('error')}", tokens * entropy.error, words.error_of),
         absent="-",
     )
 
@@ -121,7 +116,7 @@ def _grid(result: Corpus, scores: CorpusScores, say: Said) -> HeadGrid:
 def _spread(scores: CorpusScores, say: Said) -> Companion:
     if scores.agreement is not None:
         return Companion.numbers(say("agreement_of"), scores.agreement, percent)
-    return Companion.numbers(say("error"), scores.error, words.error)
+    return Companion.numbers(say("error"), scores.error, words.error_of)
 
 
 def _measures(result: Corpus, say: Said, whole: bool) -> Iterator[Ranking]:
@@ -167,7 +162,7 @@ def _row(result: Corpus, scores: CorpusScores, in_tokens: bool, say: Said) -> tu
     form, mean = written(scores, in_tokens), float(scores.values[place])
     spread = _spread(scores, say).short(*place)
     if in_tokens:
-        spread = words.error(float(np.exp(mean) * scores.error[place]))
+        spread = words.error_of(float(np.exp(mean) * scores.error[place]))
     of_class = scores.agreement is not None  # which has no quantiles
     quantiles = ["" if of_class else form(float(each[place])) for each in scores.quantiles]
     name = say("what") if in_tokens else scores.scores.measure
@@ -191,7 +186,7 @@ def _links(result: Corpus, say: Said) -> Iterator[Ranking]:
             Column("control_mean", alone, "distance alone", weight, say("says_alone")),
             Column("above_control", each_of(gain.values, places), "above control", _change, say("says_gain"),
                    Scale.around(gain.values)),
-            Column("error", each_of(gain.error, places), "± standard error", words.error, "over texts"),
+            Column("error", each_of(gain.error, places), "± standard error", words.error_of, "over texts"),
 ),
         measured="weight",
         marks=(

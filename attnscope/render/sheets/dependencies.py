@@ -5,22 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.printable import printable, word
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.numbers import (
-    counted,
-    signed,
-    signed_cell,
-    significant,
-    weight,
-    weight_cell,
-)
+from attnscope.render.kit.numbers import counted, signed, signed_cell, significant, weight, weight_cell
 from attnscope.render.kit.words.command import asking
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import grid_size, in_sample, name, proof_in, setting
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.sheet.sheet import Next, Sheet, saying
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, as_written
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Dependencies
 from attnscope.results.claims.relations import LEAST, Direction, Example, HeldOut, Relation, Share
@@ -50,16 +42,11 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
         else (_heads(result, say, relation), Beside(tuple(_grids(result, say, relation))))
     )
     sentences = counted(result.treebank.scored, "sentence")
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=setting(result, grid_size(result.layers, result.heads)),
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=one if main is None else (main,),
         table=lambda: Table.of(_FACTS, _records(result)),
-        control=say("control"),
-        notes=(*say.lines("notes"), *result.notes),
-        legend=tuple(say.lines("legend")),
         details=tuple(_details(result, say)),
         proof=proof_in(result.sampled, sentences, result.certified, in_sample(result.unlike)),
         main=main,

@@ -7,17 +7,15 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import counted, number, signed, signed_cell, significant
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.header import model_words
-from attnscope.render.sheet.blocks import Block, Matrix, Ranking
-from attnscope.render.sheet.drawings import Passage
+from attnscope.render.sheet.blocks import Block, Matrix, Passage, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
 from attnscope.render.sheet.said import attention, in_sentence
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheet.table import Column, Mark, Scale, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Difference, Provenance, Verdict
 from attnscope.results.claims.difference import Run

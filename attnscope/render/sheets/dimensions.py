@@ -4,14 +4,13 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import alike_texts, counted, significant
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import certified, features, in_sentence, limits, read, setting
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, as_written, both_ways
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, as_written, both_ways
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Dimensions
 

@@ -4,17 +4,16 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import fit
+from attnscope.render.kit.cells import fit
 from attnscope.render.kit.numbers import number, percent
 from attnscope.render.kit.words.command import asking_of_text
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import attention, proof
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Line, Mark, Table
+from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Drift
 from attnscope.results.claims.drift import SAME, Case, Place

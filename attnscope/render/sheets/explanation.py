@@ -5,19 +5,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from attnscope.printable import printable, word
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import counted, signed, signed_cell, weight_cell
 from attnscope.render.kit.words.command import asking, asking_of_model, label, opening_head
 from attnscope.render.kit.words.command import finding as find_again
-from attnscope.render.sheet.blocks import Block, Ranking
-from attnscope.render.sheet.drawings import Statement, Statements
-from attnscope.render.sheet.guard import by_head
-from attnscope.render.sheet.said import at, in_sentence, name, read, setting, unit
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, both_ways
-from attnscope.render.sheets import ablation, ablation_words, composition, finding, finding_words, why
+from attnscope.render.sheet.blocks import Block, Ranking, Statement, Statements
+from attnscope.render.sheet.said import at, in_sentence, name, read, unit
+from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, both_ways
+from attnscope.render.sheets import (
+    WHOLE,
+    Focus,
+    ablation,
+    ablation_words,
+    composition,
+    finding,
+    finding_words,
+    why,
+)
 from attnscope.render.sheets import why as why_words
 from attnscope.render.words import Said
 from attnscope.results import Ablation, Explanation, Finding, Kind, Verdict
@@ -35,20 +40,15 @@ def sheet(result: Explanation, focus: Focus = WHOLE) -> Sheet:
     blocks: list[Block] = [Statements("", statements), *([heads] if result.heads else [])]
     if focus.verbose and result.replaced is not None:
         blocks.append(_replaced(result, say, result.replaced))
-    return Sheet(
-        title=say("title"),
-        setting=setting(result),
-        origins=(result.provenance,),
-        answer=say(result.case),
+    return saying(
+        say,
         blocks=tuple(blocks),
         table=lambda: Table.of(
             "question answer figures command",
             ((each.question, each.sentence, each.figures, each.command) for each in statements),
         ),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        control=say("control"),
         notes=result.finding.notes,
-        legend=tuple(say.lines("legend")),
         departs=(f"seed {result.finding.controls.seed}",) if result.finding.controls.seed else (),
         proof=tuple(_proof(result)),
         verdicts=by_head(result.finding.layers, result.finding.heads, result.finding.verdicts),

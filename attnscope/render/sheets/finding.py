@@ -6,12 +6,9 @@ from functools import partial
 import numpy as np
 
 from attnscope.printable import word
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import alike, cell, counted, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
-from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.drawings import Heap
-from attnscope.render.sheet.guard import by_head
+from attnscope.render.sheet.blocks import Heap, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (
     Place,
@@ -27,9 +24,9 @@ from attnscope.render.sheet.said import (
     setting,
     span_notes,
 )
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, Tint, Values, only
+from attnscope.render.sheet.sheet import Next, Sheet, by_head
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, Tint, Values, only
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.sheets import finding_words as words
 from attnscope.render.words import Said
 from attnscope.results import Finding, Kind, Special
@@ -69,10 +66,7 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         details=tuple(_details(result, say)),
         departs=(*changed, *_departures(result)),
         proof=proof(
-            result.every_verdict,
-            "head",
-            pieces,
-            "the rows asked about in " if result.by_rows else "",
+            result.every_verdict, "head", pieces, "the rows asked about in " if result.by_rows else ""
         ),
         verdicts=by_head(result.layers, result.heads, result.verdicts),
         main=best_first,
@@ -96,11 +90,7 @@ def _spans(result: Finding) -> Iterator[str]:
 
 
 def _grid(
-    result: Finding,
-    title: str,
-    values: np.ndarray,
-    scale: Scale,
-    control: Companion | None = None,
+    result: Finding, title: str, values: np.ndarray, scale: Scale, control: Companion | None = None
 ) -> HeadGrid:
     form = alike(values, 2, signed_cell if scale.kind == "signed" else weight_cell)
     unit = "nats" if result.smaller_is_better else ""

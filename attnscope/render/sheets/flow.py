@@ -7,20 +7,18 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.printable import printable
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import largest_magnitude, number, signed, signed_cell, weight, weight_cell
-from attnscope.render.kit.scale import Scale as Weights
+from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import asking, finding, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet import said as sheet_said
-from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Ranking
-from attnscope.render.sheet.drawings import Passage
+from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Passage, Ranking
 from attnscope.render.sheet.said import at, attention, in_sentence, numbered, proof, text
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Line, Mark, Table, Tint, as_written, both_ways, only
+from attnscope.render.sheet.sheet import Next, Sheet, saying
+from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table, Tint, as_written, both_ways, only
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, Ablated
@@ -42,17 +40,13 @@ def sheet(result: Flow, focus: Focus = WHOLE) -> Sheet:
     maps = () if patches is None else (Beside(tuple(_maps(result, say, patches))),)
     ablated = result.ablated if result.ablated is not None and result.ablated.best is not None else None
     agreement = () if ablated is None else (_agreement(say, ablated, focus.verbose),)
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=f"{attention(result.kind, result.tower)}, {averaged} · {model_words(result.provenance)}",
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=(Beside((tokens, *agreement)), *maps),
         table=lambda: Table.of(_FACTS, _rows(result)),
         texts=text(result.tokens),
-        control=say("control"),
         notes=(*say.lines("pooled_note"), *result.notes, *say.lines("notes")),
-        legend=tuple(say.lines("legend")),
         departs=(f"seed {result.ablated.seed}",) if result.ablated and result.ablated.seed else (),
         proof=tuple(proofs(result, say)),
         main=tokens,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
+from jaxtyping import Float
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import (
     alike,
     alike_texts,
@@ -20,9 +20,19 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, OF_KEYS, VECTORS, Panel, only, panel
-from attnscope.render.kit.words.command import looked_at
-from attnscope.render.kit.words.header import where_words
-from attnscope.render.kit.words.weights import head_of, spans, special_words, sums_words, view_words
+from attnscope.render.kit.words.command import asking, label, looked_at
+from attnscope.render.kit.words.header import (
+    head_of,
+    many,
+    mean_entropy,
+    mostly,
+    spans,
+    special_words,
+    sums_words,
+    tokens_looked_at,
+    view_words,
+    where_words,
+)
 from attnscope.render.sheet.blocks import Block, Dimensions, KeyBars, Matrix
 from attnscope.render.sheet.said import (
     at,
@@ -37,17 +47,9 @@ from attnscope.render.sheet.said import (
     setting,
     span_notes,
 )
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.render.sheets.looking import (
-    many,
-    mean_entropy,
-    most_telling,
-    mostly,
-    next_question,
-    tokens_looked_at,
-)
+from attnscope.render.sheet.table import Column, Mark, Scale, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import HeadAttention, HeadView, HeadWeights, Special
 from attnscope.results.base.strongest import MOST, at_distance
@@ -117,6 +119,35 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None, s
         key = int(np.argmax(np.where(result.allowed[query], result.weights[query], -1.0)))
     looking = looked_at(result.by, result.special) if isinstance(result, HeadView) else ""
     return next_question(result, say, query, key, looking)
+
+
+def most_telling(result: HeadWeights | HeadView, shown: Panel, most: int | None) -> list[int]:
+    """Rows of the `most` queries with the largest number that is not passed over, largest first.
+
+    All in the order of the text where there are no more, or `most` is None.
+    """
+    rows = len(shown.row_tokens)
+    if most is None or rows <= most:
+        return list(range(rows))
+    above: Float[np.ndarray, "row column"] = shown.values
+    if result.expected is not None and shown.show == "weights":
+        above = shown.values - result.expected
+    best = np.where(result.rest.pairs & shown.visible, above, -np.inf).max(axis=1)
+    return [int(row) for row in np.argsort(-best, kind="stable")[:most]]
+
+
+def next_question(result: HeadWeights | HeadView, say: Said, query: int, key: int, options: str = "") -> Next:
+    """What tells a head that looks by words from one that looks by positions: texts in other orders.
+
+    A text that has none, as one of a single word, is asked for all heads.
+    """
+    own, asked = head_of(result), label(result.query_tokens, query)
+    kept = result.query_groups[query] if isinstance(result, HeadView) else (query,)
+    items = enumerate(own.query_tokens.items)
+    if len({each.id for place, each in items if not each.special and place not in kept}) < 2:
+        return Next(say("all_heads"), asking(own, "heads", "--query", asked))
+    sought = asking(own, "find", "--from", asked, "--to", label(result.key_tokens, key))
+    return Next(say("by_words"), f"{sought}{options}")
 
 
 def _looked_at(

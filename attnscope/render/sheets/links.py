@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import weight
+from attnscope.render.kit.numbers import exact, weight
 from attnscope.render.kit.words.command import finding
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.guard import by_head
-from attnscope.render.sheet.said import in_sentence, name, proof, read, setting
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.said import in_sentence, name, proof, read
+from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying
 from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.base.evidence import LEAST, Link
 from attnscope.results.claims.links import Links
@@ -23,17 +21,12 @@ _COLUMNS = "layer head query key weight evidence controls distance others even"
 def sheet(result: Links, focus: Focus = WHOLE) -> Sheet:
     say = said(result)
     ranking = _ranking(result, say, focus.verbose)
-    return Sheet(
-        title=say("title"),
-        setting=setting(result),
-        origins=(result.provenance,),
-        answer=say(result.case),
+    return saying(
+        say,
         blocks=(ranking,) if result.links else (),
         table=lambda: Table.of(_COLUMNS, _rows(result)),
         texts=tuple(read(result.kind, result.query_tokens, result.key_tokens)),
-        control=say("control"),
         notes=(*result.notes, *say.lines("notes")),
-        legend=tuple(say.lines("legend")),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=tuple(proof((each for row in result.verdicts for each in row), "head")),
         verdicts=by_head(result.layers, result.heads, result.verdicts),

@@ -5,16 +5,15 @@ from functools import partial
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import weight, weight_cell
-from attnscope.render.kit.scale import scale_of
-from attnscope.render.kit.words.header import model_words, where_words
+from attnscope.render.kit.palette import scale_of
+from attnscope.render.kit.words.header import many, model_words, tokens_looked_at, where_words
 from attnscope.render.sheet.blocks import Matrix, Named, Names, Ranking
 from attnscope.render.sheet.said import at, certified, in_sentence, limits, numbered
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.render.sheets.looking import many, tokens_looked_at
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import LongHead
 from attnscope.tokens import Tokens

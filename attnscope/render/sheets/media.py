@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.focus import Focus
-from attnscope.render.kit.labels import fit
+from attnscope.render.kit.cells import fit
 from attnscope.render.kit.numbers import counted, parameter, percent, significant
 from attnscope.render.kit.words.command import finding, opening
 from attnscope.render.sheet.blocks import Beside, Block, Drawing, Ranking
@@ -30,6 +29,7 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheets import Focus
 from attnscope.render.words import Said
 from attnscope.results import (
     HeadAttention,

@@ -6,12 +6,12 @@ from functools import partial
 from itertools import pairwise
 
 from attnscope.process.machine import duration
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import amount, number
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.sheet.blocks import Block, Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Cost, Kind, LayerOutline, Outline, Position, TowerOutline
 
@@ -86,9 +86,7 @@ def _tower(tower: TowerOutline, say: Said) -> Ranking:
         of="layers",
         names=tuple(range_words(numbers) for numbers, _ in rows),
         table=Table(
-            *sizes,
-            Column("positions", positions, "positions"),
-            Column("besides", besides, "besides"),
+            *sizes, Column("positions", positions, "positions"), Column("besides", besides, "besides")
         ),
     )
 

@@ -8,14 +8,12 @@ import numpy as np
 from jaxtyping import Float
 from rich.cells import cell_len
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import fit, settled
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import cell, weight
 from attnscope.render.kit.words.command import finding, looked_at, opening
-from attnscope.render.kit.words.weights import overview_view_words
+from attnscope.render.kit.words.header import SINK, many, mostly, overview_view_words
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.guard import by_head
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (
     Place,
@@ -31,10 +29,9 @@ from attnscope.render.sheet.said import (
     setting,
     span_notes,
 )
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Table, as_written
-from attnscope.render.sheets.looking import SINK, many, mostly
+from attnscope.render.sheet.sheet import Next, Sheet, by_head
+from attnscope.render.sheet.table import Column, Scale, Table, as_written
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import HeadScores, Kind, Overview
 from attnscope.results.overview import Case

@@ -1,4 +1,4 @@
-"""Attention of one query over the patches of a picture, of one head or of several."""
+"""Attention of one query over the patches of a picture or the frames of a sound, of one head or several."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -7,18 +7,29 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import fit
+from attnscope.render.kit.cells import fit
 from attnscope.render.kit.numbers import cell, largest_magnitude, percent, significant
-from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.kit.scale import scale_of
-from attnscope.render.sheet.blocks import Beside, Drawing, Matrix, Names
+from attnscope.render.kit.palette import Scale as Weights
+from attnscope.render.kit.palette import scale_of
+from attnscope.render.sheet.blocks import Beside, Drawing, Matrix, Named, Names
 from attnscope.render.sheet.heads import Companion, HeadGrid
-from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.said import name
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets.media import flat, largest, of_heads, of_one, place_of, said, share
+from attnscope.render.sheet.table import Scale
+from attnscope.render.sheets import WHOLE, Focus
+from attnscope.render.sheets.media import (
+    flat,
+    largest,
+    of_heads,
+    of_one,
+    place_name,
+    place_of,
+    query_words,
+    said,
+    share,
+)
 from attnscope.render.words import Said
-from attnscope.results import Picture, PictureAttention, PictureHeads
+from attnscope.results import Kind, Picture, PictureAttention, PictureHeads, SoundAttention, SoundHeads
 from attnscope.spans import patch_at
 from attnscope.tokens import patch
 from attnscope.vocabulary import Scaling
@@ -54,8 +65,12 @@ class Overlays(Drawing):
     scale: Weights = field(kw_only=True)
 
 
-def sheet(result: PictureAttention | PictureHeads, focus: Focus = WHOLE) -> Sheet:
+def sheet(
+    result: PictureAttention | PictureHeads | SoundAttention | SoundHeads, focus: Focus = WHOLE
+) -> Sheet:
     """The picture beside the weights of one head on it, or a small picture for each of several."""
+    if isinstance(result, SoundAttention | SoundHeads):
+        return _over_sound(result, focus)
     original, say = Original(result.picture), said(result, focus.key)
     if isinstance(result, PictureAttention):
         pointed, scale = place_of(result, focus.key), _scale(result.weights.reshape(1, -1), focus.scale)
@@ -114,4 +129,60 @@ def _grid(result: PictureHeads, say: Said) -> HeadGrid:
             lambda i, j, cells: fitting(largest(result, i, j)[0], cells),
         ),
         verdicts=tuple(tuple(each.verdict for each in row) for row in overview.certificates),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline(Drawing):
+    """Weights over the frames of a sound, a row for a query or for each head, below its spectrogram.
+
+    `pointed` is the frame that is asked about.
+    """
+
+    result: SoundAttention | SoundHeads
+    plain: Matrix
+    spectrogram: bool = True
+    pointed: int | None = None
+
+
+def _over_sound(result: SoundAttention | SoundHeads, focus: Focus) -> Sheet:
+    """The row of one query, or those of all tokens of a decoder; of several heads a row each."""
+    rows, say = _rows(result, focus.scale), said(result, focus.key)
+    alone = Timeline(result, rows, spectrogram=False)
+    if isinstance(result, SoundAttention):
+        frame = place_of(result, focus.key)
+        pointed = None if frame is None else frame[0]
+        main = replace(alone, pointed=pointed)
+        return of_one(result, say, focus, (Timeline(result, rows, pointed=pointed),), main)
+    return of_heads(result, say, Timeline(result, rows), alone)
+
+
+def _rows(result: SoundAttention | SoundHeads, asked: Scaling) -> Matrix:
+    words = query_words(result)
+    if not isinstance(result, SoundAttention):
+        overview = result.overview
+        heads = (name(layer, head) for layer in overview.layers for head in overview.heads)
+        return _over_time(result, words, "head", Names(tuple(heads)), flat(result), asked)
+    if result.head.kind is Kind.CROSS and result.gaze.query is None:
+        rows = result.head.weights[:, result.gaze.keys]
+        return _over_time(result, "all queries", "query", result.head.query_tokens, rows, asked)
+    return _over_time(result, words, "query", Names((words,)), result.weights[None], asked)
+
+
+def _over_time(
+    result: SoundAttention | SoundHeads,
+    title: str,
+    word: str,
+    rows: Named,
+    values: Float[np.ndarray, "row frame"],
+    asked: Scaling,
+) -> Matrix:
+    return Matrix(
+        title=title,
+        words=(word, "frame"),
+        rows=rows,
+        columns=Names(tuple(place_name(result, frame) for frame in range(values.shape[1]))),
+        values=values,
+        scale=scale_of(values, np.isfinite(values), asked),
+        form=significant,
     )

@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.labels import fit
-from attnscope.render.kit.numbers import chance, number, signed, weight
+from attnscope.render.kit.cells import fit
+from attnscope.render.kit.numbers import chance, exact, number, signed, weight
 from attnscope.render.kit.words.command import asking_of_text, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import attention, departures, name, proof
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Prompts
 from attnscope.results.base.evidence import LEAST
@@ -31,17 +30,13 @@ def sheet(result: Prompts, focus: Focus = WHOLE) -> Sheet:
     measures = dict.fromkeys(result.figures[i].measured for i in result.ranking)
     rankings = tuple(_ranking(result, say, measured, whole) for measured in measures)
     of = "" if result.kind is None else f"{attention(result.kind, result.tower)} · "
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=f"{of}{model_words(result.provenance)}",
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=(*rankings, *_prompts(result, say, whole)),
         table=lambda: Table.of(_COLUMNS, _records(result)),
         texts=(say("read"),),
-        control=say("control"),
         notes=(*result.notes, *say.lines("notes")),
-        legend=tuple(say.lines("legend")),
         proof=proof(result.certified, "prompt"),
         untouched="" if result.certified else "the model ran untouched",
         main=rankings[0] if rankings else None,

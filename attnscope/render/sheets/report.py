@@ -11,11 +11,9 @@ from operator import attrgetter
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import NONE, number, percent, signed, weight
+from attnscope.render.kit.numbers import NONE, exact, number, percent, signed, weight
 from attnscope.render.kit.words.command import asking
-from attnscope.render.kit.words.weights import divides, key_groups, special_words, view_words
+from attnscope.render.kit.words.header import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import (
     attention,
@@ -29,11 +27,11 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.sheet import Next, Sheet, harmless
 from attnscope.render.sheet.table import Column, Mark, Table, as_written, only
+from attnscope.render.sheets import WHOLE, Focus, prediction
 from attnscope.render.sheets import head as head_sheet
-from attnscope.render.sheets import map as maps
-from attnscope.render.sheets import prediction
-from attnscope.render.sheets.looking import next_question
-from attnscope.render.sheets.map import DISCLAIMER, token_name
+from attnscope.render.sheets import projection as maps
+from attnscope.render.sheets.head import next_question
+from attnscope.render.sheets.projection import DISCLAIMER, token_name
 from attnscope.render.words import Said
 from attnscope.results import Report
 from attnscope.results.base.strongest import even as even_weight

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from statistics import mean
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import cell, counted, percent, weight_cell
+from attnscope.render.kit.numbers import cell, counted, exact, percent, weight_cell
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import name, proof_in, setting
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.said import name, proof_in
+from attnscope.render.sheet.sheet import Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.claims.retrieval import Confirmation, Retrieval
 
@@ -21,16 +20,11 @@ def sheet(result: Retrieval, focus: Focus = WHOLE) -> Sheet:
     say = said(result)
     ranking, profile = _ranking(result, say, focus.verbose), _profile(result, say)
     texts = counted(len(result.needles), "text")
-    return Sheet(
-        title=say("title"),
-        setting=setting(result),
-        origins=(result.provenance,),
-        answer=say(result.case),
+    return saying(
+        say,
         blocks=(*((ranking,) if result.ranking else ()), profile),
         table=lambda: Table.of(_COLUMNS, _rows(result)),
         control=say("control_of"),
-        notes=(*say.lines("notes"), *result.notes),
-        legend=tuple(say.lines("legend")),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=proof_in(len(result.sampled), texts, result.certified, say("known")),
         main=ranking if result.ranking else profile,

@@ -3,12 +3,12 @@
 import math
 from functools import partial
 
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import number
 from attnscope.render.sheet.blocks import Beside, Curve
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Line, Table, Tint
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.worked import MEASURES, ScaleStudy
 

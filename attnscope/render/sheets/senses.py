@@ -8,15 +8,14 @@ import numpy as np
 
 from attnscope.errors import listed
 from attnscope.printable import word
-from attnscope.render.focus import WHOLE, Focus
 from attnscope.render.kit.numbers import cell, signed_cell
 from attnscope.render.kit.words.command import asking_of_model, looked_at
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Curve, Matrix, Names
 from attnscope.render.sheet.said import attention, departures, marked_word, named, proof
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Line, Table
+from attnscope.render.sheet.table import Column, Line, Scale, Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Kind, Senses, Special
 from attnscope.results.claims.senses import LEVEL, Usage, splits_of
@@ -213,8 +212,7 @@ def _next(result: Senses, say: Said) -> Next | None:
     named = [_named(result, each) for each in (first, second)]
     options = ["--word", word(named[0]), *(["--word-b", word(named[1])] if named[0] != named[1] else [])]
     asked = asking_of_model(f"compare {' '.join(texts)}", result.provenance, *options)
-    looking = looked_at(result.by, Special.SHOW)
-    return Next(say("look_at"), f"{asked}{looking}")
+    return Next(say("look_at"), f"{asked}{looked_at(result.by, Special.SHOW)}")
 
 
 def _named(result: Senses, usage: Usage) -> str:

@@ -8,11 +8,10 @@ from itertools import product
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.render.focus import Focus
-from attnscope.render.kit.csv import exact
 from attnscope.render.kit.numbers import (
     alike,
     counted,
+    exact,
     largest_magnitude,
     number,
     parameter,
@@ -20,9 +19,8 @@ from attnscope.render.kit.numbers import (
     weight,
     weight_cell,
 )
-from attnscope.render.kit.scale import scale_of
-from attnscope.render.kit.words.header import model_words, where_words
-from attnscope.render.kit.words.weights import sums_words
+from attnscope.render.kit.palette import scale_of
+from attnscope.render.kit.words.header import model_words, sums_words, where_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking
 from attnscope.render.sheet.said import (
     at,
@@ -35,9 +33,9 @@ from attnscope.render.sheet.said import (
     read,
     unit,
 )
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Mark, Table
+from attnscope.render.sheet.table import Column, Mark, Scale, Table
+from attnscope.render.sheets import Focus
 from attnscope.render.words import Said
 from attnscope.results import HeadAttention, HeadTerms, Influence
 from attnscope.results.score import CAP, CONTENT, MASK
@@ -128,10 +126,7 @@ def _parts(result: HeadTerms, say: Said) -> Ranking:
         ),
         says=say("recipe"),
         measured=say("measured"),
-        marks=(
-            Mark("bar", "own", say("bar"), moved),
-            Mark("tick", "control", say("tick"), most),
-        ),
+        marks=(Mark("bar", "own", say("bar"), moved), Mark("tick", "control", say("tick"), most)),
         axis=(0.0, 1.02),
         cells=("moved", "moved_most", "mean", "least", "most"),
     )
@@ -233,7 +228,10 @@ def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]
     scales = {"q·k": None, MASK: None, "weight": _SHARES}
     allowed = head.allowed[query, keys]
     for i, (name, values) in enumerate(steps.items()):
-        row, last = values[query, keys], _of_sink(result, query, name)
+        row, last = values[query, keys], list[float]()
+        if result.sinks is not None and result.sink_weights is not None:
+            of_sink = {"score": result.sinks[query], "weight": result.sink_weights[query]}
+            last = [float(of_sink.get(name, np.nan))]
         seen, every = np.append(np.where(allowed, row, np.nan), last), np.append(row, last)
         yield Column(
             name,
@@ -244,13 +242,6 @@ def _columns(result: HeadTerms, query: int, keys: list[int]) -> Iterator[Column]
             spared=0 if name in _RESULTS else len(steps) - (-1 if name == MASK else i),
             told=_weights(seen) if name == "weight" else _texts(every),
         )
-
-
-def _of_sink(result: HeadTerms, query: int, name: str) -> list[float]:
-    if result.sinks is None or result.sink_weights is None:
-        return []
-    last = {"score": result.sinks[query], "weight": result.sink_weights[query]}
-    return [float(last.get(name, np.nan))]
 
 
 def _texts(values: Float[np.ndarray, " key"]) -> list[str]:

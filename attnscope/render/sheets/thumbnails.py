@@ -4,9 +4,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.kit.scale import scale_of
+from attnscope.render.kit.palette import Scale as Weights
+from attnscope.render.kit.palette import scale_of
 from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheet.said import (
@@ -23,6 +22,7 @@ from attnscope.render.sheet.said import (
 )
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Table
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Special, Thumbnails
 from attnscope.tokens import Patches

@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, significant
+from attnscope.render.kit.numbers import counted, exact, significant
 from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words, verdict_words
 from attnscope.render.kit.words.command import asking
 from attnscope.render.kit.words.header import model_words, own_name
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import proof, text
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Table, as_written
+from attnscope.render.sheet.sheet import Next, Sheet, saying
+from attnscope.render.sheet.table import Column, Scale, Table, as_written
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Certificate, LayerCheck, Verdict, Verification
 from attnscope.results.base.origin import Fault
@@ -36,23 +34,23 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
     layers, names = _layers(result), _names(result.layers)
     every = [each for layer in result.layers for each in layer.certificates]
     say, grids = said(result), tuple(_grids(result, layers, names))
-    return Sheet(
-        title=say("title"),
+    also: tuple[tuple[Verdict, str], ...] = ()
+    if result.verdict not in {each.verdict for each in every}:
+        also = ((result.verdict, f"{verdict_words(result.verdict)}: {say('proof')}"),)
+    return saying(
+        say,
         setting=model_words(result.provenance),
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=(_by_layer(say, layers, names, focus.verbose), *(grids if focus.verbose else ()))
         if layers
         else (),
         table=lambda: Table.of(_COLUMNS, _rows(result)),
         texts=text(result.tokens),
-        control=say("control"),
         notes=result.notes,
         legend=tuple(say.lines("legend")) if layers and focus.verbose else (),
         details=tuple(say.lines("details")),
         more=() if focus.verbose else grids,
         about_proof=True,
-        proof=tuple(_proofs(result, every, say)),
+        proof=(*proof((each.verdict for each in every), "head"), *also),
         summary=(counted(len(result.tokens), "token"),),
         next=_next(result, say),
     )
@@ -116,6 +114,7 @@ def _by_layer(say: Said, layers: list[Layer], names: dict[tuple[str, str], str],
     routes = [blocks[0].route.split()[0] for blocks in layers]
     every = [[one for block in blocks for one in block.certificates] for blocks in layers]
     worst = [max(map(_used, each), default=NOT_COMPARED) for each in every]
+    hardest = list(map(_hardest, every))
     towers = {_name(blocks[0], names) for blocks in layers}
     return Ranking(
         title="",
@@ -133,9 +132,9 @@ def _by_layer(say: Said, layers: list[Layer], names: dict[tuple[str, str], str],
                    say("says_allowed")),
             Column("weights", list(map(_weights, layers)), "weights, head" if whole else ""),
             Column("output", list(map(_output, every)), "output" if whole else "", as_written),
-            Column("power", [_smallest_power(each) or say("none_tried") for each in every],
+            Column("power", [power_words(each.power) if each else say("none_tried") for each in hardest],
                    "weakest test (≥ 1 needed)", as_written, say("says_power")),
-            Column("fault", [each.name if (each := _hardest(row)) else "" for row in every],
+            Column("fault", [each.name if each else "" for each in hardest],
                    "hardest to see" if whole else ""),
         ),
     )  # fmt: skip
@@ -180,11 +179,6 @@ def _largest(
     return max(errors, key=lambda pair: (math.isnan(pair[0]), pair[0]), default=(math.nan, -1))
 
 
-def _smallest_power(certificates: Sequence[Certificate]) -> str:
-    weakest = _hardest(certificates)
-    return power_words(weakest.power) if weakest else ""
-
-
 def _grids(
     result: Verification, layers: list[Layer], names: dict[tuple[str, str], str]
 ) -> Iterator[HeadGrid]:
@@ -192,7 +186,13 @@ def _grids(
     for blocks in layers:
         towers.setdefault(_name(blocks[0], names), []).append(blocks)
     for tower, own in towers.items():
-        rows = [_worst_of(blocks) for blocks in own]
+        rows = [
+            [
+                max(each, key=lambda one: (one.verdict.rank, -one.power))
+                for each in zip(*(block.certificates for block in blocks), strict=True)
+            ]
+            for blocks in own
+        ]
         heads = range(max(map(len, rows)))
         values = np.array([[_power(row[j]) if j < len(row) else math.nan for j in heads] for row in rows])
         verdicts = tuple(tuple(row[j].verdict if j < len(row) else None for j in heads) for row in rows)
@@ -202,14 +202,9 @@ def _grids(
             heads=tuple(heads),
             values=values,
             scale=_SCALE,
-            form=_power_text,
+            form=lambda power: "≥10⁶" if power >= POWERS else significant(float(f"{10**power:.1e}")),
             verdicts=verdicts,
         )
-
-
-def _worst_of(blocks: Layer) -> list[Certificate]:
-    heads = zip(*(block.certificates for block in blocks), strict=True)
-    return [max(each, key=lambda one: (one.verdict.rank, -one.power)) for each in heads]
 
 
 def _power(certificate: Certificate) -> float:
@@ -217,18 +212,19 @@ def _power(certificate: Certificate) -> float:
     return min(math.log10(certificate.power), POWERS) if certificate.power > 0 else math.nan
 
 
-def _power_text(power: float) -> str:
-    if power >= POWERS:
-        return "≥10⁶"
-    return significant(float(f"{10**power:.1e}"))
-
-
 def _worst(result: Verification) -> str:
     """The head that is furthest from proved, with its certificate; nothing without heads."""
     every = [(layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)]
     if not every:
         return ""
-    layer, head, certificate = max(every, key=lambda place: _badness(place[2]))
+
+    def badness(place: tuple[LayerCheck, int, Certificate]) -> tuple[int, bool, float]:
+        """The worst verdict; among equals the head whose weights use up most of their tolerance."""
+        one = place[2]
+        share = one.weight_error / one.weight_tolerance if one.weight_tolerance else 0.0
+        return one.verdict.rank, math.isnan(share), share
+
+    layer, head, certificate = max(every, key=badness)
     block = f" block {layer.block}" if any(each.block for each in result.layers) else ""
     where = f"L{layer.layer} H{head}{block} ({_name(layer, _names(result.layers))})"
     return f"{where} {certificate_words(certificate)}"
@@ -239,12 +235,6 @@ def _next(result: Verification, say: Said) -> Next | None:
     if len(kinds) != 1 or result.verdict.stands_out:
         return None
     return Next(say("what_they_look_at"), asking(result, "heads"))
-
-
-def _badness(certificate: Certificate) -> tuple[int, bool, float]:
-    """The worst verdict; among equals the head whose weights use up most of their tolerance."""
-    share = certificate.weight_error / certificate.weight_tolerance if certificate.weight_tolerance else 0.0
-    return certificate.verdict.rank, math.isnan(share), share
 
 
 def _rows(result: Verification) -> Iterator[tuple[object, ...]]:
@@ -277,9 +267,3 @@ def _hardest(certificates: Sequence[Certificate]) -> Fault | None:
     """The mistake put in on purpose that is hardest to see."""
     faults = [fault for certificate in certificates for fault in certificate.faults]
     return min(faults, key=lambda fault: fault.power, default=None)
-
-
-def _proofs(result: Verification, every: Sequence[Certificate], say: Said) -> Iterator[tuple[Verdict, str]]:
-    yield from proof((each.verdict for each in every), "head")
-    if result.verdict not in {each.verdict for each in every}:
-        yield result.verdict, f"{verdict_words(result.verdict)}: {say('proof')}"

@@ -5,15 +5,14 @@ from dataclasses import replace
 from itertools import accumulate
 from math import nan
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import counted, percent, signed, signed_cell, significant, weight
 from attnscope.render.kit.words.command import finding, opening_head
 from attnscope.render.sheet.blocks import Beside, Ranking
-from attnscope.render.sheet.said import at, certified, in_sentence, name, read, setting, text, unit
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.sheet import Next, Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, both_ways
+from attnscope.render.sheet.said import at, certified, in_sentence, name, read, text, unit
+from attnscope.render.sheet.sheet import Next, Sheet, saying
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, both_ways
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Why
 from attnscope.results.base.origin import Verdict
@@ -30,17 +29,11 @@ def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
     say = said(result)
     sides = Beside(tuple(_ranking(result, say, side, focus.verbose) for side in Side))
     other = () if result.other_tokens is None else text(result.other_tokens)
-    return Sheet(
-        title=say("title"),
-        setting=setting(result),
-        origins=(result.provenance,),
-        answer=say(result.case),
+    return saying(
+        say,
         blocks=(sides, *((_pairs(result, say),) if focus.verbose else ())),
         table=lambda: _table(result, say, result.side(Side.QUERY) + result.side(Side.KEY), True),
         texts=(*read(result.kind, result.query_tokens, result.key_tokens), *other),
-        control=say("control"),
-        notes=(*say.lines("notes"), *result.notes),
-        legend=tuple(say.lines("legend")),
         departs=() if result.other_tokens is None else ("parts of another text",),
         proof=(*certified(result.certificate, focus.verbose), _summed(result, say)),
         verdicts={name(result.layer, result.head): result.verdict},

@@ -1,25 +1,38 @@
-"""A worked example: what is given, every step with its shape and a cell spelled out, and what proves it."""
+"""A worked example: what is given, every step with its shape and a cell spelled out, and what proves it.
+
+Its numbers have as many decimals as they need, at most as many as wanted, and keep the zero before the point,
+as in a product that is written out: `0.8·0.9`.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from jaxtyping import Float, Shaped
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import exact
-from attnscope.render.kit.numbers import counted, descending, weight
+from attnscope.render.kit.numbers import (
+    MINUS,
+    counted,
+    descending,
+    exact,
+    in_words,
+    largest_magnitude,
+    weight,
+)
 from attnscope.render.kit.words.certificate import certificate_line
 from attnscope.render.sheet.blocks import Beside, Drawing
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Next, Sheet
 from attnscope.render.sheet.table import Table
-from attnscope.render.sheets.arithmetic import texts
+from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Verdict
 from attnscope.results.worked import Case, Step, Worked
 from attnscope.vocabulary import Scoring
 
 _SETTLED = (Verdict.CERTIFIED, Verdict.RECOMPUTED, Verdict.STORED, Verdict.FAILED)
+_MOST_TERMS = 6  # of a sum that is written out
+_LARGE, _WHOLE = 1e6, 1e12
 _OWN = "attnscope sdpa --q '1,0,1' --k '1,0,1; 0,1,0; 1,1,0' --v '1,2; 3,4; 5,6'"
 
 
@@ -34,11 +47,12 @@ class Steps(Drawing):
 
 
 def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
-    say = said(result)
-    blocks = [Steps("", tuple(each for each in result.steps if not each.wrong), focus.decimals)]
-    if result.mistake is not None:
-        wrong = tuple(each for each in result.steps if each.wrong)
-        blocks.append(Steps(say("wrong_steps"), wrong, focus.decimals))
+    say, mistake = said(result), result.mistake
+    parts = {"": [each for each in result.steps if not each.wrong]}
+    notes = [say("ranked", pair, f"{pair.weight:.{focus.decimals}f}") for pair in result.pairs]
+    if mistake is not None:
+        parts[say("wrong_steps")] = [each for each in result.steps if each.wrong]
+        notes += [*(say("differs", how) for how in mistake.differs), say("why", mistake.why)]
     proved = [
         (one.verdict, say("against", certificate_line(one, focus.verbose).plain, other))
         for other, one in result.proofs
@@ -48,41 +62,39 @@ def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
         setting=" · ".join(filter(None, (say("example"), result.formula, _sizes(result)))),
         origins=() if result.provenance is None else (result.provenance,),
         answer=say(result.case),
-        blocks=tuple(Beside((each,)) for each in blocks),
+        blocks=tuple(Beside((Steps(title, tuple(steps), focus.decimals),)) for title, steps in parts.items()),
         table=lambda: Table.of("step row row_name column column_name value", _cells(result)),
-        notes=(
-            *_notes(result, say, focus),
-            *(words for verdict, words in proved if verdict not in _SETTLED),
-            *result.notes,
-        ),
+        notes=(*notes, *(words for verdict, words in proved if verdict not in _SETTLED), *result.notes),
         proof=(*(each for each in proved if each[0] in _SETTLED), *map(checked, result.checks)),
         failed=say("failed"),
         summary=(counted(len(result.steps), "step"),),
-        record=tuple(_record(result)),
+        record=(
+            *((name, getattr(result, name)) for name in ("name", "title", "formula")),
+            ("scoring", "" if result.scoring is None else result.scoring.value),
+            ("causal", result.causal),
+            *(("step", f"{step.key} = {step.formula}") for step in result.steps if step.formula),
+            *([] if mistake is None else [("mistake", mistake.what)]),
+            *(("warning", told) for told in result.warnings),
+        ),
         next=_next(result, say),
     )
 
 
 def said(result: Worked) -> Said:
     """The words of `sdpa` about this result."""
-    return Said("worked", result, _facts(result))
-
-
-def _facts(result: Worked) -> dict[str, object]:
     names = "query key keys own wrong shares numbers other other_own found missing"
-    facts: dict[str, object] = dict.fromkeys(names.split())
-    facts |= {
-        "mistake": result.mistake and result.mistake.what,
-        "unscaled": result.scoring is Scoring.DOT,
-        "more": 0,
-    }
-    if result.case in (Case.LOOKED_UP, Case.NO_ANSWER):
-        return facts | _looked_up(result)
-    if result.case in (Case.OTHER_SUM, Case.OTHER_WEIGHT):
-        return facts | _mistaken(result)
-    if result.case is Case.PAIRS:
-        return facts | _paired(result)
-    return facts | _of_one_query(result) if result.case in (Case.OUTPUT, Case.WEIGHTS) else facts
+    facts: dict[str, object] = {**dict.fromkeys(names.split()), "more": 0}
+    facts |= {"mistake": result.mistake and result.mistake.what, "unscaled": result.scoring is Scoring.DOT}
+    match result.case:
+        case Case.LOOKED_UP | Case.NO_ANSWER:
+            facts |= _looked_up(result)
+        case Case.OTHER_SUM | Case.OTHER_WEIGHT:
+            facts |= _mistaken(result)
+        case Case.PAIRS:
+            facts |= _paired(result)
+        case Case.OUTPUT | Case.WEIGHTS:
+            facts |= _of_one_query(result)
+    return Said("worked", result, facts)
 
 
 def _looked_up(result: Worked) -> dict[str, object]:
@@ -166,27 +178,10 @@ def _sizes(result: Worked) -> str:
     )
 
 
-def _notes(result: Worked, say: Said, focus: Focus) -> Iterator[str]:
-    yield from (say("ranked", pair, f"{pair.weight:.{focus.decimals}f}") for pair in result.pairs)
-    if result.mistake is not None:
-        yield from (say("differs", how) for how in result.mistake.differs)
-        yield say("why", result.mistake.why)
-
-
 def _next(result: Worked, say: Said) -> Next | None:
     if result.case is Case.NO_ANSWER:
         return Next(say("by_vectors"), "attnscope sdpa --example fruit")
     return Next(say("own_numbers"), _OWN) if result.name == "fruit" else None
-
-
-def _record(result: Worked) -> Iterator[tuple[str, object]]:
-    scoring = "" if result.scoring is None else result.scoring.value
-    yield from (("name", result.name), ("title", result.title), ("formula", result.formula))
-    yield from (("scoring", scoring), ("causal", result.causal))
-    yield from (("step", f"{step.key} = {step.formula}") for step in result.steps if step.formula)
-    if result.mistake is not None:
-        yield "mistake", result.mistake.what
-    yield from (("warning", told) for told in result.warnings)
 
 
 def _cells(result: Worked) -> Iterator[tuple[object, ...]]:
@@ -194,3 +189,79 @@ def _cells(result: Worked) -> Iterator[tuple[object, ...]]:
         rows, columns = step.matrix.rows.names, step.matrix.columns.names
         for (row, column), value in np.ndenumerate(step.matrix.values):
             yield step.key, row, rows[row], column, columns[column], exact(value)
+
+
+def texts(
+    values: Float[np.ndarray, "..."], decimals: int, rows: int | None = None
+) -> Shaped[np.ndarray, "..."]:
+    """The values of the first `rows`, or all, as an object array of texts, with as many decimals as all need.
+
+    Numbers that need fewer than `decimals` get fewer. Beyond a million, and where all are very small, an
+    exponent says the same as briefly as it can: `1e8`, `−1e9`; a whole number that this would round is
+    written out.
+    """
+    ordinary = values[np.isfinite(values) & (np.abs(values) < _LARGE)]
+    small = 0 < largest_magnitude(ordinary) < 10.0 ** -max(decimals - 1, 2)
+    exact = (  # up to the noise of float64
+        places
+        for places in range(decimals)
+        if np.allclose(ordinary, np.round(ordinary, places), rtol=0, atol=1e-11)
+    )
+    places = next(exact, decimals)
+
+    def word(value: float) -> str:
+        if not np.isfinite(value):
+            return "none" if np.isnan(value) else "−∞"
+        plain = not small and abs(value) < _LARGE
+        text = f"{value:.{places}f}" if plain else _with_exponent(value, decimals)
+        return (MINUS if text.strip("-0.") else "") + text[1:] if text.startswith("-") else text
+
+    return in_words(word, values[:rows])
+
+
+def _with_exponent(value: float, decimals: int) -> str:
+    text = f"{value:.{max(decimals - 1, 1)}e}"
+    if value == round(value) != float(text) and abs(value) < _WHOLE:
+        return f"{value:.0f}"
+    mantissa, exponent = text.split("e")
+    return f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}" if value else "0"
+
+
+def shape_words(step: Step) -> str:
+    """`3 x d_k=2`, with the words of both axes where it is about pairs: `1 x 3 (queries x keys)`."""
+    rows, columns = step.matrix.rows, step.matrix.columns
+    return step.matrix.shape + (f" ({rows.plural} x {columns.plural})" if columns.word == "key" else "")
+
+
+def spelled_out(step: Step, decimals: int) -> str:
+    """`fruit, apple: 0.8·0.9 + 0.2·0.1 + 0.1·0.2 = 0.76`; of many terms the first two and their number."""
+    if (cell := step.cell) is None:
+        return ""
+
+    def one(value: float) -> str:
+        return str(texts(np.array([value]), decimals)[0])
+
+    def product(first: float, *factor: float) -> str:
+        second = "".join(map(one, factor))
+        if cell.operation == "tanh":
+            second = f"tanh({second})"
+        elif second.startswith(MINUS):
+            second = f"({second})"
+        return "·".join(filter(None, (one(first), second)))
+
+    if cell.operation == "quotient":
+        made = " / ".join(map(one, cell.terms[0]))
+    elif cell.operation == "softmax":
+        powers = [f"e^{one(logit)}" for (logit,) in cell.terms]
+        made = f"{powers[0]} / ({_sum(powers)})"
+    else:
+        made = _sum([product(*term) for term in cell.terms])
+    row, column = step.matrix.rows.names[cell.row], step.matrix.columns.names[cell.column]
+    result = one(float(step.matrix.values[cell.row, cell.column]))
+    return f"{', '.join(filter(None, (row, column)))}: {made} = {result}"
+
+
+def _sum(terms: list[str]) -> str:
+    if len(terms) > _MOST_TERMS:
+        terms = [*terms[:2], f"… ({len(terms)} terms)"]
+    return " + ".join(terms).replace(f" + {MINUS}", f" {MINUS} ")

@@ -12,8 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.style import StyleType
 from rich.text import Text
 
-from attnscope.render.kit.cells import DIM, HEADING, line, widest
-from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.cells import DIM, HEADING, left, line, right, widest
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.certificate import GLYPHS, STYLES
 from attnscope.render.sheet.heads import Companion, HeadGrid, HeadMatrices

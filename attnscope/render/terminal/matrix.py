@@ -19,21 +19,22 @@ from attnscope.render.kit.cells import (
     RowHeads,
     cell_style,
     cell_texts,
+    column_widths,
     columns_of,
     digits_of,
     headings,
     least_head,
+    left,
     line,
+    right,
     row_heads,
+    settled,
     widest,
 )
-from attnscope.render.kit.labels import column_widths, left, right, settled
 from attnscope.render.kit.numbers import alike_texts, significant
-from attnscope.render.kit.palette import diverging, sequential
-from attnscope.render.kit.scale import Scale
+from attnscope.render.kit.palette import Scale, diverging, sequential
 from attnscope.render.kit.stage import Panel
-from attnscope.render.sheet.blocks import Matrix
-from attnscope.render.sheet.drawings import as_panel
+from attnscope.render.sheet.blocks import Matrix, as_panel
 from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.raster import Raster, Side, ink_of
 from attnscope.tokens import Tokens
@@ -63,11 +64,9 @@ class Shading:
 def shading(shown: Panel) -> Shading:
     """That of one panel."""
     values = np.where(shown.visible, shown.values, np.nan)
-    return _of_weights(shown.scale, values) if shown.show == "weights" else _around_0(shown, values)
-
-
-def _of_weights(scale: Scale, values: Float[np.ndarray, "row column"]) -> Shading:
-    shares = scale.shades(values)
+    if shown.show != "weights":
+        return _around_0(shown, values)
+    scale, shares = shown.scale, shown.scale.shades(values)
     (_, low), *_, (_, high) = scale.ticks
     told = f"shades: {scale.told}" if scale.told else ""
     return Shading(shares, shares, (low, high), (low, high), scale=scale, told=told)

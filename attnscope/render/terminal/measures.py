@@ -7,8 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from attnscope.printable import word
-from attnscope.render.kit.cells import DIM, HEADING, line
-from attnscope.render.kit.labels import left
+from attnscope.render.kit.cells import DIM, HEADING, left, line
 from attnscope.render.kit.words.command import Command, continued
 from attnscope.results import MeasureDescription
 from attnscope.results.stored.document import MeasureListed
@@ -82,10 +81,7 @@ def _look(measure: str) -> str:
 def _beside(before: Sequence[str], text: str, width: int) -> list[Text]:
     margin = sum(map(len, before))
     first, *more = wrap(text, max(width - margin, 20), break_on_hyphens=False)
-    return [
-        line((before[0], HEADING), *before[1:], first),
-        *(line(" " * margin + rest) for rest in more),
-    ]
+    return [line((before[0], HEADING), *before[1:], first), *(line(" " * margin + rest) for rest in more)]
 
 
 def measures_table(listed: Sequence[MeasureDescription], width: int) -> RenderableType:
@@ -102,27 +98,21 @@ def measures_table(listed: Sequence[MeasureDescription], width: int) -> Renderab
     for each, (name, *further) in zip(others, columns, strict=True):
         bold = left(name, widths[0]), HEADING
         rest = "".join(left(text, cells) for text, cells in zip(further, widths[1:], strict=True))
-        meaning, paper = (wrap(text, width - margin) for text in (_meaning(each), each.paper))
+        told = f"{each.meaning} Taken of {each.apart}." if each.apart else each.meaning
+        meaning, paper = (wrap(text, width - margin) for text in (told, each.paper))
         lines.append(line(bold, rest, meaning.pop(0) if beside and meaning else ""))
         lines += [line(" " * margin + text) for text in meaning]
         lines += [line(" " * margin, (text, DIM)) for text in paper]
     apart = ", ".join(each.name for each in listed if each.apart)
     told = f"all is every measure of the text that is read; by name alone: {apart}" if apart else ""
-    small = wrap(_by_norm_words(by_norm), width, break_on_hyphens=False) if by_norm else []
+    papers = "; ".join(dict.fromkeys(each.paper.rpartition("; ")[2] for each in by_norm))
+    norms = (
+        "By the share of weight x ||f(x)|| in place of the weight, f(x) being what arrives of a key's value "
+        f"through the output projection ({papers}): {', '.join(each.name for each in by_norm)}."
+    )
+    small = wrap(norms, width, break_on_hyphens=False) if by_norm else []
     aside = wrap(told, width, break_on_hyphens=False)
     lines += [Text(), *(line(text) for text in small)] if small else []
     lines += [Text(), *(Text(text, DIM) for text in aside)] if aside else []
     hint = Text('attnscope heads "..." --measure NAME,NAME or all shows them by layer and head', DIM)
     return Group(*lines, Text(), hint)
-
-
-def _meaning(each: MeasureDescription) -> str:
-    return f"{each.meaning} Taken of {each.apart}." if each.apart else each.meaning
-
-
-def _by_norm_words(by_norm: Sequence[MeasureDescription]) -> str:
-    papers = "; ".join(dict.fromkeys(each.paper.rpartition("; ")[2] for each in by_norm))
-    return (
-        "By the share of weight x ||f(x)|| in place of the weight, f(x) being what arrives of a key's value "
-        f"through the output projection ({papers}): {', '.join(each.name for each in by_norm)}."
-    )

@@ -10,13 +10,11 @@ from rich.cells import cell_len
 from rich.style import StyleType
 from rich.text import Text
 
-from attnscope.render.kit.cells import DIM, HEADING, bar, line
-from attnscope.render.kit.labels import left, right
+from attnscope.render.kit.cells import DIM, HEADING, bar, left, line, right
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.palette import BAR
 from attnscope.render.sheet.blocks import Ranking, Rows
-from attnscope.render.sheet.scale import missing
-from attnscope.render.sheet.table import Column, Mark
+from attnscope.render.sheet.table import Column, Mark, missing
 
 _GAP = 2  # cells before a column
 _LEAST_BAR, _LONGEST_BAR = 8, 40

@@ -15,28 +15,33 @@ from rich.console import Group, RenderableType
 from rich.style import Style
 from rich.text import Text
 
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.cells import DIM
-from attnscope.render.kit.labels import fit
+from attnscope.render.kit.cells import DIM, fit
 from attnscope.render.kit.words.certificate import STYLES
 from attnscope.render.kit.words.command import Command, continued
 from attnscope.render.kit.words.header import origin_words, reading
-from attnscope.render.sheet.blocks import Beside, Block, Drawing, Matrix, Ranking, Rows, flat
-from attnscope.render.sheet.drawings import Statement, Statements
-from attnscope.render.sheet.guard import as_stored
+from attnscope.render.sheet.blocks import (
+    Beside,
+    Block,
+    Drawing,
+    Matrix,
+    Ranking,
+    Rows,
+    Statement,
+    Statements,
+    flat,
+)
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Next, Sheet, as_stored
 from attnscope.render.sheet.table import meanings
-from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.sound import Timeline
+from attnscope.render.sheets import WHOLE, Focus, sheet_of
+from attnscope.render.sheets.picture import Timeline
 from attnscope.render.sheets.worked import Steps
 from attnscope.render.terminal.console import Paper
 from attnscope.render.terminal.grid import Mosaic, cells_of, grid, shades
 from attnscope.render.terminal.matrix import Picture, numbers
 from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, parted, room_of_bars
-from attnscope.render.terminal.raster import Raster
+from attnscope.render.terminal.raster import Raster, timeline
 from attnscope.render.terminal.steps import steps
-from attnscope.render.terminal.timeline import timeline
 from attnscope.results import Result, Verdict
 
 _GAP = 3  # cells between blocks that stand side by side
@@ -298,13 +303,11 @@ def statements(block: Statements, width: int) -> list[Text]:
     """One below the other, each behind its question, or with all that belongs to it."""
     if block.whole:
         return [line for each in block.statements for line in _lines(each, width)]
-    told = [line for each in block.statements for line in _brief(each, width)]
+    told = list[Text]()
+    for each in block.statements:
+        told += parted(Text.assemble((each.question, "bold"), f" {each.sentence}"), width)
+        told += () if each.command else _indented(each.figures, DIM, width)
     return [*told, *folded(Text(_MORE, style=DIM), width)]
-
-
-def _brief(told: Statement, width: int) -> Iterator[Text]:
-    yield from parted(Text.assemble((told.question, "bold"), f" {told.sentence}"), width)
-    yield from () if told.command else _indented(told.figures, DIM, width)
 
 
 def _lines(told: Statement, width: int) -> Iterator[Text]:

@@ -16,8 +16,8 @@ from rich.color_triplet import ColorTriplet
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.palette import Ground, luminance
-from attnscope.render.kit.scale import Scale as Weights
-from attnscope.render.sheet.scale import Scale
+from attnscope.render.kit.palette import Scale as Weights
+from attnscope.render.sheet.table import Scale
 
 _EVEN = 0.179  # of the luminance on which black and white are read alike
 LEVEL = 6  # of the compression of texts: beyond it little is won

@@ -6,27 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.render.focus import Focus
-from attnscope.render.kit.labels import settled
+from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.header import model_words, where_words
-from attnscope.render.kit.words.weights import spans, weights_words
+from attnscope.render.kit.words.header import model_words, spans, weights_words, where_words
 from attnscope.render.sheet.said import attention, grid_size
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets import comparison as words
-from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.map import (
-    DISCLAIMER,
-    points_words,
-    said,
-)
+from attnscope.render.sheets.projection import DISCLAIMER, points_words, said
 from attnscope.render.sheets.thumbnails import pooled_words
 from attnscope.render.web import media
 from attnscope.render.web import readings as sides
 from attnscope.render.web.blocks import Blocks, short
-from attnscope.render.web.opening import Told
-from attnscope.render.web.opening import told as told_first
+from attnscope.render.web.passage import Told
+from attnscope.render.web.passage import told as told_first
+from attnscope.render.web.readings import first_token
 from attnscope.render.web.room import Beside, Laid
-from attnscope.render.web.tokens import first_token
 from attnscope.results import (
     Comparison,
     Difference,
@@ -125,16 +119,12 @@ def document(result: Result, focus: Focus, beside: Beside) -> Document:
     """The parts of a page of any result."""
     made = Document(Blocks())
     next((_PARTS[kind] for kind in type(result).__mro__ if kind in _PARTS), of_sheet)(made, result, beside)
-    _focused(made, _on_tokens(result, focus))
+    if isinstance(result, HeadView) and spans(result) and result.special is Special.SHOW:
+        # a page has its tokens one by one: on the first of a span that was named
+        key = None if focus.key is None else result.key_groups[focus.key][0]
+        focus = replace(focus, queries=tuple(result.query_groups[row][0] for row in focus.queries), key=key)
+    _focused(made, focus)
     return made
-
-
-def _on_tokens(result: Result, focus: Focus) -> Focus:
-    """On the first token of a span that was named, where a page has its tokens one by one."""
-    if not isinstance(result, HeadView) or not spans(result) or result.special is not Special.SHOW:
-        return focus
-    key = None if focus.key is None else result.key_groups[focus.key][0]
-    return replace(focus, queries=tuple(result.query_groups[row][0] for row in focus.queries), key=key)
 
 
 def _focused(made: Document, focus: Focus) -> None:
@@ -162,10 +152,7 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
     made.first = "sheet"
     made.readings = of_sides(found, beside.heads, made.blocks)
     a = found.a
-    made.both = {
-        "pairs": pairs_of(found, beside.heads),
-        "aligned": found.divergence is not None,
-    }
+    made.both = {"pairs": pairs_of(found, beside.heads), "aligned": found.divergence is not None}
     say = words.said(found)
     made.heading = told(say("subject"), words.heads(found), words.models(found))
     made.says += [say("subject"), *say.lines("view_notes")]
@@ -326,7 +313,7 @@ def of_report(made: Document, report: Report, beside: Beside) -> None:
 
 def of_medium(made: Document, found: Laid, beside: Beside) -> None:
     """Opens on the patch or frame that its answer names, of the head that it names."""
-    weights = _by_place(found)
+    weights = found.weights.reshape(*found.weights.shape[: -found.gaze.keys.ndim], -1)
     *place, at = np.unravel_index(int(np.nan_to_num(weights).argmax()), weights.shape)
     if isinstance(found, PictureAttention | SoundAttention):
         of_head(made, found.head, beside)
@@ -345,11 +332,6 @@ def _medium(made: Document, found: Laid) -> None:
         made.picture = media.of_picture(found)
     else:
         made.sound = media.of_sound(found, made.blocks)
-
-
-def _by_place(found: Laid) -> np.ndarray:
-    laid = found.gaze.keys.ndim
-    return np.asarray(found.weights.reshape(*found.weights.shape[:-laid], -1))
 
 
 def known_map(found: Projection) -> dict[str, Any]:

@@ -78,12 +78,11 @@ def png(pixels: UInt8[np.ndarray, "height width 3"]) -> bytes:
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, width * 3)], axis=1)
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     parts = (b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(name, content) for name, content in parts)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        for name, content in parts
+    )
 
 
 def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
-
-
-def _chunk(name: bytes, content: bytes) -> bytes:
-    return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))

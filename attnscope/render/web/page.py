@@ -12,13 +12,11 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.render.files import rows as rows_of
-from attnscope.render.focus import WHOLE, Focus
-from attnscope.render.kit.csv import CALLED
-from attnscope.render.kit.numbers import percent
+from attnscope.render.kit.numbers import CALLED, percent
 from attnscope.render.kit.words.certificate import DISTRUST, verdict_words
 from attnscope.render.kit.words.header import own_name
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets import proof_of, sheet_of
+from attnscope.render.sheets import WHOLE, Focus, proof_of, sheet_of
 from attnscope.render.sheets.picture import Original
 from attnscope.render.web.assets import asset, boot, icon, look, policy, script, style
 from attnscope.render.web.blocks import Blocks, as_json, escape
@@ -27,15 +25,7 @@ from attnscope.render.web.media import original
 from attnscope.render.web.ranking import linked, paragraph
 from attnscope.render.web.room import HARD_BYTES, KEPT, NOTHING, Beside, room_for, too_large
 from attnscope.render.web.sheet import section
-from attnscope.results import (
-    Comparison,
-    HeadView,
-    HeadWeights,
-    PictureAttention,
-    Provenance,
-    Result,
-    Verdict,
-)
+from attnscope.results import Comparison, HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict
 from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
@@ -55,12 +45,17 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
     """The page, or a fragment of another; `InputError` where it is larger than `HARD_BYTES`."""
     made = document(result, focus, beside)
     told, sheet = _told(result, made, beside), sheet_of(result, focus)
-    code = script(_unused(made))
+    code, failed, heading = script(_unused(made)), result.verdict is Verdict.FAILED, made.heading
+    again = f"Made again by: {told['command']}" if 0 < len(told["command"]) <= _LONGEST_COMMAND else ""
+    foot = (f"attnscope {__version__} · {told['encoding']}", *told["small"], again)
+    proved = "" if result.verdict is None else verdict_words(result.verdict)
+    if result.verdict is not None and sheet.proof:
+        proved = " · ".join(words for _, words in sheet.proof)
     around = {
         "kind": escape(type(result).__name__),
         "policy": policy(code, boot()),
         "version": __version__,
-        "title": escape(f"{_titled(made)} · attnscope"),
+        "title": escape(f"{heading if made.told is None else f'{made.told.title} · {heading}'} · attnscope"),
         "description": escape(_plain(sheet.answer if made.told is None else made.told.sentence)),
         "proof": escape(told["proof"]),
         "icon": icon(),
@@ -69,18 +64,20 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
     }
     inside = {
         "main": "div" if beside.fragment else "main",
-        "alarm": _alarm(result.verdict),
+        "alarm": f'<p class="alarm" role="alert">✗ The certificate FAILED: {DISTRUST}.</p>\n'
+        if failed
+        else "",
         "heading": escape(told["heading"]),
         "read": escape(told["read"]),
         "verdict": "" if result.verdict is None else result.verdict.value,
-        "verdict_words": escape(_verdict_words(sheet, result.verdict)),
+        "verdict_words": escape(proved),
         "answer": linked(sheet.answer or made.heading, made.first == "sheet" and bool(made.readings))
         if made.told is None
         else made.told.sentence,
         "said": ' class="said"' if made.told is None else "",
         "why": "" if made.told is None else f'<p id="why">{made.told.why}</p>\n',
         "proof": escape(told["proof"]),
-        "foot": "".join(paragraph(each, "told") for each in _foot(told)),
+        "foot": "".join(paragraph(each, "told") for each in foot),
         "sheet": _section(result, sheet, made, beside),
         "document": as_json(told),
         "blocks": made.blocks.elements(),
@@ -92,7 +89,11 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
     text = _filled(asset("fragment.html" if beside.fragment else "page.html"), around)
     page = (_BLANK.sub(r"&#10;\1", text) if beside.fragment else text).encode()
     if len(page) > HARD_BYTES:
-        raise InputError(_too_large(made, len(page)))
+        heads = sum(len(each["layers"]) * len(each["heads"]) for each in made.readings)
+        tokens = max((len((each["keys"] or each["queries"])["names"]) for each in made.readings), default=0)
+        fewer = int(heads * HARD_BYTES / len(page))
+        instead = room_for(fewer) if fewer else "shorten the text"
+        raise InputError(too_large(f"{len(page) / 1e6:.1f}", heads, tokens, instead))
     return page
 
 
@@ -117,24 +118,8 @@ def _unused(made: Document) -> frozenset[str]:
     return frozenset(name for name, has in used.items() if not has)
 
 
-def _titled(made: Document) -> str:
-    return made.heading if made.told is None else f"{made.told.title} · {made.heading}"
-
-
-def _foot(told: dict[str, Any]) -> list[str]:
-    again = f"Made again by: {told['command']}" if 0 < len(told["command"]) <= _LONGEST_COMMAND else ""
-    return [f"attnscope {__version__} · {told['encoding']}", *told["small"], again]
-
-
 def _plain(markup: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", markup))
-
-
-def _verdict_words(sheet: Sheet, verdict: Verdict | None) -> str:
-    if verdict is None:
-        return ""
-    told = [words for each, words in sheet.proof if each in Verdict]
-    return " · ".join(told) or verdict_words(verdict)
 
 
 def _filled(frame: str, parts: dict[str, str]) -> str:
@@ -142,12 +127,6 @@ def _filled(frame: str, parts: dict[str, str]) -> str:
     pieces = frame.split("{{")
     named = (piece.split("}}", 1) for piece in pieces[1:])
     return pieces[0] + "".join(parts[name] + rest for name, rest in named)
-
-
-def _alarm(verdict: Verdict | None) -> str:
-    if verdict is not Verdict.FAILED:
-        return ""
-    return f'<p class="alarm" role="alert">✗ The certificate FAILED: {DISTRUST}.</p>\n'
 
 
 def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
@@ -282,10 +261,3 @@ def _kept(made: Document) -> str:
         return ""
     ends = f"{percent(min(shares))} to {percent(max(shares))}"
     return f"; of each row the {KEPT} largest are kept, {ends} of a head's weight, and the others left out"
-
-
-def _too_large(made: Document, size: int) -> str:
-    heads = sum(len(each["layers"]) * len(each["heads"]) for each in made.readings)
-    tokens = max((len((each["keys"] or each["queries"])["names"]) for each in made.readings), default=0)
-    fewer = int(heads * HARD_BYTES / size)
-    return too_large(f"{size / 1e6:.1f}", heads, tokens, room_for(fewer) if fewer else "shorten the text")

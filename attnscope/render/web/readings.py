@@ -13,16 +13,108 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.errors import InputError
+from attnscope.printable import printable
+from attnscope.render.kit.cells import settled
 from attnscope.render.kit.words.certificate import certificate_words, verdict_words
 from attnscope.render.kit.words.command import Heads, asking
 from attnscope.render.web import codes
 from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.room import DENSE_BYTES, FINE_TOKENS, KEPT
-from attnscope.render.web.tokens import sides
 from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Thumbnails, Verdict
+from attnscope.results.base.groups import joined, placed, units_of_text
 from attnscope.results.claims.difference import Run
 from attnscope.tokens import Token, Tokens
-from attnscope.vocabulary import Unit
+from attnscope.vocabulary import Special, Unit
+
+
+def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
+    """`words` are positions by word, None where the tokenizer does not tell or every word is one token.
+
+    Names are closed where they run from right to left, since numbers stand beside them.
+
+    Where the result is `by` sentences or passages they are positions by these, and `unit` says so.
+
+    `said` is how each token stands in its text, where that is not its name, and `gaps` what stands before it.
+    """
+    parts = [token.part for token in tokens.items]
+    gaps, said = _as_read(tokens)
+    places = {place for stretch in tokens.stretches for place in stretch.positions}
+    pictured = bool(places) and all(i in places or token.special for i, token in enumerate(tokens.items))
+    return {
+        "text": bool(tokens.texts) and not pictured,
+        "names": [settled(name) for name in tokens.names],
+        "gaps": gaps,
+        "said": {i: text for i, text in enumerate(said) if text != tokens.names[i]},
+        "special": [i for i, token in enumerate(tokens.items) if token.special],
+        "parts": parts,
+        **_words(tokens, by if by.is_long else Unit.WORD),
+    }
+
+
+def _as_read(tokens: Tokens) -> tuple[list[str], list[str]]:
+    """What stands before each token in its text, and the token as it stands there, without blanks before it.
+
+    The place of a token that a model wrote is looked for; one that is nowhere follows a blank, unless it is a
+    piece of a word.
+    """
+    gaps, said, ends = list[str](), list[str](), dict[int, int]()
+    for token, name in zip(placed(tokens).items, tokens.names, strict=True):
+        source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
+        before = ends.get(token.part, 0)
+        text, span = token.text, token.span
+        if span is not None and source:
+            text, gap = source[slice(*span)], source[before : span[0]]
+            ends[token.part] = max(span[1], before)
+        else:
+            gap = "" if token.piece.startswith("##") else " "
+        bare = text.lstrip()
+        gap += text[: len(text) - len(bare)]
+        gaps.append("\n" if "\n" in gap else " " if gap else "")
+        said.append(name if token.special or token.unknown or not bare else printable(bare.rstrip()))
+    return gaps, said
+
+
+def _words(tokens: Tokens, by: Unit) -> dict[str, Any]:
+    named = {"unit": by.several}
+    try:
+        groups = units_of_text(tokens, by)
+    except InputError:
+        return named | {"words": None, "joined": {}}
+    if all(len(group) == 1 for group in groups) and not by.is_long:
+        return named | {"words": None, "joined": {}}
+    units = joined(tokens, groups, by)
+    names = [f"{units.positions[i]} {name}" if by.is_long else name for i, name in enumerate(units.names)]
+    whole = {
+        group[0]: settled(name)
+        for group, name in zip(groups, names, strict=True)
+        if len(group) > 1 or by.is_long
+    }
+    return named | {"words": groups, "joined": whole}
+
+
+def sides(queries: Tokens, keys: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
+    """Both sides of one attention. `pair` where two texts were read: then one may look at the other."""
+    same = queries is keys or queries == keys
+    pair = same and len({token.part for token in queries.items}) > 1
+    return {
+        "queries": tokens_of(queries, by),
+        "keys": None if same else tokens_of(keys, by),
+        "self": same,
+        "pair": pair,
+    }
+
+
+def first_token(
+    place: int | None, tokens: dict[str, Any] | None, words: bool, special: Special
+) -> int | None:
+    """Where what stands at a `place` begins, among words or without special tokens, by tokens."""
+    if place is None or tokens is None:
+        return place
+    groups = tokens["words"] if words and tokens["words"] else [(i,) for i in range(len(tokens["names"]))]
+    hidden = () if special is Special.SHOW else tokens["special"]
+    return [group[0] for group in groups if group[0] not in hidden][place]
+
 
 _WITH_SCORES = 200  # tokens up to which a head alone has its scores too, and not only q and k
 _SMALL = 40  # cells of a head in small along its longer side, at most
@@ -53,11 +145,7 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "", by: U
 
 
 def of_overview(
-    overview: Overview,
-    blocks: Blocks,
-    full: Sequence[HeadWeights] = (),
-    name: str = "",
-    by: Unit = Unit.WORD,
+    overview: Overview, blocks: Blocks, full: Sequence[HeadWeights] = (), name: str = "", by: Unit = Unit.WORD
 ) -> Reading:
     """All heads of an overview; those that are there in full with what their weights are made from.
 
@@ -66,7 +154,10 @@ def of_overview(
     found = overview.tokens or overview
     packed = _packed(_stacked(found.dense_weights), blocks)
     heads = [head for head in full if isinstance(head, HeadAttention)]
-    more = [{"planes": _exactly(head, blocks)} if packed["depth"] == 1 else {} for head in heads]
+    exact = (codes.planes(codes.fine(np.where(each.allowed, each.weights, np.nan))) for each in heads)
+    more: list[dict[str, Any]] = [{} for _ in heads]
+    if packed["depth"] == 1:
+        more = [{"planes": [blocks.keep(Blocks.pack_runs(plane)) for plane in each]} for each in exact]
     return {
         "name": name,
         **sides(found.query_tokens, found.key_tokens, overview.by if overview.by.is_long else by),
@@ -135,11 +226,6 @@ def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
     scored = alone and max(head.weights.shape) <= _WITH_SCORES
     stages = {"scores": blocks.floats(head.scores), "scaled": blocks.floats(head.scaled)} if scored else {}
     return weights | _made_of(head, blocks) | stages
-
-
-def _exactly(head: HeadWeights, blocks: Blocks) -> list[str]:
-    weights = np.where(head.allowed, head.weights, np.nan)
-    return [blocks.keep(Blocks.pack_runs(plane)) for plane in codes.planes(codes.fine(weights))]
 
 
 def _made_of(head: HeadAttention, blocks: Blocks) -> dict[str, Any]:
@@ -229,12 +315,12 @@ def _lines(heads: Iterable[bytes]) -> str:
 def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
     """Of every head the largest weight of every few pairs, so that all are drawn before any is unpacked."""
     step = -(-max(layers[0].shape[1:]) // _SMALL)
-    heads = (head for layer in layers for head in codes.coarse(_pooled(layer, step)))
+    heads = (
+        head
+        for layer in layers
+        for head in codes.coarse(_fewer(_fewer(layer, step).swapaxes(1, 2), step).swapaxes(1, 2))
+    )
     return {"step": step, "block": blocks.keep(Blocks.pack_runs(b"".join(map(_bytes, heads))))}
-
-
-def _pooled(layer: Layer, step: int) -> Layer:
-    return _fewer(_fewer(layer, step).swapaxes(1, 2), step).swapaxes(1, 2)
 
 
 def _fewer(layer: Layer, step: int) -> Layer:

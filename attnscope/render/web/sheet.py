@@ -6,20 +6,26 @@ from typing import Any
 import numpy as np
 
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.scale import by_root
-from attnscope.render.sheet.blocks import Block, Drawing, Matrix, Rows
-from attnscope.render.sheet.drawings import Heap, Linked, Passage, Statement, Statements
+from attnscope.render.kit.palette import by_root
+from attnscope.render.sheet.blocks import (
+    Block,
+    Drawing,
+    Heap,
+    Linked,
+    Matrix,
+    Passage,
+    Rows,
+    Statement,
+    Statements,
+)
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.scale import Scale
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import legend
-from attnscope.render.sheets.arithmetic import shape_words, spelled_out, texts
+from attnscope.render.sheet.table import Scale, legend
 from attnscope.render.sheets.picture import Original
-from attnscope.render.sheets.worked import Steps
+from attnscope.render.sheets.worked import Steps, shape_words, spelled_out, texts
 from attnscope.render.terminal.sheet import lines_of
 from attnscope.render.web.blocks import escape, shaded
-from attnscope.render.web.grid import grid
-from attnscope.render.web.matrix import matrix
+from attnscope.render.web.matrix import grid, matrix
 from attnscope.render.web.media import original
 from attnscope.render.web.passage import linked, passage
 from attnscope.render.web.ranking import heap, paragraph, ranking

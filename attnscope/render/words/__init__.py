@@ -22,7 +22,6 @@ from markupsafe import Markup
 
 from attnscope.errors import listed
 from attnscope.render.kit import numbers
-from attnscope.render.sheet.said import begun
 
 _RESULT = "result"  # in a table
 _BLANK = "\0"  # stands for those of facts, which are not of the table
@@ -65,7 +64,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
     "plural": numbers.plural,
     "many": lambda count, one, several: one if count == 1 else several,  # {{ n | many("does", "do") }}
     "nth": _nth,
-    "begun": begun,
+    "begun": lambda sentence: sentence[:1].upper() + sentence[1:],  # where a sentence or a title begins so
     "odds": lambda logits: FORMS["times"](exp(logits)),  # of a difference of logits
     "list": listed,
     "names": _names,
@@ -92,9 +91,12 @@ class Said:
     """The words of one verb about one result."""
 
     def __init__(self, verb: str, result: object = None, facts: Mapping[str, object] | None = None) -> None:
-        self.facts = facts or {}
+        self.result, self.facts = result, facts or {}
         template = environment().get_template(f"{verb}.jinja")
         self._macros = template.make_module({**self.facts, _RESULT: result})
+
+    def __contains__(self, name: str) -> bool:
+        return hasattr(self._macros, name)
 
     def __call__(self, name: str, *given: object) -> str:
         return " ".join(self.lines(name, *given))

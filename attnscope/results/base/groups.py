@@ -25,8 +25,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.errors import InputError
-from attnscope.sections import called
-from attnscope.spelling import spelled
+from attnscope.spelling import called, spelled
 from attnscope.tokens import Section, Token, Tokens
 from attnscope.vocabulary import Special, Unit
 

@@ -8,19 +8,21 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict
-from attnscope.results.base.parts import Arrays, columns_of, fits, in_tokens
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Arrays, Presented, columns_of, fits, in_tokens
 from attnscope.results.claims.effect import (
     Answer,
+    ControlIds,
     Effect,
     Floor,
     Group,
     HeadEffect,
+    Intervention,
+    Measured,
+    Part,
     Path,
     PlaceEffect,
     Predicted,
 )
-from attnscope.results.claims.intervention import ControlIds, Intervention, Measured, Part
 from attnscope.results.claims.ranking import LEVEL, times
 from attnscope.tokens import Tokens
 

@@ -13,8 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import fits, one_for_each, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, one_for_each, within
 from attnscope.results.heads import Placed
 from attnscope.results.media import Sound
 from attnscope.tokens import Frames, Token, Tokens

@@ -18,8 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
-from attnscope.results.base.parts import fits, in_tokens
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, in_tokens
 from attnscope.results.claims.ranking import times
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit

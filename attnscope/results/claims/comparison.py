@@ -1,15 +1,14 @@
 """One word held against itself: in two texts, in two layers, or under two models."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.groups import Special
-from attnscope.results.base.origin import Certificate, Kind, Verdict, worst
-from attnscope.results.base.parts import Value, fits, one_for_each, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.origin import Certificate, Kind, Provenance, Verdict, worst
+from attnscope.results.base.presented import Presented, Value, fits, one_for_each, within
 from attnscope.results.heads import HeadAttention, HeadView
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
@@ -239,6 +238,12 @@ class Comparison(Presented):
         return self.a, self.b
 
     @property
+    def provenance(self) -> Provenance:
+        """That of side a, with the files that either side read."""
+        a, b = (side.head.provenance for side in self.sides)
+        return replace(a, files=a.files | b.files)
+
+    @property
     def by(self) -> Unit:
         """What is compared: tokens, words, sentences or passages."""
         return Unit.TOKEN if self.a.view is None else self.a.view.by
@@ -307,9 +312,4 @@ class Comparison(Presented):
         fits(compared, "the heads that are shown are none of those that are compared")
 
     def derived(self) -> dict[str, Value]:
-        """The provenance of the whole is that of side a."""
-        return {
-            "by": self.by,
-            "special": self.special,
-            "provenance": self.a.head.provenance,
-        }
+        return {"by": self.by, "special": self.special, "provenance": self.provenance}

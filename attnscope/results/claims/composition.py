@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
-from attnscope.results.base.parts import Value, fits
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, Value, fits
 
 STRONGEST = 10  # pairs of heads that stand in JSON by name
 BY_CHANCE = 0.05  # how often any of all pairs that were looked at may pass its limit by chance

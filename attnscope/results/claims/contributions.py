@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from attnscope.results.base.origin import Provenance
-from attnscope.results.base.parts import fits, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, within
 from attnscope.results.claims.effect import Answer
 from attnscope.tokens import Tokens
 

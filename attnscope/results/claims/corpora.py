@@ -8,10 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Value, fits
-from attnscope.results.base.presented import Presented
-from attnscope.results.claims.corpus import ByMeasures, CorpusRead
-from attnscope.results.claims.lengths import LengthPair, can_be_equal
+from attnscope.results.base.presented import Presented, Value, fits
+from attnscope.results.claims.corpus import ByMeasures, CorpusRead, LengthPair, can_be_equal
 from attnscope.results.scores import HeadScores
 
 
@@ -84,6 +82,8 @@ class CorpusDifference(ByMeasures, Presented):
     tower: str = ""
     shown: str = ""
     notes: tuple[str, ...] = ()
+
+    asks_alone = True
 
     @property
     def equal(self) -> bool:

@@ -7,8 +7,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Value, fits, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, Value, fits, within
 from attnscope.results.heads import head_name
 from attnscope.tokens import Tokens
 
@@ -58,12 +57,18 @@ class Difference(Presented):
     before: Float[np.ndarray, "query key"]
     after: Float[np.ndarray, "query key"]
 
+    asks_alone = True
     for_readers = ("verdict", "case")
 
     @property
     def verdict(self) -> Verdict:
         """The worse of both runs' verdicts."""
         return worst((self.a.verdict, self.b.verdict))
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of the first; pictures and files name both."""
+        return self.a.provenance
 
     @property
     def ranking(self) -> list[int]:

@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
-from attnscope.results.base.parts import Value, fits
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, Value, fits
 from attnscope.results.claims.prompts import Prompt
 from attnscope.results.heads import head_name
 from attnscope.results.scores import ordered

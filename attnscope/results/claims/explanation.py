@@ -6,8 +6,7 @@ from functools import cached_property
 from math import log
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import fits
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits
 from attnscope.results.claims.ablation import Ablation
 from attnscope.results.claims.composition import Composition, Pair, Through
 from attnscope.results.claims.finding import Finding

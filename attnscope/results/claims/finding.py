@@ -8,8 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Value, fits, in_tokens, one_for_each
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, Value, fits, in_tokens, one_for_each
 from attnscope.results.claims.ranking import TWICE, DependsOn, Evidence, Group, much
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Pattern, Special, Unit

@@ -7,9 +7,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
-from attnscope.results.base.parts import Value, fits, in_tokens, within
-from attnscope.results.base.presented import Presented
-from attnscope.results.claims.intervention import Intervention
+from attnscope.results.base.presented import Presented, Value, fits, in_tokens, within
+from attnscope.results.claims.effect import Intervention
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 

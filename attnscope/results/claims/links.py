@@ -8,8 +8,7 @@ from jaxtyping import Float, Int
 
 from attnscope.results.base.evidence import Link
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import fits, one_for_each, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, one_for_each, within
 from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL
 from attnscope.tokens import Tokens
 

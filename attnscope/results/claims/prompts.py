@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
-from attnscope.results.base.parts import Value, fits
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, Value, fits
 from attnscope.results.claims.ranking import LEAST_SPREAD
 from attnscope.vocabulary import Special, Unit
 

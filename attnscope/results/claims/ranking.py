@@ -9,6 +9,7 @@ from typing import TypeVar
 import numpy as np
 from jaxtyping import Float
 
+Z = 1.959963984540054  # of a 95 % interval
 _SAME = 1e-4  # of an excess: further apart than rounding makes two that are equal
 _ROUNDINGS = 64  # machine epsilons of a number, between a text alone and in a batch
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
-from attnscope.results.base.parts import fits
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits
 from attnscope.results.claims.citation import ATTENTION, REMOVAL, Method
 from attnscope.results.claims.prompts import Refused
 

@@ -9,13 +9,12 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
-from attnscope.results.base.parts import fits
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits
+from attnscope.results.claims.ranking import Z
 from attnscope.results.heads import Placed
 
 LEAST = 20  # pairs of a relation that is judged: of fewer the best of many heads says little
 LEVEL = 0.05  # how often any of all relations may be told apart by chance
-Z = 1.959963984540054  # of a 95 % interval
 
 
 class Case(StrEnum):

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
-from attnscope.results.base.parts import fits, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, within
 from attnscope.results.scores import ordered
 
 COPIES = 0.1  # of the answers: a head that looks first at the fact in fewer fetches none (Wu et al. 2024)

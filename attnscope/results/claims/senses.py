@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
-from attnscope.results.base.parts import fits
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits
 from attnscope.vocabulary import Unit
 
 LEVEL = 0.05  # of all labelings: where more part the word as well, nothing is shown

@@ -5,8 +5,7 @@ from enum import StrEnum
 from statistics import mean, stdev
 
 from attnscope.results.base.origin import Certificate, Certified, Kind, Provenance
-from attnscope.results.base.parts import fits, within
-from attnscope.results.base.presented import Presented
+from attnscope.results.base.presented import Presented, fits, within
 from attnscope.tokens import Tokens
 
 MUCH = 0.5  # of the weight: what goes with a part that is called a reason; of the contrast: what it brings

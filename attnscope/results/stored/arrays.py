@@ -3,14 +3,18 @@
 An axis has one length wherever its name stands in one object of a file, and in the objects within it.
 """
 
-from typing import Any, get_args, get_origin
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache, cached_property
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 from jaxtyping import Shaped
 
 from attnscope.errors import Damaged
-from attnscope.results.base.parts import Arrays, Value
+from attnscope.results.base.presented import Arrays, Value
 from attnscope.results.stored.strict import Missing
+from attnscope.tokens import Tokens
 
 Sizes = dict[str, int]  # of axes by their names
 Hint = Any  # a type as an annotation gives it
@@ -109,3 +113,74 @@ def _listed(value: Value, name: str, hint: Hint) -> Shaped[np.ndarray, "..."]:
         return found
     except (ValueError, TypeError, OverflowError) as error:
         raise Damaged(f"'{name}' is no array of numbers") from error
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One field as a file has it."""
+
+    name: str
+    key: str
+    hint: Hint
+    spread: bool = False
+    beside: bool = False
+    npz: bool = False
+    of: str = ""
+    by: str = ""
+
+    @cached_property
+    def holds_tokens(self) -> bool:
+        return Tokens in options(self.hint)
+
+    @cached_property
+    def prefix(self) -> str:
+        """What stands before the keys of tokens: `query_` of `query_tokens`."""
+        return self.key.removesuffix("tokens")
+
+    @property
+    def order(self) -> int:
+        """When it is read: first what tells the lengths of axes, then arrays, then parts of the object."""
+        if self.holds_tokens or self.spread:
+            return 1
+        return 2 if any(map(array_of, options(self.hint))) else 3 if _holds_dataclass(self.hint) else 0
+
+
+@cache
+def slots(kind: Any) -> tuple[Slot, ...]:
+    """The fields of a dataclass."""
+    hints, found = get_type_hints(kind), []
+    for each in fields(kind):
+        told = dict(each.metadata)
+        found.append(Slot(each.name, told.pop("file", each.name), hints[each.name], **told))
+    return tuple(found)
+
+
+@cache
+def in_order(kind: Any) -> tuple[Slot, ...]:
+    """The fields of a dataclass as they are read."""
+    return tuple(sorted(slots(kind), key=lambda slot: slot.order))
+
+
+@cache
+def options(hint: Hint) -> tuple[Hint, ...]:
+    """What a value of this type may be; of a type that is no union the type alone."""
+    origin: Any = get_origin(hint)
+    return get_args(hint) if origin in (Union, UnionType) else (hint,)
+
+
+@cache
+def several(hint: Hint) -> bool:
+    """Whether it may be one of several classes; an object then says which, in `of`."""
+    return sum(map(is_dataclass, options(hint))) > 1
+
+
+@cache
+def form(hint: Hint) -> Any:
+    """Of a type that is no union: `np.ndarray`, `object` for a dataclass, `tuple`, `Mapping`, or itself."""
+    if array_of(hint) is not None:
+        return np.ndarray
+    return object if is_dataclass(hint) else get_origin(hint) or hint
+
+
+def _holds_dataclass(hint: Hint) -> bool:
+    return is_dataclass(hint) or any(map(_holds_dataclass, get_args(hint)))

@@ -18,11 +18,21 @@ import numpy as np
 from attnscope.errors import Damaged, Departs
 from attnscope.printable import FileWord
 from attnscope.results.base.origin import Verdict
-from attnscope.results.base.parts import Arrays, Value
+from attnscope.results.base.presented import Arrays, Value
 from attnscope.results.heads import HeadAttention, HeadWeights
 from attnscope.results.stored.again import can_be_computed, wrong_stage
-from attnscope.results.stored.arrays import Hint, Sizes, array_in, array_of
-from attnscope.results.stored.slots import Slot, form, in_order, options, several, slots
+from attnscope.results.stored.arrays import (
+    Hint,
+    Sizes,
+    Slot,
+    array_in,
+    array_of,
+    form,
+    in_order,
+    options,
+    several,
+    slots,
+)
 from attnscope.results.stored.strict import Missing, OrNone
 from attnscope.tokens import Tokens
 

@@ -14,26 +14,101 @@ import hashlib
 import io
 import json
 import re
+import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from attnscope import incoming
-from attnscope.errors import CertificateError, Damaged, Departs, InputError
+from attnscope.errors import AttnscopeError, CertificateError, Damaged, Departs, InputError, is_out_of_memory
+from attnscope.incoming import check_room
 from attnscope.printable import steers
+from attnscope.process.machine import gigabytes
 from attnscope.results.base.origin import Verdict
-from attnscope.results.base.parts import Arrays, Value
+from attnscope.results.base.presented import Arrays, Value
 from attnscope.results.heads import HeadView, HeadWeights
 from attnscope.results.result import KINDS, Result, name_of
 from attnscope.results.scores import MeasureDescription
 from attnscope.results.stored.again import view_follows
-from attnscope.results.stored.archive import ARCHIVE, arrays_in
 from attnscope.results.stored.arrays import parted
 from attnscope.results.stored.codec import Place, decode, encode
 from attnscope.results.stored.strict import LAYOUT, VERSION, exactly, strict
+
+ARCHIVE, ARRAY = b"PK\x03\x04", b"\x93NUMPY"  # how the files begin
+
+
+class Readable(Protocol):
+    """Bytes from the place on where the last call stopped."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+def arrays_in(content: bytes, name: str) -> Arrays:
+    """Every array of an npz by its name; `name` is what an error calls the file.
+
+    `InputError` for what is no such archive; `DoesNotFitError` where what it says that it holds has no room.
+    """
+    with _whole(name), zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        sizes: dict[str, int] = {}
+        for member in members:
+            with archive.open(member) as stream:
+                sizes[_key(member)] = _size(stream, member.file_size)
+        largest = max(sizes, key=sizes.__getitem__, default="")
+        own = f" ('{largest}' alone {gigabytes(sizes[largest])})" if sizes else ""
+        check_room(sum(sizes.values()), f"'{name}' unpacked", own)
+        arrays: Arrays = {}
+        for member in members:
+            with archive.open(member) as stream:
+                arrays[_key(member)] = _array(stream)
+        return arrays
+
+
+def _key(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
+
+
+def array_in(content: bytes, name: str) -> np.ndarray:
+    """The array of an npy."""
+    with _whole(name):
+        _size(io.BytesIO(content), len(content))
+        return _array(io.BytesIO(content))
+
+
+def _size(stream: Readable, most: int) -> int:
+    """Bytes of an array as its header says; `ValueError` where so many cannot be there."""
+    major, _ = np.lib.format.read_magic(stream)
+    header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
+    shape, _, dtype = header(stream)
+    count = 1
+    for size in shape:
+        count *= int(size)
+    if min(shape, default=0) < 0 or count * max(dtype.itemsize, 1) > most:
+        raise ValueError("an array says that it is larger than it is")
+    return count * dtype.itemsize
+
+
+def _array(stream: Readable) -> np.ndarray:
+    array = np.lib.format.read_array(stream, allow_pickle=False)
+    if stream.read(1):  # at its end an archive holds what was read against its checksum
+        raise ValueError("something stands behind an array")
+    return array
+
+
+@contextmanager
+def _whole(name: str) -> Iterator[None]:
+    try:
+        yield
+    except AttnscopeError:
+        raise
+    except Exception as error:  # whatever zipfile, zlib, tokenize and NumPy make of them
+        if is_out_of_memory(error):
+            raise
+        raise InputError(f"cannot read '{name}': it is damaged, or holds more than plain arrays") from error
 
 
 @dataclass(frozen=True)
@@ -70,7 +145,8 @@ def measures_document(listing: MeasuresListing, answer: str) -> str:
     return f'{begun},\n  "measures": [\n    {body}\n  ]\n}}\n'
 
 
-_WORDS = tuple[str, ...]
+_WORDS, _DIGESTS = tuple[str, ...], dict[str, str]
+_ABOUT = ("schema", "layout", "asked_by", "asked_of")  # which are no fields of the result
 _SCHEMA = re.compile(r"attnscope\.([a-z-]{1,40})/([0-9]{1,9})")
 # what is said of a result in words, which is made anew whenever it is shown
 SAID = {"answer", "next"}
@@ -86,7 +162,8 @@ def document(result: Result, *, npz: bool = False) -> dict[str, Value]:
     """The result as plain values with its arrays among them, with `npz` also those that JSON leaves out."""
     told: dict[str, Value] = encode(result, npz=npz)
     asked = {"asked_by": encode(result.asked_by, npz=npz, hint=_WORDS)} if result.asked_by else {}
-    return {"schema": schema(result)} | asked | told
+    files = {"asked_of": dict(result.asked_of)} if result.asked_of else {}
+    return {"schema": schema(result)} | asked | files | told
 
 
 def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
@@ -115,12 +192,14 @@ def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = 
     """
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
-    own = {key: value for key, value in plain.items() if key not in ("schema", "layout", "asked_by", *SAID)}
+    own = {key: value for key, value in plain.items() if key not in (*_ABOUT, *SAID)}
     asked = decode(_WORDS, plain.get("asked_by", []), Place("asked_by", None, {}))
+    files = decode(_DIGESTS, plain.get("asked_of", {}), Place("asked_of", None, {}))
     follow = kind in (HeadWeights, HeadView)
     result: Result = decode(kind, own, Place("", arrays, {}, believed, follow))
     object.__setattr__(result, "from_file", not believed)
     object.__setattr__(result, "asked_by", asked)
+    object.__setattr__(result, "asked_of", files)
     if isinstance(result, HeadView) and not believed and not view_follows(result):
         raise Departs("the weights of its rows and columns are not those of its tokens")
     return result

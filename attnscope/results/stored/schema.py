@@ -15,12 +15,11 @@ from typing import Any, Literal, get_args, get_type_hints
 import numpy as np
 
 from attnscope.results.base.origin import Verdict
-from attnscope.results.base.parts import Value
+from attnscope.results.base.presented import Value
 from attnscope.results.heads import HeadAttention, HeadWeights
 from attnscope.results.result import KINDS
-from attnscope.results.stored.arrays import Hint
+from attnscope.results.stored.arrays import Hint, Slot, form, options, several, slots
 from attnscope.results.stored.document import LISTINGS
-from attnscope.results.stored.slots import Slot, form, options, several, slots
 from attnscope.results.stored.strict import LAYOUT, VERSION
 from attnscope.tokens import Token, Tokens
 
@@ -51,6 +50,7 @@ def json_schema(kind: str) -> Schema:
         "exact": {"type": "object"},
         "digests": {"type": "object", "additionalProperties": text},
     }
+    properties |= {"asked_of": properties["digests"]} if KINDS[kind].asks_alone else {}
     properties = {key: _saying(each, _GLOSSARY[key]) for key, each in properties.items()}
     needed = ["schema", "answer", "layout", "digests"]
     if kind == "head":  # of some all is known, of others what the model returned
@@ -155,21 +155,21 @@ def _else(key: str, hint: Hint) -> str:
 
 
 _GLOSSARY = _sentences(
-    """`schema` is the kind of document and its version. `answer` is the first line of the screen. `next` is a
-    command that leads on. `verdict` is what is proved of the numbers, the worst of it; null where nothing is
-    to be proved. `asked_by` is what it answers, as words of a command. `layout` says how fields are laid out,
-    `exact` what strict JSON cannot hold, by JSON
-    Pointer, and `digests` are hashes of keys and arrays. `layer` and `head` count from 0, as `layers` and
-    `heads` do. `kind` is which attention of the model it is. `name` is what it is called, `label` the same in
-    few words, `title` a heading. `module` is the path of the attention in the model. `tower` is the part of
-    the model that the layers are of, empty where there is only one. `notes` are remarks on how it was read,
-    `warnings` on what may have been meant otherwise. `text` is its text, to the letter. `query`, `key` and
-    `position` are places of tokens, from 0. `seed` repeats what was drawn. `words` says whether rows and
-    columns are words, of one or several tokens. `by` is what they are: tokens, words, sentences or passages.
-    `probability` is from 0 to 1, as are `before` and `after`.
-    `low` and `high` are the ends of a 95 % interval. `accuracy` is the share of pairs that are found.
-    `count` is how many there are. `route` and `block` say how and in which of its blocks a layer was read.
-    `shared` says whether both axes have the same tokens. `id` is its number in the vocabulary."""
+    """`schema` is the kind of document and its version. `answer` is the first line of the screen. `next` is
+    a command that leads on. `verdict` is what is proved of the numbers, the worst of it; null where nothing
+    is to be proved. `asked_by` is what it answers, as words of a command. `asked_of` is the SHA-256 of each
+    file that this command names. `layout` says how fields are laid out, `exact` what strict JSON cannot
+    hold, by JSON Pointer, and `digests` are hashes of keys and arrays. `layer` and `head` count from 0, as
+    `layers` and `heads` do. `kind` is which attention of the model it is. `name` is what it is called,
+    `label` the same in few words, `title` a heading. `module` is the path of the attention in the model.
+    `tower` is the part of the model that the layers are of, empty where there is only one. `notes` are
+    remarks on how it was read, `warnings` on what may have been meant otherwise. `text` is its text, to the
+    letter. `query`, `key` and `position` are places of tokens, from 0. `seed` repeats what was drawn.
+    `words` says whether rows and columns are words, of one or several tokens. `by` is what they are:
+    tokens, words, sentences or passages. `probability` is from 0 to 1, as are `before` and `after`. `low`
+    and `high` are the ends of a 95 % interval. `accuracy` is the share of pairs that are found. `count` is
+    how many there are. `route` and `block` say how and in which of its blocks a layer was read. `shared`
+    says whether both axes have the same tokens. `id` is its number in the vocabulary."""
 )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Shaped
 
 from attnscope.errors import Damaged
-from attnscope.results.base.parts import Value
+from attnscope.results.base.presented import Value
 
 # of all that `attnscope.results.stored` writes: a field that is added, moved or renamed makes it 9
 LAYOUT = 8

@@ -16,16 +16,15 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.claims.relations.answers import Sample
+from attnscope.analysis.word_weights import Sample
 from attnscope.attention import by_layers
-from attnscope.capture.long.call import sample_rows
+from attnscope.capture.long.run import sample_rows
 from attnscope.capture.weights import OneText, Passed
 from attnscope.reference import place
 from attnscope.results import Reach, Verdict
-from attnscope.session.corpus.batches import Ready, filled_up
 from attnscope.session.corpus.engine.interface import SetAside
 from attnscope.session.corpus.part import Proved
-from attnscope.session.corpus.reader import UNLIKE, BatchReader
+from attnscope.session.corpus.reader import UNLIKE, BatchReader, Ready, filled_up
 from attnscope.vocabulary import Effect
 
 _SHOWN = 4  # heads that failed

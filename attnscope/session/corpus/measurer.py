@@ -22,14 +22,13 @@ from attnscope.errors import CertificateError, InputError
 from attnscope.measures.registry import needs_norms
 from attnscope.process.machine import peak_memory
 from attnscope.results.base.origin import Verdict
-from attnscope.results.claims.lengths import CorpusText
-from attnscope.session.corpus.batches import Ready, pools
+from attnscope.results.claims.corpus import CorpusText
 from attnscope.session.corpus.engine.interface import EVERY, SAMPLED, Finished, SetAside, Split, Text
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import Instructions
 from attnscope.session.corpus.judged import Judged
 from attnscope.session.corpus.part import Part, Proved, RowsFile
-from attnscope.session.corpus.reader import BatchReader
+from attnscope.session.corpus.reader import BatchReader, Ready, pools
 from attnscope.session.corpus.rows import RowsOfSplit
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import Reading

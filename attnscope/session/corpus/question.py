@@ -23,8 +23,7 @@ from attnscope.session.corpus.engine.local import alone, local
 from attnscope.session.corpus.engine.machine import described, places, resolved, usual_workers
 from attnscope.session.corpus.folder import Folder
 from attnscope.session.corpus.identity import identity_of, key_of
-from attnscope.session.corpus.named import files_of, is_piped
-from attnscope.session.corpus.source import Signed, Source, source_of
+from attnscope.session.corpus.source import Signed, Source, files_of, is_piped, source_of
 from attnscope.session.corpus.splits import Plan, check_tags, everything, first_texts, share
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import ahead, fetched
@@ -149,7 +148,7 @@ def engine_of(asked: CorpusQuestion, request: ModelRequest) -> Engine | None:
             if value is not None:
                 raise InputError(f"{name} goes with --engine ray: give both")
         return None
-    from attnscope.session.corpus.engine.ray.needs import Needs
+    from attnscope.session.corpus.engine.ray.nodes import Needs
     from attnscope.session.corpus.engine.ray.pool import on_ray
 
     needs = Needs.of(asked.ray_resources, request)

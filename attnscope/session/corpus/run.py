@@ -13,7 +13,7 @@ from time import monotonic
 from typing import IO
 
 from attnscope.errors import CertificateError, InputError
-from attnscope.process.startup import lean_loading
+from attnscope.process.machine import lean_loading
 from attnscope.results.claims.corpus import GAIN, Corpus
 from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.interface import (
@@ -37,12 +37,12 @@ from attnscope.session.corpus.folder import (
     NotWrittenError,
 )
 from attnscope.session.corpus.identity import Instructions
+from attnscope.session.corpus.merging import Tree, size_of_parts
 from attnscope.session.corpus.part import Part
 from attnscope.session.corpus.rows import AllRows
 from attnscope.session.corpus.source import Signed, Source
 from attnscope.session.corpus.splits import Plan, placed
 from attnscope.session.corpus.store import Place
-from attnscope.session.corpus.tree import Tree, size_of_parts
 from attnscope.session.listener import Listener
 
 _ROUNDS = 3  # of measuring a file again that is damaged, before the disk is to blame

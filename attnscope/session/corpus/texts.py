@@ -21,7 +21,7 @@ from itertools import chain
 from typing import IO, Any
 
 from attnscope import incoming
-from attnscope.analysis.claims.relations.treebank import read_block
+from attnscope.analysis.treebank import read_block
 from attnscope.errors import InputError
 from attnscope.session.corpus.engine.interface import SetAside, Span, Split, Text
 from attnscope.session.corpus.packed import BrokenArchive

@@ -7,9 +7,9 @@ from attnscope.capture.running import as_written
 from attnscope.errors import InputError
 from attnscope.model.loaded import Model as LoadedModel
 from attnscope.model.loaded import out_of_pipeline
-from attnscope.model.loading.adapting import acts_by_text
 from attnscope.model.loading.answering import task_of
-from attnscope.process.alone import alone
+from attnscope.model.loading.load import acts_by_text
+from attnscope.process.machine import alone
 from attnscope.results import Outline
 from attnscope.session.library.models import Model, opened
 from attnscope.session.listener import Listener, Log

@@ -2,15 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from attnscope.capture.following.describe import remarks
 from attnscope.errors import InputError
-from attnscope.model.inputs.tokenizer import Tokenizer
-from attnscope.process.alone import each_alone
+from attnscope.model.inputs.text import Tokenizer
+from attnscope.process.machine import each_alone
 from attnscope.results import Drift, Referee, Retrieval
-from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import choose, towers_of
 from attnscope.session.library.prompted import Prompted
 from attnscope.session.library.readings import Reading
@@ -18,14 +16,14 @@ from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, open_model
 from attnscope.session.prompts import prompts_of
 from attnscope.session.question import OfModel, R, asks, taking
-from attnscope.session.questions.claims.drift import DriftQuestion, drift_of
+from attnscope.session.questions.claims.drift import drift_of
 from attnscope.session.reading import encode_inputs
 from attnscope.session.request import InputOptions, Inputs, ModelRequest
 from attnscope.session.verbs.cite import Judge
+from attnscope.session.verbs.compare import Tuned
 from attnscope.session.verbs.compose import Compose
 from attnscope.session.verbs.dependencies import Relate
 from attnscope.session.verbs.find import Retrieve
-from attnscope.session.wanted import Numbers, Wanted
 from attnscope.vocabulary import Purpose
 
 
@@ -104,35 +102,14 @@ class Model:
         """
         return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
 
-    def compare(
-        self,
-        tuned: "Model | str | Path",
-        texts: Sequence[str],
-        *,
-        fail_above: float | None = None,
-        layers: Numbers = None,
-        heads: Numbers = None,
-        kind: str | None = None,
-        tower: str | None = None,
-        truncate: bool = False,
-        seed: int = 0,
-    ) -> Drift:
-        """How far the attention of every head moved from this model to a `tuned` one, over the `texts`.
-
-        That is a model of the same shape, or its name, an adapter's folder as well. Beside it stands how far
-        this model moves from itself in another precision, what a head does by its own weights, and what
-        putting the old head back does to the answer. `exceeding` of the result are the heads that moved
-        beyond `fail_above`, a share: .05 is 5 % of what a head's queries give. Texts that are too long are
-        cut with `truncate`.
-        """
+    @taking(Tuned)
+    def compare(self, asked: Tuned) -> Drift:
         self._remark()
+        tuned = asked.tuned
         other = tuned if isinstance(tuned, Model) else opened(ModelRequest(str(tuned)), self._listener)
         other._remark()
-        given = tuple(Prompt(number, text) for number, text in enumerate(texts, start=1))
-        asked = DriftQuestion(given, limit=fail_above, inputs=Inputs(truncate=truncate), seed=seed)
-        wanted = Wanted(layers, heads, kind=kind, tower=tower)
         before, after = (
-            replace(each, chosen=choose(each.model, wanted, self._listener, sensed=False))
+            replace(each, chosen=choose(each.model, asked.wanted, self._listener, sensed=False))
             for each in (self._opened, other._opened)
         )
         return drift_of(before, after, asked, self._listener)

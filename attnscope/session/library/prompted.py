@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from attnscope.errors import AttnscopeError, InputError
-from attnscope.process.alone import each_alone
+from attnscope.process.machine import each_alone
 from attnscope.results import Prediction
 from attnscope.results.claims.prompts import Prompts, by_reason, lines_told
 from attnscope.session.library.readings import Reading

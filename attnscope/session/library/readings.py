@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from attnscope.attention import Capture
-from attnscope.process.alone import each_alone
+from attnscope.process.machine import each_alone
 from attnscope.results import Overview
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.listener import Listener

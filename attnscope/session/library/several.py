@@ -3,26 +3,24 @@
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import KW_ONLY, dataclass, fields
-from pathlib import Path
 from shutil import get_terminal_size
 from time import monotonic
+from typing import Any, cast
 
 from attnscope.errors import InputError
-from attnscope.process.alone import alone
-from attnscope.results import Comparison, Corpus, CorpusDifference, Difference, Result, load
+from attnscope.process.machine import alone
+from attnscope.results import Comparison, Corpus, CorpusDifference, Difference
 from attnscope.session.corpus.engine.interface import Done, Progress
 from attnscope.session.corpus.question import corpus_of
 from attnscope.session.library.readings import Reading
 from attnscope.session.listener import Listener, Log
 from attnscope.session.question import taking
-from attnscope.session.questions.claims.difference import compare_any
 from attnscope.session.questions.comparison import compare_in_layers, compare_readings
-from attnscope.session.questions.pages import BothHeads
 from attnscope.session.request import Loading, ProvenModel
+from attnscope.session.verbs.compare import OnTwoSides, Runs, Word
 from attnscope.session.verbs.corpus import CorpusQuestion
-from attnscope.session.wanted import Looking, Numbers, Wanted
 from attnscope.session.which import Heads
 
 _FORMAT = "{l_bar}{bar}| {elapsed} gone, {remaining} left{postfix}"
@@ -73,59 +71,39 @@ def corpus(asked: _Corpus) -> Corpus:
 
 
 @alone
-def compare(
-    a: Reading,
-    b: Reading,
-    word: str | int,
-    word_b: str | int | None = None,
-    *,
-    layer: Numbers = None,
-    head: Numbers = None,
-    layer_b: int | None = None,
-    kind: str | None = None,
-    tower: str | None = None,
-    words: bool = False,
-    by: str | None = None,
-    special: str | None = None,
-) -> Comparison:
+@taking(Word)
+def compare(a: Reading, b: Reading, asked: Word) -> Comparison:
     """One `word` in two readings `a` and `b`, of one model or of two, or in two layers of one reading.
 
     In `b` it is `word_b`, where that is another one; with `layer_b` both are the same reading. How alike its
     vectors are in every layer, and one head in full: of those that `layer` and `head` name the one that
     differs most. With `words` a word may have been cut into pieces; `special` tokens are shown, hidden in the
-    rows that are shown, or with `renormalise` left out of all rows. `by`, `kind` and `tower` are those of
-    `Reading`. Likeness is a cosine, -1 to 1; raises `InputError` for a word that is not there.
+    rows that are shown, or with `renormalise` left out of all rows. `by`, `kind`, `tower` and `route` are
+    those of `Reading`, `block` is 0. Likeness is a cosine, -1 to 1; raises `InputError` for a word that is
+    not there.
     """
-    wanted, looking = Wanted(layer, head, kind=kind, tower=tower), Looking(words, special, by)
-    names = str(word), str(word if word_b is None else word_b)
-    first = a._read(wanted.all_layers)
-    if layer_b is not None:
-        if a is not b:
-            raise InputError("layer_b compares two layers of one reading: give the same reading twice")
-        return compare_in_layers(*first, names[0], layer, layer_b, looking, BothHeads())
-    return compare_readings(first, b._read(wanted.all_layers), names, layer, looking, BothHeads())
+    wanted = asked.wanted.all_layers
+    if asked.layer_b is not None and a is not b:
+        raise InputError("layer_b compares two layers of one reading: give the same reading twice")
+    if asked.layer_b is not None:
+        found = compare_in_layers(a._read(wanted), asked).result
+    else:
+        found = compare_readings(a._read(wanted), b._read(wanted), asked).result
+    with suppress(InputError):  # of what no command asks
+        first, second = vars(a._inputs), vars(b._inputs)
+        other = {
+            f"{name}_b": second[name] for name in ("text", "target", "ids") if second[name] != first[name]
+        }
+        sides = OnTwoSides(**vars(asked), **{name: first[name] for name in OnTwoSides.READS}, **other)
+        if a._model is b._model and sides.inputs == (a._inputs, b._inputs):
+            sides.known_to(found)
+    return found
 
 
-def difference(
-    a: Result | str | Path,
-    b: Result | str | Path,
-    *,
-    layer: Numbers = None,
-    head: Numbers = None,
-    layer_b: Numbers = None,
-    head_b: Numbers = None,
-) -> Difference | CorpusDifference:
-    """What each query of run `b` gives more than under run `a`: overviews or heads, or files that hold them.
-
-    Texts, checkpoints, kernels and precisions may differ, not the number of tokens. Heads of one number are
-    held against each other, those of `layer` and `head` or all; with `layer_b` or `head_b` that head of `b`,
-    and of two single heads these two. Of two corpora it is the difference of the mean of every head, with its
-    standard error. Rows differ by a Jensen-Shannon divergence in nats, 0 to ln 2. Raises `InputError` for
-    runs that cannot be paired.
-    """
-    names = [Path(run).name if isinstance(run, str | Path) else "AB"[i] for i, run in enumerate((a, b))]
-    first, second = (load(run) if isinstance(run, str | Path) else run for run in (a, b))
-    return compare_any(first, second, (names[0], names[1]), layer, head, layer_b, head_b)
+@alone
+@taking(Runs)
+def difference(asked: Runs) -> Difference | CorpusDifference:
+    return asked.answer(cast(Any, None), Log()).result  # no model is asked for
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.analysis.scores.apart import LEAST, Twice, copying_scores, drawn, repeated_scores
+from attnscope.analysis.scores.dense import LEAST, Twice, copying_scores, drawn, repeated_scores
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
 from attnscope.model.anatomy.placed import weight_of

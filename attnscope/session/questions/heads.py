@@ -3,14 +3,18 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from attnscope.analysis.heads.dimensions import head_dimensions
-from attnscope.analysis.heads.head import head_terms, recompute_head
-from attnscope.analysis.heads.mean import mean_head
+from attnscope.analysis.heads.head import head_dimensions, head_terms, mean_head, recompute_head
+from attnscope.analysis.heads.overlay import (
+    default_query,
+    heads_over_picture,
+    heads_over_sound,
+    over_picture,
+    over_sound,
+)
 from attnscope.analysis.heads.overview import measure_heads, viewed_overview
 from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.analysis.heads.thumbnails import View, thumbnails
-from attnscope.analysis.heads.view import Name, among_all
-from attnscope.analysis.padding import without_padding
+from attnscope.analysis.heads.view import among_all, without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.analysis.verification import verify_model
 from attnscope.attention import Capture
@@ -26,23 +30,86 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     Overview,
+    Picture,
+    PictureAttention,
+    PictureHeads,
     Projection,
+    Sound,
+    SoundAttention,
+    SoundHeads,
     Thumbnails,
     Verification,
-    Worked,
 )
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.looking import ENTROPY, aim_at, look_at, map_head
 from attnscope.session.question import Answer
 from attnscope.session.questions.apart import with_apart
-from attnscope.session.questions.media import tell_windows
 from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.verbs.tsne import Map
 from attnscope.session.verbs.verify import Verify
-from attnscope.session.wanted import Looking, Wanted
+from attnscope.session.wanted import Looking
+from attnscope.session.which import Name
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Stage
+
+Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
+MEAN = "mean"
+
+
+def lay_over(reading: Reading, chosen: Chosen, query: Name | None = None) -> Laid:
+    """The chosen heads over the medium, for `query`; which one is looked at where none is named is told."""
+    with reading.listener.working("reading the attention"):
+        captured = reading.capture(chosen)
+    medium = reading.medium
+    if medium is None:
+        raise InputError(f"{reading.model.name} reads a picture in pieces: it cannot be laid over one")
+    tell_windows(captured, reading, chosen)
+    if chosen.one:
+        head = recompute_head(captured, *chosen.only(), block=chosen.block)
+        return _over(head, medium, _query(head.query_tokens, head.key_tokens, query, reading.listener))
+    several = measure_heads(captured, chosen.heads, chosen.block)
+    position = _query(several.query_tokens, several.key_tokens, query, reading.listener)
+    if isinstance(medium, Picture):
+        return heads_over_picture(several, medium, position)
+    return heads_over_sound(several, medium, position)
+
+
+def laid_over(reading: Reading, head: HeadAttention, query: int) -> PictureAttention | SoundAttention | None:
+    """A head that is read already over the medium, for `query`; None without a medium."""
+    medium = reading.medium
+    if medium is None:
+        return None
+    return _over(head, medium, query)
+
+
+def _over(
+    head: HeadAttention, medium: Picture | Sound, query: int | None
+) -> PictureAttention | SoundAttention:
+    return (
+        over_picture(head, medium, query) if isinstance(medium, Picture) else over_sound(head, medium, query)
+    )
+
+
+def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
+    """Which window of a picture is shown; `InputError` where several layers are, each with its own."""
+    windows = max(call.block for call in captured.calls) + 1
+    if windows < 2:
+        return
+    if len(chosen.layers) > 1:
+        raise InputError(f"each layer of {reading.model.name} has windows of its own: name one with --layer")
+    shown = captured.call(chosen.layers[0], block=chosen.block).block
+    reading.listener.notice(f"it is read in {windows} windows: showing {shown} (--block chooses)")
+
+
+def _query(tokens: Tokens, keys: Tokens, wanted: Name | None, listener: Listener) -> int | None:
+    if wanted is not None:
+        return None if wanted == MEAN and MEAN not in tokens.names else tokens.position(wanted)
+    chosen = default_query(tokens, keys)
+    shown = f"the mean over all {len(tokens)} queries" if chosen is None else f"query {tokens.named(chosen)}"
+    listener.notice(f"showing {shown} (--query chooses)")
+    return chosen
+
 
 TOKENS = Looking()
 _READ_AT_ONCE = 256 * 2**20  # bytes of weights in memory at once
@@ -205,23 +272,3 @@ def verify_reading(reading: Reading, asked: Verify) -> Verification:
         result = verify_model(model.module, inputs, tokens, provenance, target, asked.every_token)
     medium = reading.medium
     return result if medium is None else replace(result, notes=(medium.described, *result.notes))
-
-
-def work_through_theatre(
-    request: ModelRequest, layer: str | None, head: str | None, kind: str | None, listener: Listener
-) -> Worked:
-    """The theatre sentence through one head of a model, captured and certified.
-
-    Without a layer and a head it is the one that the bundled model learned for it, of others the first.
-    """
-    from attnscope.session.reading import open_chosen
-    from attnscope.worked.model_head import HEAD, LAYER, SENTENCE, theatre
-
-    usual = HEAD if request.name in ("demo", None) else 0
-    wanted = Wanted(layer=LAYER if layer is None else layer, head=usual if head is None else head, kind=kind)
-    reading, chosen = open_chosen(request, Inputs(SENTENCE), wanted, listener)
-    if not chosen.one:
-        raise InputError("--layer, --head: the theatre needs one head")
-    with listener.working("reading the attention"):
-        captured = reading.capture(chosen)
-        return theatre(reading.model.module, reading.inputs, captured, *chosen.only())

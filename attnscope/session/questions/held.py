@@ -17,8 +17,7 @@ from attnscope.measures import MEASURES
 from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import look_at
-from attnscope.session.questions.heads import TOKENS, OpenedHeads
-from attnscope.session.questions.media import Laid, lay_over
+from attnscope.session.questions.heads import TOKENS, Laid, OpenedHeads, lay_over
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 

@@ -7,13 +7,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.claims.controls import ControlTexts, control_texts
+from attnscope.analysis.controls import ControlTexts, control_texts
 from attnscope.analysis.layered import layered_places, probabilities_of
 from attnscope.analysis.prediction import Spell, last_of, masks_of
 from attnscope.errors import InputError
 from attnscope.model.loading.answering import Judging, class_names, judging
 from attnscope.results import LayeredPlace, LayeredPrediction
-from attnscope.session.questions.claims.rows import fused_where_long
+from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.reading import Reading
 from attnscope.session.verbs.predict import PredictLayers
 

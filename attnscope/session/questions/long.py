@@ -5,12 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from attnscope.analysis.heads.long import read_long_head
-from attnscope.analysis.heads.long_overview import measure_long
+from attnscope.analysis.heads.long import measure_long, read_long_head
 from attnscope.attention import Capture
 from attnscope.capture.long.run import record_long
 from attnscope.capture.returned import Returned
-from attnscope.capture.routes import Selection
+from attnscope.capture.run import Selection
 from attnscope.capture.running import if_it_runs
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.measures import MEASURES

@@ -69,7 +69,7 @@ def time_of(cost: Cost) -> tuple[float, float, float]:
     """Seconds that the products of a cost take here and now, and the two rates in FLOP/s behind that."""
     import torch
 
-    from attnscope.analysis.outline.cost import rate, seconds
+    from attnscope.analysis.outline.outline import rate, seconds
 
     rates = rate(torch.float32), rate(EXACT)
     return seconds(cost, *rates), *rates

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from attnscope.analysis.claims.finding.rows import Layer, rows_of
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.thumbnails import View, made_small
+from attnscope.analysis.rows import Layer, rows_of
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
 from attnscope.capture.following.describe import names_in
@@ -25,9 +25,8 @@ from attnscope.results import Ablation, Comparison, Finding, HeadAttention, Over
 from attnscope.results.base.evidence import Link, Opening, Weights
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
-from attnscope.session.questions.claims.exchanging import Controls, exchange_of, layers_of, rounding, runs
-from attnscope.session.questions.heads import allowed_pairs, check_has_words, overview_in
-from attnscope.session.questions.media import tell_windows
+from attnscope.session.questions.exchanging import Controls, exchange_of, layers_of, rounding, runs
+from attnscope.session.questions.heads import allowed_pairs, check_has_words, overview_in, tell_windows
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind, Route
@@ -221,38 +220,28 @@ def _numbers(head: HeadAttention) -> int:
 Fit = Callable[[Sequence[Extent]], bool]
 
 
-class BothHeads:
-    """`fit` says whether all heads have room, and refuses where not even one of each side has.
+def both_fit(fit: Fit | None, *sides: tuple[Reading, Chosen]) -> bool:
+    """Whether a page has room for all heads of two sides, by what one layer of each comes to.
 
-    `heads` are an overview of each side after that; none where they have no room, or nobody asks for a page.
+    `fit` refuses where not even one of each has, before the model runs; None where nobody asks for a page.
     """
-
-    def __init__(self, fit: Fit | None = None) -> None:
-        self._fit, self._whole = fit, fit is not None
-        self.heads: tuple[Overview, ...] = ()
-
-    def foresee(self, *sides: tuple[Reading, Chosen]) -> None:
-        """What one layer of each side comes to, before the model runs."""
-        if self._fit is None:
-            return
-        ones = [(reading, replace(chosen, layers=chosen.layers[:1])) for reading, chosen in sides]
-        extents = [extent(*one) for one in ones]
-        foreseen = [size for size in extents if size is not None]
-        if len(foreseen) < len(sides):
-            return
-        if any(reading.perceived is not None for reading, _ in sides):
-            foreseen = [seen_extent(*one, size) for one, size in zip(ones, foreseen, strict=True)]
-        self._whole = self._fit(foreseen)
-
-    def hold(self, comparison: Comparison, captures: tuple[Capture, Capture]) -> None:
-        """The heads of both sides in the layers that are shown."""
-        if self._whole and len(comparison.heads) > 1:
-            pairs = zip(captures, comparison.sides, strict=True)
-            self.heads = tuple(
-                _heads(captured, side.head.layer, comparison.heads) for captured, side in pairs
-            )
+    if fit is None:
+        return False
+    ones = [(reading, replace(chosen, layers=chosen.layers[:1])) for reading, chosen in sides]
+    foreseen = [size for one in ones if (size := extent(*one)) is not None]
+    if len(foreseen) < len(sides):
+        return True
+    if any(reading.perceived is not None for reading, _ in sides):
+        foreseen = [seen_extent(*one, size) for one, size in zip(ones, foreseen, strict=True)]
+    return fit(foreseen)
 
 
-def _heads(captured: Capture, layer: int, heads: Sequence[int]) -> Overview:
-    calls = [call for call in captured.calls if call.layer == layer]
-    return measure_heads(replace(captured, calls=type(captured.calls)(calls)), heads)
+def both_heads(comparison: Comparison, captures: tuple[Capture, Capture]) -> tuple[Overview, ...]:
+    """All heads of both sides in the layers that are shown, where there are several."""
+    layers = [side.head.layer for side in comparison.sides]
+    calls = [
+        tuple(call for call in captured.calls if call.layer == layer)
+        for captured, layer in zip(captures, layers, strict=True)
+    ]
+    both = zip(captures, calls, strict=True) if len(comparison.heads) > 1 else ()
+    return tuple(measure_heads(replace(captured, calls=own), comparison.heads) for captured, own in both)

@@ -12,11 +12,10 @@ from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import look_at, map_head
 from attnscope.session.question import Answer
-from attnscope.session.questions.claims.answers import finds, tags
-from attnscope.session.questions.claims.rows import fused_where_long
-from attnscope.session.questions.claims.spoken import with_answer
-from attnscope.session.questions.heads import OpenedHeads
-from attnscope.session.questions.media import laid_over
+from attnscope.session.questions.answers import finds, tags
+from attnscope.session.questions.heads import OpenedHeads, laid_over
+from attnscope.session.questions.rows import fused_where_long
+from attnscope.session.questions.spoken import with_answer
 from attnscope.session.reading import Reading, read_target
 from attnscope.session.verbs.predict import Predict
 from attnscope.session.verbs.report import ReportHead

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.analysis.claims.finding.shared import InPrompt, figures_of_links
-from attnscope.analysis.claims.prompts import (
+from attnscope.analysis.claims.finding.links import InPrompt, figures_of_links
+from attnscope.analysis.prediction import chances_at
+from attnscope.analysis.prompts import (
     Answered,
     Figures,
     figures_of,
     figures_of_answers,
     tabled,
 )
-from attnscope.analysis.prediction import chances_at
 from attnscope.capture import provenance_of
 from attnscope.errors import CertificateError, InputError
 from attnscope.results import Contributions, Prediction, Result, Verdict

@@ -10,10 +10,9 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY, aim_at, overview_aimed
 from attnscope.session.question import Answer
 from attnscope.session.questions import pages
-from attnscope.session.questions.claims.answers import read_measured
-from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.questions.answers import read_measured
+from attnscope.session.questions.heads import OpenedHeads, lay_over
 from attnscope.session.questions.long import in_tiles, read_long, read_long_overview
-from attnscope.session.questions.media import lay_over
 from attnscope.session.reading import Reading
 from attnscope.session.verbs.heads import AtAGlance, ShowHeads
 from attnscope.vocabulary import Stage

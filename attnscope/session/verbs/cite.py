@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from attnscope.tokens import Tokens
 
 PASSAGES, LEAST_SUBSETS = "{passages}", 8
-_PASSAGES = "attnscope.session.questions.claims.passages"
-_JUDGING = "attnscope.session.questions.claims.judging"
+_PASSAGES = "attnscope.session.questions.passages"
+_JUDGING = "attnscope.session.questions.claims.citing"
 
 MEANT = option(
     "--answer", metavar="TEXT",

@@ -63,7 +63,7 @@ class Relate(Heads, OfModel["Dependencies"]):
     @cached_property
     def bank(self) -> Any:
         """The sentences, read once."""
-        return named("attnscope.session.questions.claims.treebank:read_asked")(self)
+        return named("attnscope.session.questions.claims.relations:read_asked")(self)
 
     def reads(self, inputs: "Inputs") -> "tuple[Relate, Inputs]":
         assert self.bank, "it is refused before a model is looked for"

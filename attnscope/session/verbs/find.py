@@ -152,7 +152,7 @@ class FindLinks(Controlled, Heads, Question["Links"]):
     """
 
     KIND, WRITES, RANKS, TAKES = "Links", True, True, APART
-    ANSWER = "attnscope.session.questions.claims.links:links_in"
+    ANSWER = "attnscope.session.questions.claims.finding:links_in"
 
     def __post_init__(self) -> None:
         check_controls(self.controls)

@@ -200,7 +200,7 @@ class Over(SeveralHeads, Question["PictureAttention | PictureHeads | SoundAttent
         return self, inputs
 
     def found(self, reading: Any, chosen: Any) -> Any:
-        return named("attnscope.session.questions.media:lay_over")(reading, chosen, self.query)
+        return named("attnscope.session.questions.heads:lay_over")(reading, chosen, self.query)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,7 +224,7 @@ class Glance:
     @property
     def measures_answer(self) -> bool:
         """Whether one of the measures is about the model's answer."""
-        of_answers = "attnscope.session.questions.claims.answers:of_answers"
+        of_answers = "attnscope.session.questions.answers:of_answers"
         return self.measure is not None and bool(named(of_answers)(self.measures))
 
     @property

@@ -50,7 +50,7 @@ class OfTheModel(Question[R_co]):
     PURPOSE = Purpose.ANSWER_OR_CLASS
 
     def apart(self, opened: "Opened") -> bool:
-        return bool(named("attnscope.session.questions.claims.answers:has_no_one_chance")(opened))
+        return bool(named("attnscope.session.questions.answers:has_no_one_chance")(opened))
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,19 @@ from families import DIM, HEADS, KEY_HEADS, LAYERS, ids
 from torch import Tensor, nn
 from worded import worded
 
-from attnscope.analysis.claims.ablation import attribution as measured
-from attnscope.analysis.claims.ablation import estimates, replacing
-from attnscope.analysis.claims.ablation.attribution import attributed
-from attnscope.analysis.claims.ablation.estimates import measured_estimates
-from attnscope.analysis.claims.ablation.experiment import (
+from attnscope.analysis.answers import attribution as measured
+from attnscope.analysis.answers import experiment, replacing
+from attnscope.analysis.answers.attribution import attributed
+from attnscope.analysis.answers.experiment import (
     MOST_DRAWN,
     groups_drawn,
     intervention,
     layers_drawn,
+    measured_estimates,
     others_drawn,
     taken_away,
 )
-from attnscope.analysis.claims.ablation.question import (
+from attnscope.analysis.answers.question import (
     class_of_text,
     effect,
     log_chances,
@@ -42,8 +42,7 @@ from attnscope.capture.intervening.passing import Observed, answers_to
 from attnscope.errors import CertificateError, InputError
 from attnscope.results import HeadScores, Verdict
 from attnscope.results.claims.ablation import ranked
-from attnscope.results.claims.effect import Asks, HeadEffect
-from attnscope.results.claims.intervention import Intervention
+from attnscope.results.claims.effect import Asks, HeadEffect, Intervention
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind
 
@@ -188,7 +187,7 @@ def sides() -> dict[str, Tokens]:
 def test_means_are_over_the_outputs_of_control_texts_one_by_one(
     made: Experiments, speaking: nn.Module
 ) -> None:
-    from attnscope.analysis.claims.controls import control_texts
+    from attnscope.analysis.controls import control_texts
 
     told = replacing.means(speaking, ids(), made.sites, sides(), mask_id=None, count=7, seed=5)
     assert isinstance(told.what, Put)
@@ -205,18 +204,18 @@ def test_what_is_foretold_is_right_for_little_changes_and_ranks_large_ones(made:
     answer = [int(made.untouched[0, 0].argmax())]
     torch.manual_seed(1)
     little = {place: each + 1e-3 * torch.randn_like(each) for place, each in made.answers.items()}
-    foretold = estimates.estimated(made, answer, Put(little))
+    foretold = experiment.estimated(made, answer, Put(little))
     assert len(foretold) == LAYERS * HEADS
     heads = [(each.layer, each.head) for each in foretold[:6]]
     found = taken_away(made, answer, heads, Put(little), together=False, seed=0)
-    both, correlation = estimates.held_against(found.heads, foretold)
+    both, correlation = experiment.held_against(found.heads, foretold)
     for each in both:
         assert each.predicted == pytest.approx(each.change, rel=0.1, abs=2e-5)
     assert correlation == pytest.approx(1.0)
     # two heads are too few to have an order
-    foretold = estimates.estimated(made, [3], Zero())
+    foretold = experiment.estimated(made, [3], Zero())
     found = taken_away(made, [3], [(0, 0), (0, 1)], Zero(), together=False, seed=0)
-    assert estimates.held_against(found.heads, foretold)[1] is None
+    assert experiment.held_against(found.heads, foretold)[1] is None
 
 
 ROW = 4

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnscope.analysis.claims.alignment import gold, judging, linking, timing, weighing
+from attnscope.analysis.claims.alignment import gold, judging, timing
 from attnscope.errors import InputError
 
 
@@ -36,7 +36,7 @@ def test_a_word_begins_where_its_row_rises_and_not_where_the_one_before_it_ends(
     rows = np.full((2, 3, 20), 0.01)
     rows[:, 0, 2:6], rows[:, 1, 12:15], rows[:, 2, 18:20] = 0.2, 0.3, 0.4  # a pause from 6 to 12
     rows[:, 1, 6:12] = 0.02  # of which the second word has a little more
-    found = timing.timed(rows, weighing.even(2), ((0,), (1,)), 0.05, 0.1)
+    found = timing.timed(rows, judging.even(2), ((0,), (1,)), 0.05, 0.1)
     assert found.begins == pytest.approx([0.1, 0.6])
     assert found.jumps[1] < 0.5  # as published the pause is a part of the second word
     assert found.ends[1] <= 0.9 + 1e-9
@@ -93,16 +93,16 @@ def test_how_often_something_is_right_is_counted_by_how_sure_it_is() -> None:
 @pytest.mark.parametrize("linked", [0.0, 1.0])
 def test_gold_that_links_nothing_or_everything_teaches_nothing(linked: float) -> None:
     random = np.random.default_rng(0)
-    words = [linking.WordWeights(*random.dirichlet(np.ones(5), size=(2, 4, 3))) for _ in range(4)]
+    words = [judging.WordWeights(*random.dirichlet(np.ones(5), size=(2, 4, 3))) for _ in range(4)]
     with pytest.raises(InputError, match="nothing to learn"):
-        linking.learn(words, [np.full((3, 5), bool(linked))] * 4)
+        judging.learn(words, [np.full((3, 5), bool(linked))] * 4)
 
 
 def test_a_head_counts_by_how_sharp_and_how_monotone_it_is() -> None:
     forward, even, backward = np.eye(6) * 0.9 + 0.02, np.full((6, 6), 1 / 6), np.eye(6)[::-1]
-    shares = weighing.by_sharpness(np.stack([forward, even, backward]))
+    shares = judging.by_sharpness(np.stack([forward, even, backward]))
     assert shares == pytest.approx([1, 0, 0], abs=1e-9)
-    assert weighing.by_sharpness(np.stack([even, even])) == pytest.approx([0.5, 0.5])
+    assert judging.by_sharpness(np.stack([even, even])) == pytest.approx([0.5, 0.5])
 
 
 def test_shares_are_those_of_the_mixture_that_the_cases_came_from() -> None:
@@ -110,7 +110,7 @@ def test_shares_are_those_of_the_mixture_that_the_cases_came_from() -> None:
     keys = random.integers(3, size=4000)
     heads = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [1 / 3] * 3])
     keys = np.array([random.choice(3, p=true @ heads) for _ in range(4000)])
-    assert weighing.fitted(heads[:, keys].T) == pytest.approx(true, abs=0.08)
+    assert judging.fitted(heads[:, keys].T) == pytest.approx(true, abs=0.08)
 
 
 def test_what_is_learnt_is_sure_only_of_what_it_was_right_about() -> None:
@@ -121,13 +121,13 @@ def test_what_is_learnt_is_sure_only_of_what_it_was_right_about() -> None:
         true = np.eye(5)[random.permutation(5)]
         writes = random.dirichlet(np.ones(5), size=(4, 5))
         writes[2] = 0.8 * true + 0.2 * writes[2]
-        cases.append(linking.WordWeights(writes, random.dirichlet(np.ones(5), size=(4, 5))))
+        cases.append(judging.WordWeights(writes, random.dirichlet(np.ones(5), size=(4, 5))))
         noise = random.random(5) < 0.1
         gold_links.append((np.where(noise[:, None], np.roll(true, 1, axis=1), true)) > 0)
-    learnt = linking.learn(cases, gold_links)
+    learnt = judging.learn(cases, gold_links)
     assert learnt.shares.argmax() == 2
     both = list(zip(cases, gold_links, strict=True))
-    ways = judging.left_out(both, lambda some: linking.learn(*map(list, zip(*some, strict=True))))
+    ways = judging.left_out(both, lambda some: judging.learn(*map(list, zip(*some, strict=True))))
     chances = [way.chances(each) for way, each in zip(ways, cases, strict=True)]
     said = np.concatenate([each[each >= 0.5] for each in chances])
     right = np.concatenate([g[c >= 0.5] for c, g in zip(chances, gold_links, strict=True)])

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from families import CONFIGS, DIM, HEADS, LAYERS, eager_weights, ids, padded, pa
 from scipy.spatial import distance
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.comparison.compare import compare_layers, compare_models, compare_texts
+from attnscope.analysis.claims.comparison.compare import compare
 from attnscope.analysis.claims.comparison.difference import cosines, jensen_shannon, total_variation
 from attnscope.analysis.claims.comparison.word import Look
 from attnscope.attention import Capture
@@ -26,6 +27,8 @@ from attnscope.vocabulary import Unit
 WORD, PLACES = 41, (6, 2)
 BOTH = (PLACES[:1], PLACES[1:])
 EVERY = {"layers": range(LAYERS), "heads": range(HEADS)}
+compare_texts, compare_models = partial(compare, Between.TEXTS), partial(compare, Between.MODELS)
+compare_layers = partial(compare, Between.LAYERS)
 
 
 def reading(place: int, length: int, seed: int) -> dict[str, Tensor]:
@@ -124,7 +127,7 @@ def test_a_rotary_position_changes_query_and_key_and_the_unrotated_key_shows_by_
 
 def test_two_layers_have_rows_but_no_cosines() -> None:
     model = sharp("bert")
-    result = compare_layers(record(model, A), BOTH[0], (0, 2), heads=[1, 3, 4, 5])
+    result = compare_layers(*[record(model, A)] * 2, BOTH[:1] * 2, layers=(0, 2), heads=[1, 3, 4, 5])
     assert (result.between, result.layers, result.similarities) == (Between.LAYERS, ((0, 2),), ())
     own = eager_weights(model, A)
     for j, head in enumerate(result.heads):
@@ -304,7 +307,9 @@ def test_several_tokens_are_compared_by_the_means_of_their_vectors() -> None:
 def test_rows_of_a_word_are_compared_as_a_slow_loop_makes_them(special: Special) -> None:
     model = sharp("bert")
     captured = worded(record(model, A), GROUPS)
-    result = compare_layers(captured, (4,), (0, 2), heads=[1, 5], look=Look(Unit.WORD, special))
+    result = compare_layers(
+        captured, captured, ((4,),) * 2, layers=(0, 2), heads=[1, 5], look=Look(Unit.WORD, special)
+    )
     own = eager_weights(model, A)
     kept = GROUPS if special is not Special.RENORMALISE else GROUPS[1:-1]
     for j, head in enumerate(result.heads):
@@ -328,7 +333,9 @@ def test_a_sink_is_left_out_where_rows_are_divided_and_counts_where_they_are_not
     captured = worded(record(model, A), GROUPS)
     own = eager_weights(model, A)
     for special, kept in ((Special.SHOW, GROUPS), (Special.RENORMALISE, GROUPS[1:-1])):
-        result = compare_layers(captured, (6,), (1, 2), heads=[2], look=Look(Unit.WORD, special))
+        result = compare_layers(
+            captured, captured, ((6,),) * 2, layers=(1, 2), heads=[2], look=Look(Unit.WORD, special)
+        )
         rows = [np.array(slow_row(own[layer][0, 2].numpy(), GROUPS[4], kept)) for layer in (1, 2)]
         if special is Special.SHOW:
             rows = [np.append(row, 1 - row.sum()) for row in rows]
@@ -355,7 +362,7 @@ def test_where_every_key_is_special_nothing_is_left() -> None:
     empty = replace(captured, calls=calls)
     for look in (Look(Unit.TOKEN, Special.HIDE), Look(Unit.TOKEN, Special.RENORMALISE)):
         with pytest.raises(InputError, match="is a special token: without them nothing is left to show"):
-            compare_layers(empty, (4,), (0, 2), heads=[1], look=look)
+            compare_layers(empty, empty, ((4,),) * 2, layers=(0, 2), heads=[1], look=look)
 
 
 # heads that look at special tokens

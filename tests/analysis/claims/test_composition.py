@@ -21,8 +21,7 @@ from attnscope.analysis.claims.composition.scores import (
     written,
 )
 from attnscope.capture import Labels, Selection
-from attnscope.capture.circuits.factors import Factors
-from attnscope.capture.circuits.paths import Circuits, read_circuits
+from attnscope.capture.circuits.paths import Circuits, Factors, read_circuits
 from attnscope.results.claims.composition import Through
 
 LAYERS, DIM = 3, HIDDEN // HEADS

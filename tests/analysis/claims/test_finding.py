@@ -11,10 +11,20 @@ from cases_find import finding
 from made_calls import call_of
 from scipy.stats import binom
 
-from attnscope.analysis.claims.controls import control_texts
-from attnscope.analysis.claims.finding.rank import Away, beside, beside_controls, numbers, summary
-from attnscope.analysis.claims.finding.rows import LayerRows, Lens, lens, rows_of
-from attnscope.analysis.claims.finding.sought import Likeness, Target, divergence, pair, pattern_keys
+from attnscope.analysis.claims.finding.rank import (
+    Away,
+    Likeness,
+    Target,
+    beside,
+    beside_controls,
+    divergence,
+    numbers,
+    pair,
+    pattern_keys,
+    summary,
+)
+from attnscope.analysis.controls import control_texts
+from attnscope.analysis.rows import LayerRows, Lens, lens, rows_of
 from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall, Term
 from attnscope.errors import CertificateError

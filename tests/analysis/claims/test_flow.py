@@ -18,17 +18,19 @@ from torch import Tensor, nn
 from worded import worded
 
 import attnscope as at
-from attnscope.analysis.claims.flow import attributing, back
-from attnscope.analysis.claims.flow.back import lengths, overlaps
-from attnscope.analysis.claims.flow.entrance import Entrance
-from attnscope.analysis.claims.flow.replacing import trusted
-from attnscope.analysis.claims.flow.rollout import (
+from attnscope.analysis.claims.rollout import (
+    followed_back,
+    lengths,
     max_flow,
     mixed,
+    overlaps,
     rollout,
     shares,
     shares_of_change,
 )
+from attnscope.analysis.inputs import attributing
+from attnscope.analysis.inputs.entrance import Entrance
+from attnscope.analysis.inputs.replacing import trusted
 from attnscope.arithmetic import attend
 from attnscope.results import Flow
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED
@@ -132,14 +134,14 @@ def test_what_heads_move_together_is_the_length_of_their_sum() -> None:
     assert not torch.allclose(found, whole.norm(dim=-1).sum(0))  # heads pull against each other
     assert shares(found.numpy()).sum(axis=1) == pytest.approx(np.ones(6))
     assert overlaps(call_of(q, k, v), (0,)) is None
-    assert back.followed_back([call_of(q, k, v, layer=0)], (0, 1), 4).by_norm is None
+    assert followed_back([call_of(q, k, v, layer=0)], (0, 1), 4).by_norm is None
 
 
 @pytest.mark.parametrize(("query", "at_once"), [(0, 2**21), (3, 1), (6, 2**21)])
 def test_one_row_followed_back_is_that_of_the_product_of_all_matrices(
     query: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(back, "_AT_ONCE", at_once)  # a row at a time, or all
+    monkeypatch.setattr("attnscope.analysis.claims.rollout._AT_ONCE", at_once)  # a row at a time, or all
     random, causal = torch.Generator().manual_seed(1), torch.ones(1, 7, 7, dtype=torch.bool).tril()
     calls, plain, normed, raw = [], [], [], []
     for number in range(3):
@@ -153,7 +155,7 @@ def test_one_row_followed_back_is_that_of_the_product_of_all_matrices(
         raw.append(weights.mean(0)[query].numpy())
         plain.append(mixed(weights.mean(0).numpy()))
         normed.append(mixed(shares(moved.numpy())))
-    found = back.followed_back(calls, (1, 2), query)
+    found = followed_back(calls, (1, 2), query)
     assert found.raw == pytest.approx(np.array(raw))
     assert found.rollout == pytest.approx(rollout(plain)[:, query])
     assert found.by_norm == pytest.approx(rollout(normed)[:, query])
@@ -413,7 +415,7 @@ def test_without_an_answer_a_vector_has_no_slope_along_itself_and_the_sum_along_
 
 
 def test_a_text_too_long_to_keep_has_no_such_columns_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnscope.session.questions.claims import gradients
+    from attnscope.session.questions import gradients
 
     monkeypatch.setattr(gradients, "MOST", len(IDS) - 1)
     found = asked.__wrapped__("gpt2")[0]

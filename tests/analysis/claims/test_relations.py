@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from attnscope.analysis.claims.relations.answers import (
-    answers,
-    looks_ahead,
-    pieces_of,
-    word_weights,
-)
-from attnscope.analysis.claims.relations.ranking import (
+from attnscope.analysis.claims.relations import (
     FIXED_DISTANCES,
     Tally,
     accuracies,
     distance_accuracies,
     ranked,
-    wilson,
 )
-from attnscope.analysis.claims.relations.treebank import read_treebank
+from attnscope.analysis.intervals import wilson
+from attnscope.analysis.treebank import read_treebank
+from attnscope.analysis.word_weights import (
+    answers,
+    looks_ahead,
+    pieces_of,
+    word_weights,
+)
 from attnscope.errors import InputError
 from attnscope.results.claims.relations import Direction
 from attnscope.tokens import Token, Tokens

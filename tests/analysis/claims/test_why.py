@@ -11,13 +11,11 @@ from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 from worded import worded
 
-from attnscope.analysis.claims.ablation.question import Question as Asked
-from attnscope.analysis.claims.ablation.question import word_at
-from attnscope.analysis.claims.why.account import Account, find_row, named_masks
+from attnscope.analysis.answers.question import Question as Asked
+from attnscope.analysis.answers.question import word_at
+from attnscope.analysis.claims.why.account import Account, Name, Names, find_row, named_masks
 from attnscope.analysis.claims.why.answer import Told, contributions
-from attnscope.analysis.claims.why.explain import Explanation, Question, contrast_of, explain
-from attnscope.analysis.claims.why.names import Name, Names
-from attnscope.analysis.claims.why.removal import Removals
+from attnscope.analysis.claims.why.explain import Explanation, Question, Removals, contrast_of, explain
 from attnscope.attention import AttentionCall
 from attnscope.capture import Selection, record
 from attnscope.capture.parts.run import cut_run

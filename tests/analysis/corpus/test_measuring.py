@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnscope.analysis.corpus.facts import Facts, norms_moved, triangles
 from attnscope.analysis.corpus.measuring import leaking, measured
+from attnscope.analysis.corpus.passes import Facts, norms_moved, triangles
 from attnscope.capture.weights import Passed
 from attnscope.errors import CertificateError, InputError
 from attnscope.measures import MEASURES, parse_measures, whole

@@ -10,8 +10,7 @@ import transformers as hf
 from families import ids, sharp
 from torch import nn
 
-from attnscope.analysis.heads.dimensions import UNPAIRED, head_dimensions, rotation_of
-from attnscope.analysis.heads.head import head_terms
+from attnscope.analysis.heads.head import UNPAIRED, head_dimensions, head_terms, rotation_of
 from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall, Capture, Term
 from attnscope.capture import Selection, record

@@ -8,8 +8,7 @@ import torch
 from families import sharp
 
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.long import read_long_head, step_of
-from attnscope.analysis.heads.long_overview import measure_long
+from attnscope.analysis.heads.long import measure_long, read_long_head, step_of
 from attnscope.analysis.heads.overview import measure_heads
 from attnscope.attention import Capture
 from attnscope.capture import Labels, Selection, record

@@ -10,7 +10,7 @@ import transformers as hf
 from families import HEADS, LAYERS, eager_weights, ids, sharp
 from moved_weights import carried, moved
 
-from attnscope.analysis.claims.comparison.compare import compare_texts
+from attnscope.analysis.claims.comparison.compare import compare
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.returned import returned_head, returned_overview
@@ -18,7 +18,7 @@ from attnscope.capture import Selection, record
 from attnscope.capture.returned import ask_for_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
-from attnscope.results import Kind, Verdict
+from attnscope.results import Between, Kind, Verdict
 from attnscope.tokens import Patches, Token, Tokens
 
 LONG, SHORT, FILLED = 11, 7, 4
@@ -118,16 +118,16 @@ def test_a_word_is_compared_in_two_rows_of_a_padded_batch() -> None:
     rows = [record(model, inputs, Selection(row=row)) for row in (0, 1)]
     place = FILLED + 2
     assert rows[1].calls[0].query_tokens.ids[place] == own[0, 2]
-    found = compare_texts(*rows, ((6,), (place,)), layers=range(LAYERS), heads=range(HEADS))
+    found = compare(Between.TEXTS, *rows, ((6,), (place,)), layers=range(LAYERS), heads=range(HEADS))
     alone = record(model, {"input_ids": own})
-    expected = compare_texts(rows[0], alone, ((6,), (2,)), layers=range(LAYERS), heads=range(HEADS))
+    expected = compare(Between.TEXTS, rows[0], alone, ((6,), (2,)), layers=range(LAYERS), heads=range(HEADS))
     assert found.b.position == expected.b.position == 2
     assert len(found.b.head.query_tokens) == SHORT
     for one, other in zip(found.similarities, expected.similarities, strict=True):
         if one.vector in ("value", "output"):  # queries and keys carry the position
             np.testing.assert_allclose(one.heads, other.heads, atol=1e-4)
     with pytest.raises(InputError, match="position 1 is padding"):
-        compare_texts(*rows, ((6,), (1,)), layers=[0], heads=[0])
+        compare(Between.TEXTS, *rows, ((6,), (1,)), layers=[0], heads=[0])
 
 
 def bart() -> hf.BartModel:

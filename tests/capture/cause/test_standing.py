@@ -18,11 +18,10 @@ from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.verification import verify_model
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
-from attnscope.capture.cause import muted, sketched
+from attnscope.capture.cause import answers, standing
+from attnscope.capture.cause.answers import Sketches
 from attnscope.capture.cause.exchange import Change, apart, exchanged, sets_for
-from attnscope.capture.cause.muted import Kernels, Unasked
-from attnscope.capture.cause.sketched import Sketches
-from attnscope.capture.cause.standing import APART, DISORDERED
+from attnscope.capture.cause.standing import APART, DISORDERED, Kernels, Unasked
 from attnscope.capture.following.describe import provenance_of, tokens_by_id
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.render.kit.words.certificate import certificate_words
@@ -415,15 +414,15 @@ def test_a_whole_model_that_is_verified_says_in_which_layers_tokens_are_mixed_by
 def every_matrix(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """All products with matrices of more than some features are sketched; how many were is counted."""
     made: list[int] = []
-    honest = sketched._linear
+    honest = answers._linear
 
     def counted(*given: Any) -> Tensor:
         made.append(len(given[1]))
         return honest(*given)
 
-    monkeypatch.setattr(sketched, "LARGE", 0)
-    monkeypatch.setattr(sketched, "MANY", 0)
-    monkeypatch.setattr(sketched, "_linear", counted)
+    monkeypatch.setattr(answers, "LARGE", 0)
+    monkeypatch.setattr(answers, "MANY", 0)
+    monkeypatch.setattr(answers, "_linear", counted)
     yield made
     assert made, "nothing was sketched"
 
@@ -480,7 +479,7 @@ def sketching() -> Iterator[None]:
 def test_a_sketch_reads_each_position_by_itself_and_all_of_it(
     form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sketched, "LARGE", 7 * 40 * 35)
+    monkeypatch.setattr(answers, "LARGE", 7 * 40 * 35)
     drawn = torch.Generator().manual_seed(1)
     given, weight, bias = (torch.randn(*shape, generator=drawn) for shape in ((7, 35), (40, 35), (40,)))
 
@@ -503,7 +502,7 @@ def test_a_sketch_reads_each_position_by_itself_and_all_of_it(
 
 
 def test_matrices_of_another_kind_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sketched, "LARGE", 0)
+    monkeypatch.setattr(answers, "LARGE", 0)
 
     class Packed(nn.Parameter):
         pass
@@ -557,8 +556,8 @@ def test_a_kernel_that_fails_of_some_texts_alone_is_asked_of_all() -> None:
 def test_a_model_that_sorts_its_tokens_by_its_weights_is_seen_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel is asked after all: by the second layer, whose like has been answered before."""
     asked: list[int] = []
-    honest = muted._weights
-    monkeypatch.setattr(muted, "_weights", lambda given: asked.append(1) or honest(given))
+    honest = standing._weights
+    monkeypatch.setattr(standing, "_weights", lambda given: asked.append(1) or honest(given))
     assert {call.standing for call in record(wide_bert(), {"input_ids": ids()}).calls} == {OWN}
     assert asked == []
     model = wide_bert()

@@ -15,8 +15,7 @@ from torch import Tensor
 from attnscope.capture import Selection, record
 from attnscope.capture.long.run import record_long
 from attnscope.results import Certificate
-from attnscope.tiles.certify import certify_long
-from attnscope.tiles.softmax import Heads, rows_of
+from attnscope.tiles.softmax import Heads, certify_long, rows_of
 from attnscope.tiles.tiling import Sizes
 from attnscope.verify import certify_heads
 from tests.capture.constructed.model import LAYERS, TOKENS, VOCABULARY, Model, Part, Place, model_of

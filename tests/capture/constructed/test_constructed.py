@@ -9,7 +9,7 @@ import pytest
 
 from attnscope.attention import AttentionCall
 from attnscope.capture import Selection, record
-from attnscope.capture.routes import NothingSeenError
+from attnscope.capture.run import NothingSeenError
 from attnscope.capture.weights import OneText, Passed, Passing
 from attnscope.results import Verdict
 from attnscope.verify import certify_heads

@@ -19,7 +19,7 @@ from attnscope.capture.following.call import (
     terms_and_allowed,
 )
 from attnscope.capture.following.takeover import KernelInputs
-from attnscope.capture.trace.result import TracedAttention
+from attnscope.capture.trace.fused import TracedAttention
 from attnscope.results import Kind, Route
 from attnscope.tokens import Token, Tokens
 

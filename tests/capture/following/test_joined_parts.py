@@ -9,7 +9,7 @@ from made_calls import STEP, call_of, tokens
 from torch import Tensor
 
 from attnscope.attention import AttentionCall, Term
-from attnscope.capture.following.joined import JoinedCall
+from attnscope.capture.generated import JoinedCall
 from attnscope.errors import InputError
 from attnscope.results import Kind, Route
 

@@ -14,14 +14,13 @@ from torch import Tensor, nn
 from attnscope.capture import Selection
 from attnscope.capture.intervening import gradients as asked_of_it
 from attnscope.capture.intervening.changes import AnswerRows, Change, Put, Tap, Variant, Via, Write, Zero
-from attnscope.capture.intervening.direct_rules import RULES
+from attnscope.capture.intervening.direct_path import RULES
 from attnscope.capture.intervening.experiments import Experiments, carried, experiments_on
 from attnscope.capture.intervening.gradients import Direct, direct_gradients
 from attnscope.capture.intervening.passing import answers_to
 from attnscope.capture.intervening.taps import find_taps
 from attnscope.errors import InputError
-from attnscope.results.claims.effect import Receiver
-from attnscope.results.claims.intervention import Part
+from attnscope.results.claims.effect import Part, Receiver
 from attnscope.vocabulary import Kind
 
 TOKENS, WRITTEN = 11, 7

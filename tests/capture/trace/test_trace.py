@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall
 from attnscope.capture import Selection, record
-from attnscope.capture.routes import NothingSeenError
+from attnscope.capture.run import NothingSeenError
 from attnscope.capture.trace.tracer import TracedAttention, traced
-from attnscope.model.anatomy.bypass import looks_traceable
+from attnscope.model.anatomy.sites import looks_traceable
 from attnscope.results import Verdict
 from attnscope.verify import certify
 

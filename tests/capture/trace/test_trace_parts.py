@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnscope.capture import Labels, Selection, record
 from attnscope.capture.returned import read
-from attnscope.capture.routes import NothingSeenError
+from attnscope.capture.run import NothingSeenError
 from attnscope.capture.trace import layout
 from attnscope.capture.trace.layout import Layout, Logits, completed, layout_of, query_axis, varying
 from attnscope.capture.trace.operations import (

@@ -12,8 +12,7 @@ from transformers.models.wavlm.modeling_wavlm import WavLMAttention
 from transformers.models.xlnet.modeling_xlnet import XLNetLMHeadModel
 
 from attnscope.errors import InputError
-from attnscope.model.anatomy.bypass import looks_traceable
-from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.anatomy.sites import find_sites, looks_traceable
 from attnscope.model.anatomy.towers import choose_tower, find_towers, tower_names
 from attnscope.results import Kind
 

@@ -10,7 +10,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from attnscope import incoming
 from attnscope.errors import InputError
-from attnscope.model.inputs.chat import asked, chat_of, read_chat
+from attnscope.model.inputs.given import asked, chat_of, read_chat
 from attnscope.model.inputs.rendered import encode_chat, has_template
 from attnscope.model.inputs.text import Encoded, encode
 

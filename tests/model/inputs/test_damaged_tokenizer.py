@@ -14,9 +14,8 @@ from transformers import AutoTokenizer
 
 from attnscope import demo
 from attnscope.errors import ModelUnavailableError, calling
-from attnscope.model.inputs.text import encode, gap_id
-from attnscope.model.inputs.tokenizer import Settled, Tokenizer
-from attnscope.model.loading.tokenizer import open_tokenizer
+from attnscope.model.inputs.text import Settled, Tokenizer, encode, gap_id
+from attnscope.model.loading.config import open_tokenizer
 from attnscope.model.source.find import Source
 
 Table = dict[str, Any]

@@ -7,8 +7,8 @@ from small_tokenizers import BUILD
 from transformers import BertConfig, LlamaConfig
 
 from attnscope.errors import InputError
-from attnscope.model.inputs.given import encode_numbers, encode_words
-from attnscope.model.inputs.numbered import Numbered, Unreadable, read_vocabulary
+from attnscope.model.inputs.generation import encode_numbers, encode_words
+from attnscope.model.inputs.given import Numbered, Unreadable, read_vocabulary
 from attnscope.model.inputs.text import encode
 from attnscope.results.base.groups import joined, words_of
 

@@ -7,8 +7,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, GPT2Tokenizer, PreTrainedC
 
 import attnscope as at
 from attnscope.model.inputs.generation import Written, tokens_read
+from attnscope.model.inputs.given import Numbered
 from attnscope.model.inputs.naming import Names
-from attnscope.model.inputs.numbered import Numbered
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results.base.groups import words_of
 from attnscope.tokens import Tokens

@@ -18,7 +18,7 @@ from attnscope.capture import Selection, record
 from attnscope.errors import AttnscopeError, ModelUnavailableError
 from attnscope.model.loaded import Model
 from attnscope.model.loading.load import load_model, plan_model
-from attnscope.model.source import adapter as adapters
+from attnscope.model.source import weight_files as adapters
 from attnscope.model.source.checkpoint import Checkpoint, open_checkpoint
 from attnscope.model.source.find import find
 

@@ -22,7 +22,7 @@ from accelerate import dispatch_model
 import attnscope
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.anatomy.placed import device_of, map_of, places_of, weight_of
-from attnscope.model.loading import memory, placing
+from attnscope.model.loading import memory
 from attnscope.model.loading.memory import refuse_type
 from attnscope.model.source.find import find
 from attnscope.results import Verdict
@@ -344,7 +344,7 @@ def test_options_that_say_two_things_are_refused() -> None:
 
 
 def test_without_accelerate_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placing, "find_spec", lambda name: None)
+    monkeypatch.setattr(memory, "find_spec", lambda name: None)
     with pytest.raises(
         InputError, match=r'^--device-map needs accelerate: pip install "attnscope\[device-map\]"$'
     ):
@@ -381,7 +381,7 @@ def test_what_is_brought_from_the_disk_needs_room_where_it_works(monkeypatch: py
 
 def test_a_full_disk_is_told_before_it_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = pickled(tmp_path)
-    monkeypatch.setattr(placing, "disk_usage", lambda place: shutil._ntuple_diskusage(10, 9, 1))
+    monkeypatch.setattr(memory, "disk_usage", lambda place: shutil._ntuple_diskusage(10, 9, 1))
     with pytest.raises(DoesNotFitError, match=r"what goes to the disk takes .* MB, and .* has 0.0 MB free"):
         loaded(str(folder), where={"": "disk"}, allow_pickle=True)
 

@@ -10,14 +10,13 @@ import pytest
 from golden_text import IN_FULL, printed
 from made_blocks import curve, grid, matrix, ranking, sheet, table
 
-from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import weight
 from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.heads import Companion
 from attnscope.render.sheet.said import in_sentence
-from attnscope.render.sheet.scale import Scale, missing
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheet.table import Column, Mark, Table, as_written, legend
+from attnscope.render.sheet.table import Column, Mark, Scale, Table, as_written, legend, missing
+from attnscope.render.sheets import Focus
 from attnscope.render.terminal.ranking import kept_columns
 from attnscope.render.terminal.sheet import body, lines_of, of_sheet
 from attnscope.results import Verdict

@@ -20,13 +20,12 @@ from cases_layers import layered
 from cases_referee import EXAMPLES as REFEREES
 from cases_why import changed
 
-from attnscope.analysis.claims.prompts import Seen, tabled
-from attnscope.render.focus import Focus
-from attnscope.render.sheet.drawings import Statement, Statements
-from attnscope.render.sheets import sheet_of
+from attnscope.analysis.prompts import Seen, tabled
+from attnscope.render.sheet.blocks import Statement, Statements
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.citation import sheet as cited
+from attnscope.render.sheets.citation import sheet as referee_sheet
 from attnscope.render.sheets.drift import sheet as drift
-from attnscope.render.sheets.referee import sheet as referee_sheet
 from attnscope.results import Drift, Explanation, Prompts, Why
 from attnscope.results.claims import explanation as explained
 from attnscope.results.claims import why

@@ -16,8 +16,8 @@ from golden_text import IN_FULL, assert_golden, printed
 
 from attnscope.analysis.claims.comparison.difference import difference as difference_of
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.focus import WHOLE
 from attnscope.render.sheet.blocks import Block, Matrix, Ranking
+from attnscope.render.sheets import WHOLE
 from attnscope.render.sheets.comparison import MOST_KEYS
 from attnscope.render.sheets.comparison import sheet as comparison
 from attnscope.render.sheets.difference import sheet as difference

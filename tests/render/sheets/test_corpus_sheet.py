@@ -13,20 +13,19 @@ from cases_verification import EXAMPLES as VERIFIED
 from golden_text import printed
 
 from attnscope.render.figure import figure_of
-from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import cell, give_or_take, number, signed, signed_cell, with_error
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.corpora import ranked
 from attnscope.render.sheets.corpora import sheet as corpora
 from attnscope.render.sheets.corpus import sheet as corpus
 from attnscope.render.sheets.verification import sheet as verification
 from attnscope.render.terminal.sheet import screen
 from attnscope.results import Corpus, Kind, LayerCheck, OutputCheck, Result, Verdict, Verification
-from attnscope.results.base.parts import Damaged
+from attnscope.results.base.presented import Damaged
 from attnscope.results.verification import Proved
 
 

@@ -19,12 +19,11 @@ from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
-from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import weight
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.ablation import sheet as ablation
 from attnscope.render.sheets.dependencies import groups
 from attnscope.render.sheets.dependencies import sheet as dependencies
@@ -33,9 +32,8 @@ from attnscope.render.terminal import sheet as terminal
 from attnscope.render.terminal.sheet import written
 from attnscope.results import Ablation, Dependencies, Finding, Pattern, Verdict
 from attnscope.results.claims.ablation import Case, ranked
-from attnscope.results.claims.effect import Effect, Floor
+from attnscope.results.claims.effect import Effect, Floor, Intervention
 from attnscope.results.claims.finding import Case as Found
-from attnscope.results.claims.intervention import Intervention
 from attnscope.results.claims.ranking import Group
 from attnscope.results.claims.relations import LEAST, Direction, Example, Relation
 

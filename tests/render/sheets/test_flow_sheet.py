@@ -14,13 +14,12 @@ from cases_compose import read_in
 from cases_flow import COLUMNS, EXAMPLES, ROWS, of_picture
 
 from attnscope.render.figure import figure_of
-from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import signed
 from attnscope.render.kit.palette import INK, RAMPS, SIGNED, TINTS
 from attnscope.render.plot.ranking import draw
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
 from attnscope.render.sheet.table import Column, Mark, Table
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.composition import sheet as composition
 from attnscope.render.sheets.flow import sheet as flow
 from attnscope.results import Composition, Flow, Kind

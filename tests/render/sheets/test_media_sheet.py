@@ -19,7 +19,6 @@ from PIL import Image
 from rich.console import Console
 
 from attnscope.render.figure import figure_bytes, figure_of
-from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.kit.palette import sequential
 from attnscope.render.kit.typesetting import drawing
@@ -27,7 +26,7 @@ from attnscope.render.plot.grid import draw_weights as draw
 from attnscope.render.plot.overlay import outlines
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadMatrices
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.thumbnails import common_scale
 from attnscope.render.sheets.thumbnails import sheet as thumbnails
 from attnscope.render.terminal.console import theme

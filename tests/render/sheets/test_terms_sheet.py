@@ -22,10 +22,9 @@ from attnscope.errors import InputError
 from attnscope.render import files
 from attnscope.render.figure import figure_of
 from attnscope.render.files import as_csv
-from attnscope.render.focus import WHOLE, Focus, focus_on
 from attnscope.render.kit import numbers
 from attnscope.render.sheet.blocks import Matrix, Ranking
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import WHOLE, Focus, focus_on, sheet_of
 from attnscope.render.sheets.dimensions import sheet as dimensions
 from attnscope.render.sheets.long import sheet as long_head
 from attnscope.render.sheets.terms import keys_of

@@ -16,10 +16,10 @@ import pytest
 from written_numbers import number_of
 
 from attnscope.analysis.heads.view import viewed
-from attnscope.render.focus import Focus
 from attnscope.render.kit import numbers
 from attnscope.render.kit.palette import RAMPS, WEIGHT, between
 from attnscope.render.saving import content
+from attnscope.render.sheets import Focus
 from attnscope.render.web.page import as_page
 from attnscope.render.web.room import Beside
 from attnscope.results import HeadAttention, Overview, Special, Verdict

@@ -16,20 +16,18 @@ import written_numbers as cases
 from made_blocks import curve, grid, matrix, ranking, sheet
 
 from attnscope import load
-from attnscope.render.focus import Focus
 from attnscope.render.kit.numbers import signed, weight
 from attnscope.render.kit.palette import RAMPS
 from attnscope.render.saving import content
-from attnscope.render.sheet.drawings import Heap, Passage
+from attnscope.render.sheet.blocks import Heap, Passage
 from attnscope.render.sheet.heads import Companion, HeadGrid
-from attnscope.render.sheet.scale import Scale
-from attnscope.render.sheet.table import Line, Mark
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheet.table import Line, Mark, Scale
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.worked import Steps
 from attnscope.render.web.assets import asset
 from attnscope.render.web.blocks import shaded
 from attnscope.render.web.document import document
-from attnscope.render.web.marks import ticks
+from attnscope.render.web.ranking import ticks
 from attnscope.render.web.room import NOTHING
 from attnscope.render.web.sheet import section
 from attnscope.results import Result, Verdict

@@ -15,8 +15,8 @@ import pytest
 from made_blocks import grid, ranking, sheet
 
 from attnscope.render.saving import content
-from attnscope.render.sheet.drawings import Passage
-from attnscope.render.sheet.scale import Scale
+from attnscope.render.sheet.blocks import Passage
+from attnscope.render.sheet.table import Scale
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web.room import Beside
 from attnscope.render.web.sheet import section

@@ -12,8 +12,8 @@ import transformers as hf
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope.analysis.claims.alignment import weighing
-from attnscope.analysis.claims.alignment.linking import strongest
+from attnscope.analysis.claims.alignment import judging
+from attnscope.analysis.claims.alignment.judging import strongest
 from attnscope.cli.app import app
 from attnscope.demo import folder
 from attnscope.demo.train.evaluation import gold as generated
@@ -171,14 +171,14 @@ def test_a_recogniser_that_knows_nothing_says_so(tmp_path: Path) -> None:
 def test_heads_that_agree_over_many_frames_tell_something_however_little_each_frame_has() -> None:
     """Rows of 200 frames, as Whisper's: a word's weight lies over some twenty of them."""
     result, seeds = at.load("demo-speech").read(audio=SOUND, target="sataita sisu mamai").align(), range(3)
-    frames, shares = np.arange(200), weighing.even(6)
+    frames, shares = np.arange(200), judging.even(6)
     for seed in seeds:
         centres = np.linspace(10, 190, 9) + np.random.default_rng(seed).normal(0, 4, (6, 9))
         follow = np.exp(-0.5 * ((frames - centres[..., None]) / 9) ** 2) + 0.05
         follow /= follow.sum(axis=2, keepdims=True)
         own = np.random.default_rng(seed).permuted(np.tile(np.arange(9), (6, 1)), axis=1)
         for rows, tells in ((follow, True), (follow[np.arange(6)[:, None], own], False)):
-            found, others = weighing.agreement(rows, shares), weighing.shuffled(rows, shares)
+            found, others = judging.agreement(rows, shares), judging.shuffled(rows, shares)
             assert found < 0.05
             assert replace(result, agreement=found, shuffled=others).tells is tells
     nearly = replace(result, agreement=0.0102, shuffled=np.full(99, 0.01))

@@ -236,16 +236,6 @@ def test_every_answer_about_whatever_was_read_is_asked_again(
         assert result.exit_code == 0, result.stdout + result.stderr
 
 
-def test_an_answer_that_was_edited_is_not_as_stored(tmp_path: Path) -> None:
-    found = at.load("demo").read("I was watching the [MASK] when it opened.").predict()
-    plain = json.loads(found.save(tmp_path / "answer.json").read_text("utf-8"))
-    plain["blanks"][0]["guesses"][2]["probability"] += 1e-4
-    (tmp_path / "answer.json").write_text(json.dumps(resealed.document(plain)), "utf-8")
-    told = check(str(tmp_path / "answer.json"))
-    assert told.exit_code == 5
-    assert "The farthest is blanks: 1.0e-4" in " ".join(told.stdout.split())
-
-
 def test_what_cannot_be_run_again_is_refused_in_one_line(tmp_path: Path) -> None:
     at.load("demo").read(TEXT).overview(1, 1, tiled=True).save(tmp_path / "tiles.npz")
     at.outline("demo").save(tmp_path / "outline.json")

@@ -71,7 +71,7 @@ def test_where_it_has_no_meaning_or_is_asked_wrongly_that_is_one_line(causal: at
 
 
 def test_a_model_of_pictures_needs_none_and_one_without_a_tokenizer_is_read_by_token_numbers() -> None:
-    found = Compose(draws=5, kind="encoder").answer(ModelRequest("demo-caption"), Quiet())
+    found = Compose(draws=5, kind="encoder").answer(ModelRequest("demo-caption"), Quiet()).result
     assert found.verdict == "certified"
     assert found.looked_at(Through.QUERY) > 0
     assert found.read_back_in == ""
@@ -114,7 +114,7 @@ def test_the_same_is_asked_from_the_command_line_and_comes_back_the_same(
     causal: at.Model, tmp_path: Path
 ) -> None:
     asked = Compose("1", "-4", through="value", draws=20, seed=3)
-    first = asked.answer(ModelRequest("demo-causal"), Quiet())
+    first = asked.answer(ModelRequest("demo-causal"), Quiet()).result
     again, other = (causal.composition(1, 8, through="value", draws=20, seed=seed) for seed in (3, 4))
     assert first.shown == (1, 8)
     files = [each.save(tmp_path / name).read_text() for each, name in ((first, "a.csv"), (again, "b.csv"))]

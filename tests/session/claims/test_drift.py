@@ -65,11 +65,8 @@ def test_a_head_moves_by_the_weight_that_goes_to_other_keys(drift, model, other,
         plain = np.stack([apart(a, b) for a, b in zip(old, new, strict=True)])
         assert drift.moved[number] == pytest.approx(plain, abs=1e-6)
     assert drift.mean == pytest.approx(drift.moved.mean(0))
-    assert (drift.names, drift.layers, drift.heads) == (
-        ("BertForMaskedLM",) * 2,
-        (0, 1, 2, 3, 4),
-        (0, 1, 2, 3),
-    )
+    assert drift.names == ("BertForMaskedLM",) * 2
+    assert (drift.layers, drift.heads) == ((0, 1, 2, 3, 4), (0, 1, 2, 3))
 
 
 def test_what_a_head_does_by_itself_is_its_layer_on_what_the_old_one_read(
@@ -96,18 +93,16 @@ def test_what_a_head_does_by_itself_is_its_layer_on_what_the_old_one_read(
 def test_heads_that_only_hear_of_a_change_do_nothing_by_themselves(drift) -> None:
     others = [(i, j) for i, j in np.ndindex(5, 4) if (i, j) != (LAYER, HEAD)]
     assert drift.moved[:, LAYER + 1 :].min() > 0
-    assert not any(drift.own[(slice(None), *place)].any() for place in others)
-    assert not any(drift.written[(slice(None), *place)].any() for place in others)
-    assert drift.touched == ((LAYER, HEAD),)
-    assert drift.ranking[0] == (LAYER, HEAD)
+    every = [each[(slice(None), *place)] for each in (drift.own, drift.written) for place in others]
+    assert not np.any(every)
+    assert (drift.touched, drift.ranking[0]) == (((LAYER, HEAD),), (LAYER, HEAD))
     assert not drift.moved[:, :LAYER].any()
 
 
 def test_a_head_that_writes_otherwise_and_looks_alike_is_named(model, tokenizer) -> None:
     other = tuned(model, LAYER, HEAD, 0.8, parts=("value",))
     drift = at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS)
-    assert not drift.moved[:, LAYER].any()
-    assert not drift.own.any()
+    assert not drift.moved[:, LAYER].any() | drift.own.any()
     assert drift.touched == ((LAYER, HEAD),)
     assert drift.written_mean[LAYER, HEAD] > 0.2
     assert f"L{LAYER} H{HEAD} looks at the same tokens" in " ".join(str(drift).split())
@@ -118,9 +113,8 @@ def test_the_floor_is_the_old_model_in_another_precision(drift, model, tokenizer
     ids = tokenizer(TEXTS[0], return_tensors="pt")
     pairs = zip(seen(model, ids)[0].attentions, seen(rounded, ids)[0].attentions, strict=True)
     plain = np.stack([apart(a, b) for a, b in pairs])
-    assert drift.floor_by == "bfloat16"
+    assert (drift.floor_by, drift.floor.min() > 0) == ("bfloat16", True)
     assert drift.floor[0] == pytest.approx(plain, abs=1e-3)
-    assert drift.floor.min() > 0
     assert (LAYER, HEAD) in drift.beyond
     loudest = plain.max()
     assert drift.louder[0].tolist() == [0] * 4
@@ -258,9 +252,7 @@ def test_a_translator_is_compared_over_the_target_of_the_old_model() -> None:
     size = site.out_features // other.module.config.decoder_attention_heads
     site.weight.data[2 * size : 3 * size] *= -1
     drift = model.compare(other, ["the man sees the dog"], kind="cross")
-    assert drift.ranking[0] == (1, 2)
-    assert drift.touched == ((1, 2),)
-    assert drift.kind == "cross"
+    assert (drift.ranking[0], drift.touched, drift.kind) == ((1, 2), ((1, 2),), "cross")
 
 
 def test_grouped_keys_of_a_causal_model_move_the_heads_that_share_them(tokenizer) -> None:
@@ -273,26 +265,22 @@ def test_grouped_keys_of_a_causal_model_move_the_heads_that_share_them(tokenizer
     second.load_state_dict(first.state_dict())
     second.model.layers[1].self_attn.k_proj.weight.data[8:] *= 1.5
     drift = at.wrap(first, tokenizer).compare(at.wrap(second, tokenizer), TEXTS)
-    assert drift.touched is not None
-    assert set(drift.touched) == {(1, 2), (1, 3)}
+    assert {*(drift.touched or ())} == {(1, 2), (1, 3)}
     assert drift.put_back is not None
     assert drift.moved[:, 0].max() == 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
+def test_models_of_two_shapes_are_refused_in_one_line(model, tokenizer) -> None:
+    for changes, told in (
         (
             {"num_hidden_layers": 4},
             "encoder layers 0-4 and heads 0-3, BertForMaskedLM encoder layers 0-3 and",
         ),
         ({"num_attention_heads": 8}, "heads 0-7: what a tuning changed is asked of models of one shape"),
-    ],
-)
-def test_models_of_two_shapes_are_refused_in_one_line(model, tokenizer, changes, told: str) -> None:
-    other = BertForMaskedLM(bert_config(**changes))
-    with pytest.raises(at.AttnscopeError, match=told):
-        at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS)
+    ):
+        other = BertForMaskedLM(bert_config(**changes))
+        with pytest.raises(at.AttnscopeError, match=told):
+            at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS)
 
 
 def test_models_that_read_other_tokens_are_refused_by_the_line(model, tokenizer, tmp_path: Path) -> None:
@@ -303,9 +291,8 @@ def test_models_that_read_other_tokens_are_refused_by_the_line(model, tokenizer,
         at.wrap(model, tokenizer).compare(folder, TEXTS)
 
 
-@pytest.mark.parametrize("limit", [-0.1, 1.5, float("nan")])
-def test_a_limit_lies_between_0_and_1(model, tokenizer, limit: float) -> None:
-    with pytest.raises(at.AttnscopeError, match="how far a head moves lies between 0 and 1"):
-        at.wrap(model, tokenizer).compare(at.wrap(model, tokenizer), TEXTS, fail_above=limit)
-    with pytest.raises(at.AttnscopeError, match="no text"):
-        at.wrap(model, tokenizer).compare(at.wrap(model, tokenizer), [])
+def test_a_limit_lies_between_0_and_1_and_there_is_a_text(model, tokenizer) -> None:
+    wrapped = at.wrap(model, tokenizer)
+    for texts, limit in ((TEXTS, -0.1), (TEXTS, 1.5), (TEXTS, float("nan")), ([], None)):
+        with pytest.raises(at.AttnscopeError, match=r"no text|how far a head moves lies between 0 and 1"):
+            wrapped.compare(wrapped, texts, fail_above=limit)

@@ -13,12 +13,12 @@ import transformers as hf
 from transformers import BertModel
 
 import attnscope as at
-from attnscope.analysis.claims.controls import control_pieces, control_texts
+from attnscope.analysis.controls import control_pieces, control_texts
 from attnscope.errors import InputError
 from attnscope.results import Contents, Finding
 from attnscope.results.claims.ranking import DependsOn, Group
-from attnscope.session.questions.claims import exchanging
-from attnscope.session.questions.claims import exchanging as asked
+from attnscope.session.questions import exchanging
+from attnscope.session.questions import exchanging as asked
 
 TEXT = "I was watching the door when [MASK] opened."
 FEW = 30  # controls

@@ -16,14 +16,14 @@ from PIL import Image
 from transformers import BertForPreTraining, BertModel, BertTokenizerFast, LlamaForCausalLM
 
 import attnscope as at
-from attnscope.analysis.claims.flow import pieces as parts
+from attnscope.analysis.inputs import replacing
 from attnscope.capture.intervening import value_zeroing
 from attnscope.errors import CertificateError, InputError
 from attnscope.render.sheets.flow import sheet
 from attnscope.results import Flow
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED
+from attnscope.session.questions import replacing as instead
 from attnscope.session.questions.claims import flow as asked
-from attnscope.session.questions.claims import replacing as instead
 from attnscope.tokens import Patches
 
 DEMO = Path(at.__file__).parent / "demo"
@@ -337,7 +337,7 @@ def test_of_many_patches_squares_are_replaced_at_once(
     seen: at.Reading, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alone = seen.flow("[CLS]")
-    monkeypatch.setattr(parts, "MOST", 6)
+    monkeypatch.setattr(replacing, "MOST", 6)
     found = seen.flow("[CLS]")
     assert found.ablated is not None
     assert (found.ablated.count, found.ablated.together) == (6, 4)
@@ -358,13 +358,13 @@ def test_of_many_patches_squares_are_replaced_at_once(
 def test_squares_cover_every_patch_once_whatever_the_shape() -> None:
     for rows, columns in ((14, 14), (24, 24), (3, 200), (8, 8)):
         patches = Patches(1, rows, columns)
-        groups = parts._squares(patches, set(patches.positions))
-        assert len(groups) <= parts.MOST
+        groups = replacing._squares(patches, set(patches.positions))
+        assert len(groups) <= replacing.MOST
         assert sorted(place for each in groups for place in each) == list(patches.positions)
 
 
 def test_near_in_a_picture_is_near_across_its_grid(seen: at.Reading) -> None:
-    from attnscope.session.questions.claims.replacing import _near
+    from attnscope.session.questions.replacing import _near
 
     query = 1 + COLUMNS + 3
     near = _near(seen.flow("r1c3"), (query,))
@@ -553,7 +553,7 @@ def test_a_model_without_a_pooler_is_asked_how(tmp_path: Path) -> None:
 def test_what_replaced_groups_did_comes_back_from_a_file(
     seen: at.Reading, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(parts, "MOST", 6)
+    monkeypatch.setattr(replacing, "MOST", 6)
     found = seen.flow("r0c0")
     for suffix in (".npz", ".json"):
         again = at.open(found.save(tmp_path / f"flow{suffix}"))

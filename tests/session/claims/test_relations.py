@@ -14,7 +14,7 @@ from small_tokenizers import BUILD
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope.analysis.claims.relations.treebank import read_treebank
+from attnscope.analysis.treebank import read_treebank
 from attnscope.capture import weights as weights_door
 from attnscope.cli.app import app
 from attnscope.errors import CertificateError, InputError

@@ -16,13 +16,13 @@ from attnscope import demo
 from attnscope.analysis import prediction
 from attnscope.capture.long import chunked, run
 from attnscope.errors import DoesNotFitError, InputError
-from attnscope.render.focus import Focus
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column
-from attnscope.render.sheets import sheet_of
+from attnscope.render.sheets import Focus, sheet_of
 from attnscope.results import Finding, Why
-from attnscope.session.questions.claims import replacing, rows, why
+from attnscope.session.questions import replacing, rows
+from attnscope.session.questions.claims import why
 
 
 def long_llama(times: float) -> LlamaForCausalLM:

@@ -17,7 +17,7 @@ from attnscope.render.plot.layout import grid
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import written
 from attnscope.results import HeadView
-from attnscope.session.questions.claims import rows as by_rows
+from attnscope.session.questions import rows as by_rows
 from attnscope.vocabulary import Unit
 
 DEMO = Path(at.__file__).parent / "demo"

@@ -18,8 +18,8 @@ from attnscope.errors import InputError
 from attnscope.results import Corpus, Verdict
 from attnscope.results.claims.corpus import LEVELS
 from attnscope.session.corpus import identity, reader
-from attnscope.session.corpus.batches import pools
 from attnscope.session.corpus.identity import code_of
+from attnscope.session.corpus.reader import pools
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import attnscope as at
-from attnscope.analysis.corpus.sketch import Sketch
+from attnscope.analysis.corpus.moments import Sketch
 from attnscope.results.stored.document import as_npz
+from attnscope.session.corpus import merging
 from attnscope.session.corpus import run as running
 from attnscope.session.corpus import splits as planning
-from attnscope.session.corpus import tree
 from attnscope.session.corpus.engine.interface import Finished, Forecast, Progress, Split
 from attnscope.session.library import several
 from attnscope.session.listener import Listener
@@ -93,14 +93,14 @@ def test_a_part_tells_its_seconds_its_memory_and_what_certifying_took(file: Path
 
 def test_what_a_run_keeps_is_what_was_foretold_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "LEAST", 300)
-    monkeypatch.setattr(tree, "FAN", 4)
+    monkeypatch.setattr(merging, "FAN", 4)
     draw, file = np.random.default_rng(5), tmp_path / "texts.txt"
     words = np.array(["the", "dog", "barks", "boat", "old", "on", "it", "."])
     lines = [" ".join(draw.choice(words, draw.integers(2, 18))) for _ in range(300)]
     file.write_text("\n".join(lines) + "\n", newline="\n")
     measures = "entropy,same,previous,offset,pattern"  # of both signs, or 0 in many texts
     sizes: list[float] = []
-    size_of_parts = tree.size_of_parts
+    size_of_parts = merging.size_of_parts
 
     def noted(first: Any, splits: int) -> float:
         sizes.append(size_of_parts(first, splits))

@@ -27,8 +27,7 @@ from attnscope.session.corpus.engine import machine
 from attnscope.session.corpus.engine.interface import Finished, Span, Split
 from attnscope.session.corpus.engine.ray import nodes
 from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants, environment, own_signals
-from attnscope.session.corpus.engine.ray.needs import Needs
-from attnscope.session.corpus.engine.ray.nodes import CheckedRecipe, check_same_texts
+from attnscope.session.corpus.engine.ray.nodes import CheckedRecipe, Needs, check_same_texts
 from attnscope.session.corpus.engine.ray.pool import Actor, packed, unpacked, windows
 from attnscope.session.corpus.question import CorpusQuestion, engine_of
 from attnscope.session.corpus.source import Form, Source

@@ -25,7 +25,7 @@ from attnscope.results.stored.document import as_npz
 from attnscope.session.corpus.engine.interface import Engine
 from attnscope.session.corpus.engine.local import WorkerBugError, local
 from attnscope.session.corpus.engine.ray import cluster as clusters
-from attnscope.session.corpus.engine.ray.needs import Needs
+from attnscope.session.corpus.engine.ray.nodes import Needs
 from attnscope.session.corpus.engine.ray.pool import on_ray
 from attnscope.session.corpus.splits import LEAST
 from attnscope.session.corpus.store import Place, streams

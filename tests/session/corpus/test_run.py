@@ -10,7 +10,7 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
 from attnscope.session.corpus import folder as folders
-from attnscope.session.corpus import lock, tree
+from attnscope.session.corpus import lock, merging
 from attnscope.session.corpus import splits as planning
 from attnscope.session.corpus.store import Place
 
@@ -73,7 +73,7 @@ def test_a_run_that_is_cut_off_at_every_write_goes_on_to_the_same_bytes(
 def test_what_is_done_is_not_measured_again_and_what_is_damaged_is_named_and_measured(
     how: str, fan: int, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree, "FAN", fan)
+    monkeypatch.setattr(merging, "FAN", fan)
     run, hearing = tmp_path / "run", demo.Hearing()
     expected = as_npz(demo.measure(file, run))
     kept = demo.everything(run)
@@ -111,7 +111,7 @@ def test_damaged_rows_are_measured_again_and_nothing_else(
     fan: int, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, rows = tmp_path / "run", tmp_path / "rows.parquet"
-    monkeypatch.setattr(tree, "FAN", fan)
+    monkeypatch.setattr(merging, "FAN", fan)
     demo.measure(file, run, rows=rows)
     kept, written = demo.everything(run), rows.read_bytes()
     (place,) = (run / "rows").glob("000001-*.parquet" if fan == 16 else "000000-*.rows")
@@ -138,7 +138,7 @@ def test_rows_of_many_splits_lie_in_few_files_also_where_a_run_was_cut_off(
     demo.measure(file, tmp_path / "apart", rows=tmp_path / "apart.parquet")
     apart = {each.name: each.read_bytes() for each in (tmp_path / "apart" / "rows").iterdir()}
     assert len(apart) == 3  # in the others nothing can be read
-    monkeypatch.setattr(tree, "FAN", 2)
+    monkeypatch.setattr(merging, "FAN", 2)
     demo.measure(file, tmp_path / "whole", rows=tmp_path / "whole.parquet")
     expected = (tmp_path / "apart.parquet").read_bytes()
     assert (tmp_path / "whole.parquet").read_bytes() == expected

@@ -11,16 +11,16 @@ import pytest
 
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import InputError
-from attnscope.results.claims.lengths import CorpusText
-from attnscope.session.corpus import tree
+from attnscope.results.claims.corpus import CorpusText
+from attnscope.session.corpus import merging
 from attnscope.session.corpus.engine.interface import SetAside, Text
 from attnscope.session.corpus.folder import Folder, Named
+from attnscope.session.corpus.merging import FAN, TOP, Tree
 from attnscope.session.corpus.part import NotAPartError, Part, Proved, read
 from attnscope.session.corpus.source import Form, Source
 from attnscope.session.corpus.splits import MOST, Plan, check_tags, everything, first_texts, share
 from attnscope.session.corpus.store import Place
 from attnscope.session.corpus.texts import Reading
-from attnscope.session.corpus.tree import FAN, TOP, Tree
 
 
 def texts_of(plan: Plan) -> list[tuple[int, int, str]]:
@@ -223,7 +223,7 @@ def grown(folder: Path, order: list[int], again: int = 0) -> Tree:
 def test_parts_come_to_the_same_bits_in_whatever_order_they_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tree, "FAN", 3)
+    monkeypatch.setattr(merging, "FAN", 3)
     order = list(range(32))
     grown(tmp_path / "a", order)
     files = kept(tmp_path / "a")

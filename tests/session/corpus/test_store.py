@@ -14,7 +14,7 @@ from hub_stand_in import COMMIT, hub_files
 from wire import Wire, on_s3, serving
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.named import files_of
+from attnscope.session.corpus.source import files_of
 from attnscope.session.corpus.store import NotWrittenError, Place, faults, remote, streams
 
 CONTENT = bytes(i * i % 251 for i in range(300_007))

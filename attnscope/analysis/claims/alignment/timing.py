@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.ndimage import median_filter
 
-from attnscope.analysis.claims.alignment.weighing import Rows, Shares, by_sharpness, even, fitted, mixed
+from attnscope.analysis.claims.alignment.judging import Rows, Shares, by_sharpness, even, fitted, mixed
 from attnscope.results.base.groups import Groups
 
 MEDIAN = 0.14  # seconds: seven of Whisper's frames

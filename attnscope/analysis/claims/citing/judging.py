@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.claims.relations.ranking import wilson
+from attnscope.analysis.intervals import wilson
 from attnscope.results.claims.citation import LONGEST, NEAREST, WORDS, Citation, Method
 from attnscope.results.claims.referee import Judged, Score
 

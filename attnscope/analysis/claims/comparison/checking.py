@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Verdict
-from attnscope.results.base.parts import Value
+from attnscope.results.base.presented import Value
 from attnscope.results.stored.codec import Object, encode
 from attnscope.results.verification import HeadCheck, PartCheck
 
@@ -31,7 +31,7 @@ _NOTHING = np.zeros(0, object)  # where there is no such place
 # fields that say where and how numbers were computed, or how well they are proved
 _OF_THE_RUN = {
     "provenance", "module", "modules", "certificate", "certificates", "certified", "verdict", "verdicts",
-    "case", "notes", "unlike",
+    "verdict_of_each", "case", "notes", "unlike",
 }  # fmt: skip
 
 # stage, how far it is off, what its own arithmetic may round, what rounding before it moves it by
@@ -83,7 +83,8 @@ def _part(name: str, was: Object, now: Object, others: Sequence[Object]) -> Part
 
 def _is_compared(name: str | int, value: Value) -> bool:
     """Whether a field is part of an answer; a number of `layers` is how many are in memory."""
-    return name not in _OF_THE_RUN and not (name == "layers" and isinstance(value, int))
+    origin = isinstance(value, dict) and "versions" in value  # of one of two sides
+    return not origin and name not in _OF_THE_RUN and not (name == "layers" and isinstance(value, int))
 
 
 def _leaves(value: Value, place: str) -> Iterator[tuple[str, np.ndarray]]:

@@ -13,8 +13,7 @@ from jaxtyping import Bool
 from attnscope.analysis.claims.comparison.difference import cosines, jensen_shannon, total_variation
 from attnscope.analysis.claims.comparison.word import TOKENS, ComparedWord, Look, same_keys, word_in
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.view import Places, units_around, viewed
-from attnscope.analysis.padding import place_in_text
+from attnscope.analysis.heads.view import Places, place_in_text, units_around, viewed
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.results import (
@@ -34,7 +33,8 @@ Both = tuple[Places, Places]
 _MOST_SPECIAL = 0.5  # of the word's weight on either side
 
 
-def compare_texts(
+def compare(
+    between: Between,
     a: Capture,
     b: Capture,
     positions: Both,
@@ -43,66 +43,22 @@ def compare_texts(
     heads: Sequence[int],
     look: Look = TOKENS,
 ) -> Comparison:
-    """One word in two texts, in every layer that both captures hold.
+    """One word on both sides, in every layer that both captures hold, or in two `layers` of one text.
 
     One head is shown in full: of `layers` and `heads` the one whose output vectors differ most. `positions`
     are those of the word's tokens on each side as it was captured, padding of a batch counted, by words of
-    any of its pieces; `InputError` where `look` leaves every query or key out.
+    any of its pieces. Of two models cosines are taken where they are of one architecture and shape.
+    `InputError` where `look` leaves every query or key out, and where one head of two models would have to be
+    chosen and nothing says which differs most.
     """
-    pairs = [(call.layer, call.layer) for call in a.calls]
-    return _compared(Between.TEXTS, (a, b), positions, pairs, layers, heads, look, one_space=True)
-
-
-def compare_layers(
-    captured: Capture, position: Places, layers: Pair, *, heads: Sequence[int], look: Look = TOKENS
-) -> Comparison:
-    """One word of one text in two layers, head by head of the same number."""
-    sides, positions = (captured, captured), (position, position)
-    return _compared(Between.LAYERS, sides, positions, [layers], layers[:1], heads, look, one_space=False)
-
-
-def compare_models(
-    a: Capture,
-    b: Capture,
-    positions: Both,
-    *,
-    layers: Sequence[int],
-    heads: Sequence[int],
-    look: Look = TOKENS,
-) -> Comparison:
-    """One word of one text under two models, in every layer where both have as many layers and heads.
-
-    Cosines are only taken between models of one architecture and shape. Raises `InputError` where one head
-    would have to be chosen and nothing says which differs most.
-    """
-    grids = [([call.layer for call in side.calls], side.calls[0].heads) for side in (a, b)]
-    one_grid = grids[0] == grids[1]
-    if len(layers) * len(heads) > 1 and not (one_grid and same_keys(a.calls[0], b.calls[0], look)):
-        named = [f"{len(numbers)} layers x {count} heads" for numbers, count in grids]
-        why = f"read the text as different {look.units}" if one_grid else f"differ: {' and '.join(named)}"
-        raise InputError(f"the two models {why}: give one --layer and one --head that both have")
-    pairs = [(call.layer, call.layer) for call in a.calls if one_grid or call.layer in layers]
-    one_space = _shape(a) == _shape(b)
-    return _compared(Between.MODELS, (a, b), positions, pairs, layers, heads, look, one_space=one_space)
-
-
-def _shape(captured: Capture) -> tuple[str, list[tuple[int, ...]]]:
-    shapes = [(*call.q.shape[::2], *call.k.shape[::2], call.v.shape[2]) for call in captured.calls]
-    return captured.provenance.architecture, shapes
-
-
-def _compared(
-    between: Between,
-    sides: tuple[Capture, Capture],
-    positions: Both,
-    pairs: Sequence[Pair],
-    layers: Sequence[int],
-    heads: Sequence[int],
-    look: Look,
-    *,
-    one_space: bool,
-) -> Comparison:
-    """The word in every pair of layers, and in full the head of `layers` (of side a) that differs most."""
+    sides, pairs = (a, b), [(call.layer, call.layer) for call in a.calls]
+    one_space = between is Between.TEXTS
+    if between is Between.LAYERS:
+        pairs, layers = [(layers[0], layers[1])], layers[:1]
+    elif between is Between.MODELS:
+        one_grid = _check_models(a, b, len(layers) * len(heads), look)
+        pairs = [pair for pair in pairs if one_grid or pair[0] in layers]
+        one_space = _shape(a) == _shape(b)
     words = [
         tuple(
             word_in(side.call(layer), heads, place, look)
@@ -120,7 +76,7 @@ def _compared(
     begins = begin_to_differ(similarities, divergence) if between is Between.MODELS else ()
     begins = tuple(place for place in begins if place[0] in candidates)
     i, j = _most_different(similarities, divergence, candidates, passed, begins)
-    a, b = (
+    one, other = (
         _side(
             recompute_head(captured, pairs[i][side], heads[j]),
             tuple(place_in_text(captured.call(pairs[i][side]), place) for place in positions[side]),
@@ -132,7 +88,25 @@ def _compared(
     chosen = len(candidates) * len(heads) > 1
     over = passed[candidates]
     left_out = int(over.sum()) if chosen and not over.all() else 0
-    return Comparison(between, a, b, tuple(pairs), tuple(heads), similarities, divergence, chosen, left_out)
+    return Comparison(
+        between, one, other, tuple(pairs), tuple(heads), similarities, divergence, chosen, left_out
+    )
+
+
+def _check_models(a: Capture, b: Capture, many: int, look: Look) -> bool:
+    """Whether both have as many layers and heads; `InputError` where of `many` one has to be chosen."""
+    grids = [([call.layer for call in side.calls], side.calls[0].heads) for side in (a, b)]
+    one_grid = grids[0] == grids[1]
+    if many > 1 and not (one_grid and same_keys(a.calls[0], b.calls[0], look)):
+        named = [f"{len(numbers)} layers x {count} heads" for numbers, count in grids]
+        why = f"read the text as different {look.units}" if one_grid else f"differ: {' and '.join(named)}"
+        raise InputError(f"the two models {why}: give one --layer and one --head that both have")
+    return one_grid
+
+
+def _shape(captured: Capture) -> tuple[str, list[tuple[int, ...]]]:
+    shapes = [(*call.q.shape[::2], *call.k.shape[::2], call.v.shape[2]) for call in captured.calls]
+    return captured.provenance.architecture, shapes
 
 
 def _side(

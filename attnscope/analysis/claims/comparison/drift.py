@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.analysis.claims.ablation.question import log_chances, unit
-from attnscope.analysis.claims.prompts import interval
+from attnscope.analysis.answers.question import log_chances, unit
+from attnscope.analysis.intervals import interval
 from attnscope.attention import Capture
 from attnscope.capture.intervening.changes import Logits
 from attnscope.capture.intervening.given_layers import HeadsSeen, Seen

@@ -11,7 +11,6 @@ from attnscope.results.claims.ranking import LEAST_SPREAD
 from attnscope.results.claims.senses import ROUNDING, Separation, splits_of
 
 Vectors = Float[np.ndarray, "text head dim"]
-MOST_CONTROLS = 100_000
 
 
 def pair_cosines(vectors: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text text"]:

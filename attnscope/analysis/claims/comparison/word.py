@@ -16,8 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.heads.view import Places, groups_of
-from attnscope.analysis.padding import place_in_text, without_padding
+from attnscope.analysis.heads.view import Places, groups_of, place_in_text, without_padding
 from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall
 from attnscope.reference import exact

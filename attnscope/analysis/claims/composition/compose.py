@@ -19,9 +19,8 @@ from attnscope.analysis.claims.composition.scores import (
     spectrum,
     written,
 )
-from attnscope.capture.circuits.factors import Factors
-from attnscope.capture.circuits.gains import Gain
-from attnscope.capture.circuits.paths import NO_PATH, SIDES, Circuits
+from attnscope.capture.circuits.paths import NO_PATH, SIDES, Circuits, Factors
+from attnscope.capture.circuits.skeleton import Gain
 from attnscope.model.anatomy.placed import weight_of
 from attnscope.reference import exact
 from attnscope.results.claims.composition import BY_CHANCE, HeadMatrix, Norm, Through, Way

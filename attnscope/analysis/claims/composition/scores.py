@@ -26,8 +26,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.capture.circuits.factors import Factors
-from attnscope.capture.circuits.gains import Gain
+from attnscope.capture.circuits.paths import Factors
+from attnscope.capture.circuits.skeleton import Gain
 from attnscope.reference import EXACT, exact
 from attnscope.results.claims.composition import Through
 

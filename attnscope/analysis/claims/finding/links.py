@@ -1,19 +1,18 @@
-"""Which links of a text no place, distance, key or evenness explains, and whether chance would do as much.
+"""Links that no place, distance, key or evenness explains: in one text, and in many texts."""
 
-The text and its controls are the same words in several orders, so each can stand for the text: its evidence
-for a link is what the link's weight is above the most that any other of them has at the same two places, and
-above what else explains it (`results.base.evidence`). Only the text that has most at two places can have
-evidence there, so one pass over all texts is enough.
-"""
-
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from attnscope.analysis.prompts import Figures, Seen
 from attnscope.results.base.evidence import LEAST, Explained, Link, Weights, telling_pairs
+from attnscope.results.claims.links import Links
+from attnscope.results.claims.prompts import Figure
+from attnscope.results.claims.ranking import LEVEL
 from attnscope.tokens import Tokens
 
 
@@ -73,3 +72,100 @@ def telling_links(texts: Iterable[Read], *, crosses: bool, causal: bool) -> Tell
 def in_order(tokens: Tokens, sources: Int[np.ndarray, " token"]) -> Tokens:
     """The tokens of a control: at each place the one that `sources` names."""
     return replace(tokens, items=tuple(tokens.items[int(source)] for source in sources))
+
+
+Place = tuple[int, int]
+Pair = tuple[str, str]
+_MOST = 200  # figures that are told
+
+
+@dataclass(frozen=True, eq=False)
+class InPrompt:
+    """The links of one text, with the weight of every pair of its words in every head.
+
+    `explained` is the most that may explain each: what any control text has at the two places, other queries
+    at that distance or to that key, even attention; NaN for what is no pair of two words.
+    """
+
+    links: Links
+    weights: Weights
+    explained: Weights
+
+
+def figures_of_links(every: Sequence[InPrompt]) -> tuple[list[Figures], int]:
+    """The links that lie above what explains them in the mean, prompt by prompt, and of how many pairs.
+
+    Pairs are those that stand in at least half of the texts, and in two of them.
+    """
+    pairs = [_pairs(each) for each in every]
+    times = Counter(pair for each in pairs for pair in each)
+    shared = [pair for pair, count in times.items() if count >= max(2, len(every) / 2)]
+    found: list[Figures] = [{} for _ in every]
+    told = [
+        (float(np.mean([seen.value - seen.control for _, seen in seen_in])), figure, seen_in)
+        for pair in shared
+        for figure, seen_in in _of_pair(pair, every, pairs)
+    ]
+    told = sorted((each for each in told if each[0] >= LEAST), key=lambda each: -each[0])
+    for _, figure, seen_in in told[:_MOST]:
+        for number, seen in seen_in:
+            found[number][figure] = seen
+    return found, len(shared)
+
+
+def _of_pair(
+    pair: Pair, every: Sequence[InPrompt], pairs: Sequence[dict[Pair, list[Place]]]
+) -> Iterator[tuple[Figure, list[tuple[int, Seen]]]]:
+    seen = {number: _seen(every[number], its[pair]) for number, its in enumerate(pairs) if pair in its}
+    layers, heads = every[0].links.layers, every[0].links.heads
+    for i, layer in enumerate(layers):
+        for j, head in enumerate(heads):
+            name = f"L{layer} H{head} from {pair[0]} at {pair[1]}"
+            yield (
+                Figure(name, "weight", layer, head),
+                [(number, its(i, j)) for number, its in seen.items()],
+            )
+
+
+def _seen(one: InPrompt, places: Sequence[Place]) -> Callable[[int, int], Seen]:
+    queries, keys = (list(side) for side in zip(*places, strict=True))
+    weights, explained = (each[:, :, queries, keys] for each in (one.weights, one.explained))
+    best = (weights - explained).argmax(axis=2)
+    out = {
+        (link.layer, link.head, link.query, link.key)
+        for link in one.links.links
+        if one.links.chance(link) <= LEVEL
+    }
+
+    def at(i: int, j: int) -> Seen:
+        k = int(best[i, j])
+        place = (one.links.layers[i], one.links.heads[j], *places[k])
+        return Seen(float(weights[i, j, k]), float(explained[i, j, k]), stands=place in out)
+
+    return at
+
+
+def _pairs(one: InPrompt) -> dict[Pair, list[Place]]:
+    queries, keys = called(one.links.query_tokens), called(one.links.key_tokens)
+    found = dict[Pair, list[Place]]()
+    for query, key in np.argwhere(~np.isnan(one.explained[0, 0])).tolist():
+        if queries[query] != keys[key]:
+            found.setdefault((queries[query], keys[key]), []).append((query, key))
+    return found
+
+
+def called(tokens: Tokens) -> list[str]:
+    """Every token by its field or by its word, and which of them it is where there are several."""
+    names = [token.text.strip() or token.name for token in tokens.items]
+    times, nth = Counter(names), Counter[str]()
+    told = []
+    for name in names:
+        nth[name] += 1
+        told.append(f"“{name}”" + (f"#{nth[name]}" if times[name] > 1 else ""))
+    several, of_name = Counter(each.name for each in tokens.fields), Counter[str]()
+    for field in tokens.fields:
+        of_name[field.name] += 1
+        which = f"#{of_name[field.name]}" if several[field.name] > 1 else ""
+        for place in field.positions:
+            told[place] = f"field:{field.name}{which}"
+    return told

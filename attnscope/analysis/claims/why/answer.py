@@ -7,16 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.ablation.question import Question, log_chances, probability
-from attnscope.analysis.claims.why.account import Gradients, named_masks, shares, source_shares
-from attnscope.analysis.claims.why.names import Name, Names
-from attnscope.analysis.claims.why.removal import Outcome, Replacing
+from attnscope.analysis.answers.question import Question, log_chances, probability
+from attnscope.analysis.claims.why.account import Gradients, Name, Names, named_masks, shares, source_shares
+from attnscope.analysis.claims.why.explain import Outcome, Replacing
 from attnscope.capture.parts.functions import stranger
-from attnscope.capture.parts.leaves import Change
-from attnscope.capture.parts.leaves import Site as Place
-from attnscope.capture.parts.rule import Rule
-from attnscope.capture.parts.run import cut_run, run_under
-from attnscope.capture.parts.slopes import Sloped
+from attnscope.capture.parts.rule import Change, Rule
+from attnscope.capture.parts.rule import Site as Place
+from attnscope.capture.parts.run import Sloped, cut_run, run_under
 from attnscope.capture.running import Refused, evaluating, without_cache
 from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site

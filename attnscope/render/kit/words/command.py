@@ -20,7 +20,7 @@ from attnscope.vocabulary import Unit
 _LONGEST = 300  # characters of a text that a command still carries
 _WIDE = 78  # cells of a line of a command
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|\$'(?:[^'\\]|\\.)*'|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-_GO_ON = ("heads", "find", "tsne", "flow", "report", "explore")  # commands that know --generate
+_GO_ON = ("heads", "find", "tsne", "flow", "report", "explore", "compare")  # commands that know --generate
 
 
 class Command(Text):
@@ -107,6 +107,8 @@ def asking(result: Run, command: str, *options: str) -> str:
 def asked_by(result: Any) -> str:
     """The command whose answer a result is; empty where that is not known."""
     verb, *options = getattr(result, "asked_by", ()) or ("",)
+    if verb and result.asks_alone:
+        return " ".join(["attnscope", verb, *map(word, options)])
     return asking(result, verb, *map(word, options)) if verb and hasattr(result, "provenance") else ""
 
 

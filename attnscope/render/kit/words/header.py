@@ -8,20 +8,27 @@ import re
 from collections.abc import Sequence
 
 import numpy as np
+from jaxtyping import Float
 from rich.text import Text
 
 from attnscope.printable import printable
-from attnscope.render.kit.numbers import counted, number, parameter
+from attnscope.render.kit.cells import settled
+from attnscope.render.kit.numbers import cell, counted, number, parameter, weight
 from attnscope.results import (
     HeadAttention,
+    HeadView,
     HeadWeights,
     Kind,
     LongHead,
     Overview,
     Provenance,
+    Special,
+    SpecialMass,
 )
+from attnscope.results.base.groups import Groups
+from attnscope.results.base.strongest import AtDistance
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import IN_PARTS
+from attnscope.vocabulary import IN_PARTS, Unit
 
 _ATTENTION = {
     Kind.ENCODER: "encoder self-attention",
@@ -109,30 +116,23 @@ def _of_operands(result: HeadAttention) -> list[str]:
     features = []
     dim, value_dim = result.q.shape[1], result.v.shape[1]
     if result.key_heads < result.heads:
-        features.append(_shared_key_head(result))
+        group = result.heads // result.key_heads
+        first = result.key_head * group
+        features.append(f"reads key head {result.key_head} (shared by heads {first}-{first + group - 1})")
     if not math.isclose(result.scale, dim**-0.5, rel_tol=1e-6):
         features.append(f"scale {parameter(result.scale)} (usual: 1/√{dim} = {parameter(dim**-0.5, 2)})")
     if value_dim != dim:
         features.append(f"keys of {dim} dimensions, values of {value_dim}")
     features += [f"{name} added" for name in result.terms]
     if result.window is not None:
-        features.append(_window(result, result.window))
+        both_ways = result.kind is Kind.ENCODER and bool(np.triu(result.allowed, 1).any())
+        width = counted(result.window - both_ways, "token")
+        features.append(f"window of {width}{' to either side' if both_ways else ''}")
     if result.softcap is not None:
         features.append(f"scores capped at ±{parameter(result.softcap)}")
     if result.sink is not None:
         features.append(f"sink {number(result.sink)}{' on average' if result.sink_by_query else ''}")
     return features
-
-
-def _window(result: HeadAttention, width: int) -> str:
-    both_ways = result.kind is Kind.ENCODER and bool(np.triu(result.allowed, 1).any())
-    return f"window of {counted(width - both_ways, 'token')}" + (" to either side" if both_ways else "")
-
-
-def _shared_key_head(result: HeadAttention) -> str:
-    group = result.heads // result.key_heads
-    first = result.key_head * group
-    return f"reads key head {result.key_head} (shared by heads {first}-{first + group - 1})"
 
 
 def _sharing(result: Overview) -> list[str]:
@@ -187,3 +187,125 @@ def _run(origin: Provenance) -> str:
     kernel = origin.kernel.removesuffix(in_parts)
     told = " ".join(each for each in (kernel, origin.dtype) if each)
     return told + in_parts if kernel != origin.kernel else told
+
+
+SPANS = "tokens named together: sum over the keys, mean over the queries"
+WITHOUT_SPECIAL = "special tokens left out, rows divided by what remains"
+_MOST_NAMES = 4
+
+
+def joined_words(by: Unit) -> str:
+    """What a weight between words, sentences or passages is."""
+    if by is Unit.WORD:
+        return "words: sum over the pieces of a key, mean over those of a query"
+    return f"{by.several}: sum over the tokens of a key, mean over those of a query"
+
+
+def special_words(mass: SpecialMass | None, of: str = "the attention") -> str:
+    """`special tokens get .43 of the attention: [CLS] .03, [SEP] .40`; empty where there are none."""
+    if mass is None:
+        return ""
+    listed = [(settled(name), share) for name, share in mass.by_name.items()]
+    if len(listed) == 1:
+        return f"special token {listed[0][0]} gets {weight(mass.total)} of {of}"
+    if len(listed) > _MOST_NAMES:
+        listed = sorted(listed, key=lambda each: -each[1])[:_MOST_NAMES]
+    named = ", ".join(f"{name} {weight(share)}" for name, share in listed)
+    more = ", ..." if len(listed) < len(mass.by_name) else ""
+    return f"special tokens get {weight(mass.total)} of {of}: {named}{more}"
+
+
+def head_of(result: HeadWeights | HeadView) -> HeadWeights:
+    return result.head if isinstance(result, HeadView) else result
+
+
+def key_groups(result: HeadWeights | HeadView) -> Groups:
+    """The positions of the head's keys behind each column."""
+    return (
+        result.key_groups
+        if isinstance(result, HeadView)
+        else tuple((i,) for i in range(len(result.key_tokens)))
+    )
+
+
+def divides(result: HeadWeights | HeadView) -> bool:
+    """Whether rows are divided by what remains without special tokens."""
+    return isinstance(result, HeadView) and result.special is Special.RENORMALISE
+
+
+def weights_words(result: HeadWeights | HeadView) -> list[str]:
+    """All that is to be said of the weights, one phrase each."""
+    phrases = [sums_words(result), special_words(head_of(result).special_mass), *view_words(result)]
+    return [phrase for phrase in phrases if phrase]
+
+
+def sums_words(result: HeadWeights | HeadView) -> str:
+    """What a row adds up to."""
+    head = head_of(result)
+    sink = isinstance(head, HeadAttention) and head.sink is not None
+    if not isinstance(result, HeadView) or sum(map(len, result.key_groups)) >= len(head.key_tokens):
+        if not isinstance(head, HeadAttention):
+            least, most = (cell(each) for each in head.row_sums)
+            between = f"between {least} and {most}" if least != most else least.replace("1.00", "1")
+            return f"rows sum to {between}"
+        return "rows sum to less than 1: the sink takes the rest" if sink else "rows sum to 1"
+    if divides(result):
+        return WITHOUT_SPECIAL
+    return f"rows sum to less than 1: special tokens{' and the sink' if sink else ''} get the rest"
+
+
+def view_words(view: HeadWeights | HeadView) -> list[str]:
+    """What was joined, what is left of it, and what is proved; nothing of a head as it is."""
+    if not isinstance(view, HeadView):
+        return []
+    remarks = [joined_words(view.by)] if view.by.joins else [SPANS] if spans(view) else []
+    if view.emptied:
+        verb = "has" if view.emptied == 1 else "have"
+        remarks.append(f"{counted(view.emptied, 'query')} {verb} nothing left")
+    if view.by.joins or view.special is not Special.SHOW or spans(view):
+        remarks.append("the certificate is that of the weights by tokens")
+    return remarks
+
+
+def spans(view: HeadView) -> bool:
+    """Whether several tokens are taken together that are no word."""
+    return not view.by.joins and any(len(group) > 1 for group in (*view.query_groups, *view.key_groups))
+
+
+def overview_view_words(result: Overview) -> list[str]:
+    """How several heads are looked at, in words."""
+    mass = result.special_mass if result.aim is None else None  # that of all rows says nothing of one
+    phrases = [special_words(mass, "the attention of all heads")]
+    phrases += [joined_words(result.by)] if result.by.joins else [SPANS] if result.aim_spans else []
+    if result.special is Special.RENORMALISE:
+        phrases.append(WITHOUT_SPECIAL)
+    if result.tokens is not None:
+        phrases.append("certificates are those of the weights by tokens")
+    return [phrase for phrase in phrases if phrase]
+
+
+MOSTLY = 0.8  # of the rows: what looks at one distance in so many does so by position
+SINK = 0.5  # of the weight: what leaves more on special tokens tells little of the text
+_NO_DECIMALS = 2.95  # tokens
+
+
+def tokens_looked_at(entropy: float) -> float:
+    """How many tokens, weighed alike, have this entropy in nats."""
+    return float(np.exp(entropy))
+
+
+def mean_entropy(weights: Float[np.ndarray, "query key"]) -> float:
+    """The mean over the rows that have a key, in nats (Clark et al. 2019)."""
+    rows = weights[np.isfinite(weights).all(axis=1)]
+    held = np.where(rows > 0, rows, 1.0)
+    return float(-(held * np.log(held)).sum(axis=1).mean()) if len(rows) else float("nan")
+
+
+def many(tokens: float) -> str:
+    """`1.3`, `6`: so many tokens, with a decimal where they are few."""
+    return f"{tokens:.0f}" if tokens >= _NO_DECIMALS else cell(tokens, 1)
+
+
+def mostly(distance: AtDistance) -> bool:
+    """Whether so many rows look at one distance that position alone can do it."""
+    return distance.of > 1 and distance.rows >= MOSTLY * distance.of

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * How dark a weight is, by the rule of pictures and terminals (`attnscope.render.kit.scale`), in the colours of both themes; and a
+ * How dark a weight is, by the rule of pictures and terminals (`attnscope.render.kit.palette`), in the colours of both themes; and a
  * figure: canvases with pixels below one drawing of lines and letters, and both together as an SVG or PNG file.
  */
 

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from importlib import metadata
 from typing import TYPE_CHECKING
 
-from attnscope.process.startup import lean_loading
+from attnscope.process.machine import lean_loading
 
 if TYPE_CHECKING:
     from attnscope.model.source.checkpoint import Checkpoint

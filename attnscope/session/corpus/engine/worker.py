@@ -16,7 +16,7 @@ import traceback
 from typing import Any, BinaryIO
 
 from attnscope.errors import AttnscopeError, lacking
-from attnscope.process.startup import hasten
+from attnscope.process.machine import hasten
 from attnscope.session.corpus.engine.interface import Broken, Finished, Measurer, Refused
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")

@@ -3,26 +3,27 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from attnscope.analysis.claims.ablation import replacing
-from attnscope.analysis.claims.ablation.estimates import estimated, held_against, measured_estimates
-from attnscope.analysis.claims.ablation.experiment import (
+from attnscope.analysis.answers import replacing
+from attnscope.analysis.answers.experiment import (
     Head,
     check_heads,
+    estimated,
     head_counts,
+    held_against,
+    measured_estimates,
     taken_away,
 )
-from attnscope.analysis.claims.ablation.places import along, beside_all_ways, beside_other_receivers
-from attnscope.analysis.claims.ablation.question import LogChances, Question, log_chances
-from attnscope.analysis.claims.ablation.replacing import Replacement
+from attnscope.analysis.answers.question import LogChances, Question, log_chances
+from attnscope.analysis.answers.replacing import Replacement
+from attnscope.analysis.claims.places import along, beside_all_ways, beside_other_receivers
 from attnscope.capture.intervening.changes import Change, Variant
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
 from attnscope.results import Ablation
-from attnscope.results.claims.effect import Choice, HeadEffect, Path, Place, Predicted, Without
-from attnscope.results.claims.intervention import Measured
+from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Path, Place, Predicted, Without
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.opening import Opened
-from attnscope.session.questions.claims.answers import question_of
+from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.claims.places import (
     ablated_places,
     asked_of,
@@ -31,8 +32,8 @@ from attnscope.session.questions.claims.places import (
     link_ends,
     same_place,
 )
-from attnscope.session.questions.claims.rows import fused_where_long
-from attnscope.session.questions.claims.spoken import GIVEN, read_behind, with_answer
+from attnscope.session.questions.rows import fused_where_long
+from attnscope.session.questions.spoken import GIVEN, read_behind, with_answer
 from attnscope.session.reading import Reading, encode_inputs
 from attnscope.session.verbs.ablate import PATCHING, TAKEN, Ablate
 from attnscope.spans import Span

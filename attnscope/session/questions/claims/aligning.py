@@ -13,17 +13,18 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 
 from attnscope.analysis.claims.alignment import gold as golds
-from attnscope.analysis.claims.alignment.judging import left_out, reliabilities
-from attnscope.analysis.claims.alignment.weighing import (
+from attnscope.analysis.claims.alignment.judging import (
     Rows,
     Shares,
     agreement,
     by_sharpness,
     even,
+    left_out,
+    reliabilities,
     shuffled,
 )
-from attnscope.analysis.claims.finding.rows import rows_of, verdicts_of
-from attnscope.analysis.padding import without_padding
+from attnscope.analysis.heads.view import without_padding
+from attnscope.analysis.rows import rows_of, verdicts_of
 from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.capture.weights import Weights

@@ -1,7 +1,10 @@
-"""A stored run made anew under this installation, and held against the file."""
+"""A stored run made anew under this installation, and held against the file.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+The picture or the sound that it was made of is found again by the hash of its file.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
@@ -13,40 +16,62 @@ from attnscope.analysis.claims.comparison.difference import head_in
 from attnscope.capture.arithmetic import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
-from attnscope.results import Check, HeadWeights, Kind, LongHead, Overview, Provenance, Result
+from attnscope.results import (
+    Check,
+    HeadWeights,
+    Kind,
+    LongHead,
+    Overview,
+    Picture,
+    PictureAttention,
+    PictureHeads,
+    Provenance,
+    Result,
+    Sound,
+    SoundAttention,
+    SoundHeads,
+)
 from attnscope.results.heads import MEAN
 from attnscope.session import verbs
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.looking import ENTROPY
 from attnscope.session.opening import Opened, open_model
-from attnscope.session.option import slots, spoken
-from attnscope.session.question import OfModel, form_of, question_from
-from attnscope.session.questions.claims.answers import of_answers
-from attnscope.session.questions.claims.files_read import Given, heads_in, inputs_of, medium_in
+from attnscope.session.option import slots, slots_of, spoken
+from attnscope.session.question import Alone, question_of
+from attnscope.session.questions.answers import of_answers
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading, read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import MEANS, Numbers, Wanted
-from attnscope.tokens import Tokens
+from attnscope.tokens import Frames, Patches, Tokens
 from attnscope.vocabulary import IN_PARTS, KERNELS, Purpose, Route
 
 RUNS = 2  # that rounding is put into on purpose
 Shown = TypeVar("Shown", Overview, HeadWeights)
+Medium = Picture | Sound
 
 
 @dataclass(frozen=True)
 class Leave:
     """What a file cannot allow by itself, and where to run in place of the stored device and model.
 
-    `given` is the picture or the sound that was read, where it is not where it was.
+    `image` or `audio` is the file that was read, where it is not where it was.
     """
 
     model: str | None = None
     device: str | None = None
     trust_remote_code: bool = False
     allow_pickle: bool = False
-    given: Given = field(default_factory=Given)
+    image: Path | None = None
+    audio: Path | None = None
+
+    @property
+    def file(self) -> Path | None:
+        """The one that was read; `InputError` where both are given."""
+        if self.image is not None and self.audio is not None:
+            raise InputError("--image and --audio: give one of the two")
+        return self.image or self.audio
 
 
 def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -> Check:
@@ -55,7 +80,7 @@ def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -
     if stored.asked_by and not _holds_weights(stored):
         return _answered_anew(stored, path, leave, listener)
     shown = _shown(stored, name)
-    sensed = inputs_of(shown, medium_in(stored), leave.given, path)
+    sensed = inputs_of(shown, medium_in(stored), leave, path)
     reading, chosen, changes = _read_anew(shown, sensed, name, leave, listener)
     anew = _asked(reading, chosen, shown)
     moved = []
@@ -79,63 +104,88 @@ def _holds_weights(stored: Result) -> bool:
 
 def _answered_anew(stored: Any, path: Path, leave: Leave, listener: Listener) -> Check:
     """The question that the file says it answers, asked again of what it says was read."""
-    told, (verb, *options) = stored.provenance, stored.asked_by
-    if not told.run or verb not in [each.name for each in iter_modules(verbs.__path__)]:
+    told: Any = getattr(stored, "provenance", None)
+    verb, *options = stored.asked_by
+    alone = stored.asks_alone
+    there = verb in [each.name for each in iter_modules(verbs.__path__)]
+    forms: Any = import_module(f"{verbs.__name__}.{verb}").FORMS if there else ()
+    textless = there and issubclass(forms[0], Alone)
+    if not (textless if alone else there and told.run):
         raise InputError(f"{path.name} does not say which model answered: ask for it anew")
-    forms = import_module(f"{verbs.__name__}.{verb}").FORMS
-    given = spoken((*forms, ModelRequest), (*options, *told.run))
+    files = stored.asked_of if alone else told.files
+    if leave.file is not None and (alone or not files):
+        raise InputError(f"{path.name} is of no picture and no sound: leave --image and --audio out")
+    if not alone and told.read is None and told.token_ids:
+        raise InputError(f"{path.name} does not say what was read: ask for it anew")
+    said = ((), ()) if alone else (told.read or (), told.run)
+    read, asked = ([*_there(each, files, path, leave.file)] for each in (said[0], options))
+    every = forms if alone else (*forms, ModelRequest)
+    given = spoken(every, (*(read if textless else ()), *asked, *said[1]))
     of_model = {name: given.pop(name) for name in slots(ModelRequest) if name in given}
     of_model |= {"trust_remote_code": leave.trust_remote_code, "allow_pickle": leave.allow_pickle}
     of_model |= {} if leave.model is None else {"name": leave.model, "revision": None}
     of_model |= {} if leave.device is None else {"device": leave.device, "device_map": None}
-    alone = issubclass(forms[0], OfModel)
-    kinds = forms if alone else [Inputs]
-    read = spoken(kinds, _there(told, path, leave.given))
-    for name, slot in (pair for kind in kinds for pair in slots(kind).items()):
-        if slot.option.metavar == "FILE" and name in read and Path(read[name]).name not in told.files:
-            raise InputError(f"{path.name} does not say which file {read[name]} was: ask for it anew")
-    question = question_from(form_of(forms, given), given | read if alone else given)
-    question, inputs = question.reads(Inputs() if alone else Inputs(**read))
-    request, purpose = ModelRequest(**of_model), question.purpose(inputs)
-    opened = open_model(request, inputs, question.wanted, purpose, listener)
+    inputs = {} if textless else spoken([Inputs], read)
+    values = given if textless else inputs
+    named = [
+        values[name]
+        for name, slot in slots_of(forms if textless else [Inputs]).items()
+        if name in values and slot.option.metavar == "FILE"
+    ]
+    question: Any = question_of(forms, given)
+    read_by_it = question.files_read if textless else ()
+    for file in (*named, *(each for each in read_by_it if isinstance(each, Path))):
+        if Path(file).name not in files:
+            raise InputError(f"{path.name} does not say which file {file} was: ask for it anew")
+    if alone and not hasattr(question, "request") and (leave.model or leave.device):
+        raise InputError(f"{path.name} needs no model: leave --model and --device out")
+    question, reads = question.reads(Inputs(**inputs))
+    request = replace(getattr(question, "request", None) or ModelRequest(), **of_model)
+    opened = dict[ModelRequest, Opened]()
+
+    def opening(request: ModelRequest, *how: Any) -> Opened:
+        """Nobody else has this model, which is the same one in all runs."""
+        if request not in opened:
+            inputs, wanted, purpose, _, *check = how
+            opened[request] = open_model(request, inputs, wanted, purpose, listener, *check)
+        return opened[request]
 
     def answer() -> Any:
-        if isinstance(question, OfModel):
-            return question.answer_in(opened, Quiet())
-        looked_at = replace(opened, chosen=None) if question.whole else opened
-        return question.answered(read_inputs(looked_at, inputs, Quiet()), opened.chosen).result
+        if isinstance(question, Alone):
+            return question.answer(request, Quiet(), opening).result
+        one = opening(request, reads, question.wanted, question.purpose(reads), listener)
+        looked_at = replace(one, chosen=None) if question.whole else one
+        return question.answered(read_inputs(looked_at, reads, Quiet()), one.chosen).result
 
     anew, moved = answer(), []
     if type(anew) is not type(stored):
         raise InputError(f"{path.name} is what a program asked for, and no command: ask it there")
-    for run in range(RUNS):
-        move_weights(opened.model.module, run)  # nobody else has this model
+    for run in range(RUNS if opened else 0):
+        for each in opened.values():
+            move_weights(each.model.module, run)
         moved.append(answer())
     parts = checked_parts(stored, anew, moved, npz=path.suffix != ".json")
-    changes = _changes(told, anew.provenance)
-    return Check(path.name, (), tuple(changes), told, anew.provenance, tuple(parts), anew.verdict)
+    now = getattr(anew, "provenance", None)
+    changes = _changes(told, now) if told and now else []
+    return Check(path.name, (), tuple(changes), told, now, tuple(parts), anew.verdict)
 
 
-def _there(told: Provenance, run: Path, given: Given) -> Iterator[str]:
-    """What was read, each file of it where it is now; `InputError` for one that is gone, or another one."""
-    if given.only is not None and not told.files:
-        raise InputError(f"{run.name} is of a text: leave --image and --audio out")
-    if told.read is None and told.token_ids:
-        raise InputError(f"{run.name} does not say what was read: ask for it anew")
-    for word in told.read or ():
-        if word not in told.files:
+def _there(said: Iterable[str], files: Mapping[str, str], run: Path, given: Path | None) -> Iterator[str]:
+    """The words, each file among them where it is now; `InputError` for one that is gone or another one."""
+    for word in said:
+        if word not in files:
             yield word
             continue
-        places = [each for each in (given.only, run.parent / word, Path(word)) if each is not None]
+        places = [each for each in (given, run.parent / word, Path(word)) if each is not None]
         there = next((each for each in places if each.is_file()), None)
         if there is None:
             raise InputError(
                 f"{word} is neither beside {run.name} nor here: put there the file that was read"
             )
-        if (digest := incoming.sha256(there)) != told.files[word]:
+        if (digest := incoming.sha256(there)) != files[word]:
             raise InputError(
                 f"{there} is not the file that was read: its sha256 is {digest[:12]}, stored is "
-                f"{told.files[word][:12]}"
+                f"{files[word][:12]}"
             )
         yield str(there)
 
@@ -295,3 +345,81 @@ def _changes(stored: Provenance, now: Provenance) -> list[str]:
 
 def _short(value: str | None) -> str:
     return "none" if value is None else value[:19] if value.startswith("sha256:") else value
+
+
+def medium_in(stored: Result) -> Medium | None:
+    """What was read and is no text, where the file says which it was."""
+    if isinstance(stored, PictureAttention | PictureHeads):
+        return stored.picture
+    return stored.sound if isinstance(stored, SoundAttention | SoundHeads) else None
+
+
+def heads_in(stored: Result) -> Result:
+    """The heads that were laid over a picture or a sound, else the result itself."""
+    if isinstance(stored, PictureAttention | SoundAttention):
+        return stored.head
+    return stored.overview if isinstance(stored, PictureHeads | SoundHeads) else stored
+
+
+def inputs_of(
+    shown: Overview | HeadWeights, medium: Medium | None, given: Leave, run: Path
+) -> tuple[Inputs, list[str]] | None:
+    """What the run reads, and what of it is not as it was; None where that was a text alone.
+
+    A file that is not given is looked for beside the `run` and in this folder. Raises `InputError` where it
+    is not there, or is another one than was read.
+    """
+    name, file = run.name, given.file
+    if medium is None and not _sensed(shown):
+        if file is not None:
+            raise InputError(f"{name} is of a text: leave --image and --audio out")
+        return None
+    heard = isinstance(medium, Sound) or _of_sound(shown)
+    option = "--audio" if heard else "--image"
+    if file is not None and (given.audio is not None) is not heard and (medium or _named(shown)):
+        raise InputError(f"{name} is of a {'sound' if heard else 'picture'}: give it with {option}")
+    changes = []
+    if medium is None:
+        if file is None:
+            raise InputError(
+                f"{name} does not say which picture or sound it is of: give the file with --image or --audio"
+            )
+        changes.append(f"the file does not say what was read: {file.name} was taken for it")
+        heard = given.audio is not None
+    else:
+        file = _found(medium, file, run, option)
+    texts = shown.query_tokens.texts
+    text = texts[0] if texts else None
+    return (Inputs(text=text, audio=file) if heard else Inputs(text=text, image=file)), changes
+
+
+def _found(medium: Medium, given: Path | None, run: Path, option: str) -> Path:
+    own = Path(medium.name).name
+    places = [run.parent / own, Path(own)]
+    there = given or next((place for place in places if place.is_file()), None)
+    if there is None:
+        where = f"is neither beside {run.name} nor here"
+        raise InputError(f"{own} {where}: give the file that was read with {option}")
+    digest = incoming.sha256(there)
+    if digest != medium.digest:
+        raise InputError(
+            f"{there} is not the file that was read: its sha256 is {digest[:12]}, stored is "
+            f"{medium.digest[:12]}: give that one with {option}"
+        )
+    return there
+
+
+def _sensed(shown: Overview | HeadWeights) -> bool:
+    ids = shown.provenance.token_ids
+    return not ids or min(ids) < 0 or _named(shown)
+
+
+def _named(shown: Overview | HeadWeights) -> bool:
+    return bool(shown.query_tokens.stretches or shown.key_tokens.stretches)
+
+
+def _of_sound(shown: Overview | HeadWeights) -> bool:
+    every = (*shown.query_tokens.stretches, *shown.key_tokens.stretches)
+    return any(isinstance(stretch, Frames) for stretch in every) and not any(
+        isinstance(e, Patches) for e in every
+    )

@@ -1,90 +1,78 @@
 """What a tuning changed: every head of two models of one shape, over the same tokens of many texts."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from math import nan
 from typing import Any
 
 import numpy as np
 import torch
 
+from attnscope.analysis.answers.experiment import head_counts, others_drawn
+from attnscope.analysis.answers.question import word_at
 from attnscope.analysis.claims.comparison.drift import (
     BROKEN,
     check_numbers,
+    distances,
     factors,
     intervals,
     moved,
     written,
 )
-from attnscope.analysis.claims.relations.answers import Sample
+from attnscope.analysis.prediction import masks_of, tagged_places
+from attnscope.analysis.word_weights import Sample
 from attnscope.attention import Capture
+from attnscope.capture import Selection
+from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant
+from attnscope.capture.intervening.experiments import experiments_on, heard
 from attnscope.capture.intervening.given_layers import HeadReader, Seen
 from attnscope.errors import AttnscopeError, CertificateError, InputError, listed
 from attnscope.model.anatomy.placed import map_of
 from attnscope.results import Drift
 from attnscope.results.base.origin import tallied
+from attnscope.results.claims.drift import PutBack
+from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener, Quiet
-from attnscope.session.opening import Opened, open_model
-from attnscope.session.questions.claims.putting_back import asked_of, put_back
-from attnscope.session.questions.claims.rows import check_whole_fits
+from attnscope.session.opening import Opened, Opening
+from attnscope.session.question import Answer
+from attnscope.session.questions.answers import question_of, tags
+from attnscope.session.questions.rows import check_whole_fits
 from attnscope.session.reading import Reading, encode_inputs, read_inputs
-from attnscope.session.request import Inputs, ModelRequest
-from attnscope.session.selection import check_seed
-from attnscope.session.wanted import Wanted
+from attnscope.session.request import ModelRequest, digests
+from attnscope.session.verbs.compare import Tuned
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Purpose, Route
 
 HEADS, TEXTS = 5, 8  # that are put back, and in how many texts
+OTHERS = 3  # heads of each layer, drawn by lot
 BATCH = "a batch of two"
 _UNPARTED = "what a head does by itself is not told from what it hears: its layers stand in no list"
 _UNWRITTEN = "what heads write is not compared: no one matrix takes their outputs on"
+Head = tuple[int, int]
+Readings = tuple[Reading, Reading]
 
 
-@dataclass(frozen=True)
-class DriftQuestion:
-    """The texts by their lines, the file they are of, and what no head may move beyond.
-
-    `inputs` say how each of them is read, `seed` draws the heads that others are held against.
-    """
-
-    texts: tuple[Prompt, ...]
-    file: str = ""
-    limit: float | None = None
-    inputs: Inputs = field(default_factory=Inputs)
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not self.texts:
-            raise InputError("no text: attention is compared over one text at least")
-        if self.limit is not None and not 0 <= self.limit <= 1:
-            raise InputError(f"--fail-above {self.limit:g}: how far a head moves lies between 0 and 1")
-        check_seed(self.seed)
-
-    def inputs_of(self, text: Prompt) -> Inputs:
-        return replace(self.inputs, text=text.text)
-
-    def called(self, text: Prompt) -> str:
-        return f"{self.file}:{text.line}" if self.file else f"text {text.line}"
-
-
-def compare_tuned(
-    requests: tuple[ModelRequest, ModelRequest], asked: DriftQuestion, wanted: Wanted, listener: Listener
-) -> Drift:
+def compare_tuned(request: ModelRequest, opening: Opening, asked: Tuned, listener: Listener) -> Answer[Drift]:
     """Both models opened, then compared; another shape is told before the second one's weights are read."""
-    first, purpose = asked.inputs_of(asked.texts[0]), Purpose.ANSWER_OR_VECTOR
-    before = open_model(requests[0], first, wanted, purpose, listener)
+    first, how = asked.inputs_of(asked.prompts[0]), (asked.wanted, Purpose.ANSWER_OR_VECTOR, listener)
+    before = opening(request, first, *how)
 
     def check(planned: Any, chosen: Chosen) -> None:
         _check_shapes(before, Opened(planned, None, chosen))
 
-    return drift_of(before, open_model(requests[1], first, wanted, purpose, listener, check), asked, listener)
+    after = opening(request.of_other(str(asked.tuned)), first, *how, check)
+    drift = drift_of(before, after, asked, listener)
+    if not (places := drift.exceeding):
+        return Answer(drift)
+    moved = f"{drift.name(places[0])} moved by {drift.mean[places[0]]:.3g}"
+    return Answer(drift, exceeded=f"{moved}: more than --fail-above {asked.fail_above:g}")
 
 
-def drift_of(before: Opened, after: Opened, asked: DriftQuestion, listener: Listener) -> Drift:
+def drift_of(before: Opened, after: Opened, asked: Tuned, listener: Listener) -> Drift:
     """How far every chosen head moved from one open model to the other; `InputError` where shapes differ."""
     chosen = _check_shapes(before, after)
     comparing = _Comparing(before, after, chosen, asked, listener)
@@ -98,8 +86,7 @@ def drift_of(before: Opened, after: Opened, asked: DriftQuestion, listener: List
     named = tuple((made.layers[i], made.heads[j]) for i, j in heads)
     try:
         with listener.working("putting old heads back"):
-            pairs = [readings[i] for i in places]
-            back = put_back(pairs, chosen, named, tuple(places), asked.seed)
+            back = put_back({i: readings[i] for i in places}, chosen, named, asked.seed)
             return replace(made, put_back=back)
     except InputError as error:
         return replace(made, unanswered=str(error))
@@ -132,17 +119,9 @@ class _Numbers:
     answers_floor: float = nan
 
 
-Readings = tuple[Reading, Reading]
-
-
 class _Comparing:
     def __init__(
-        self,
-        before: Opened,
-        after: Opened,
-        chosen: tuple[Chosen, Chosen],
-        asked: DriftQuestion,
-        listener: Listener,
+        self, before: Opened, after: Opened, chosen: tuple[Chosen, Chosen], asked: Tuned, listener: Listener
     ) -> None:
         self.before, self.after, self.asked, self.listener = before, after, asked, listener
         self.chosen = chosen
@@ -155,21 +134,25 @@ class _Comparing:
         self.answers_by, self.unanswered = "", ""
 
     def result(self) -> tuple[Drift, list[Readings]]:
-        readings = [self._read(text) for text in self.asked.texts]
+        readings = [self._read(text) for text in self.asked.prompts]
         with self.listener.working("certifying the first text"):
             old, new = (each.capture(which, projections=True) for each, which in self._pairs(readings[0]))
         self.factors = factors(old, new)
         with self.listener.working(f"reading {len(readings)} texts under both models"):
-            numbers = [self._of_text(*each) for each in zip(self.asked.texts, readings, strict=True)]
+            numbers = []
+            for text, both in zip(self.asked.prompts, readings, strict=True):
+                with self._naming(text):
+                    numbers.append(self._numbers(both))
         values = {name: np.stack([getattr(each, name) for each in numbers]) for name in vars(numbers[0])}
         if self.unanswered:
             values["answers"] = values["answers_floor"] = np.full(len(readings), nan)
         low, high = intervals(values["moved"])
+        read = self.asked.read_again
         chosen = self.chosen[0]
         made = Drift(
             names=(self.before.model.name, self.after.model.name),
             file=self.asked.file,
-            texts=self.asked.texts,
+            texts=self.asked.prompts,
             kind=chosen.kind,
             layers=chosen.layers,
             heads=chosen.heads,
@@ -181,10 +164,10 @@ class _Comparing:
             put_back=None,
             unanswered=self.unanswered,
             certified=self._certified(readings[0], (old, new)),
-            before=old.provenance.of_no_text,
+            before=replace(old.provenance.of_no_text, read=read, files=digests(read)),
             after=new.provenance.of_no_text,
             tower=old.tower,
-            limit=self.asked.limit,
+            limit=self.asked.fail_above,
             notes=self._notes(values),
         )
         return made, readings
@@ -215,10 +198,6 @@ class _Comparing:
             counted = {layer: each.weights.cpu() for layer, each in reader.read(reading.inputs).items()}
             sample.add(captured, counted, counted)
         return tallied(sample.verdicts.elements())
-
-    def _of_text(self, text: Prompt, readings: Readings) -> _Numbers:
-        with self._naming(text):
-            return self._numbers(readings)
 
     def _numbers(self, readings: Readings) -> _Numbers:
         (old, new), heads = readings, self.chosen[0].heads
@@ -285,3 +264,89 @@ def _check_tokens(a: Tokens, b: Tokens) -> None:
                 f"the models read other tokens, the first at position {place}: '{first.name}' and "
                 f"'{second.name}'"
             )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Where the answer of two models stands, which is a vector or probabilities."""
+
+    rows: AnswerRows
+    vectors: bool
+
+    @property
+    def measured(self) -> str:
+        return "1 less the cosine of both vectors" if self.vectors else "divergence in nats"
+
+    def distances(self, before: Logits, *others: Logits) -> list[float]:
+        """How far each of the others lies from the answer before; `InputError` where it has other choices."""
+        for each in others:
+            if each.shape[1:] != before.shape[1:]:
+                counts = f"{before.shape[-1]:,} and {each.shape[-1]:,}"
+                raise InputError(f"the models choose their answers among {counts}: they can't be compared")
+        return distances(before, others, self.vectors)
+
+
+def put_back(
+    readings: Mapping[int, Readings], chosen: tuple[Chosen, Chosen], heads: tuple[Head, ...], seed: int
+) -> PutBack:
+    """Each of the heads put back by itself in every text, by its place what both models read."""
+    tuned, alone, others, every = zip(
+        *(_in_one(*both, chosen, heads, seed) for both in readings.values()), strict=True
+    )
+    return PutBack(
+        (*readings,), heads, np.array(tuned), np.array(alone).T, np.array(others).T, every=np.array(every)
+    )
+
+
+def _in_one(
+    old: Reading, new: Reading, chosen: tuple[Chosen, Chosen], heads: Sequence[Head], seed: int
+) -> tuple[float, list[float], list[float], float]:
+    """How far the tuned answer lies, with each of the heads put back, with others, and with all of them."""
+    asked = asked_of(old, new)
+    with new.running():
+        before = heard(old.model.module, old.inputs, _whole(chosen[0]), asked.rows)
+        after = experiments_on(new.model.module, new.inputs, _whole(chosen[1]), asked.rows)
+        counts = head_counts(after)
+        drawn = _few(others_drawn(heads, counts, seed))
+        every = [(layer, head) for layer, count in counts.items() for head in range(count)]
+        put = Put(before.answers)
+        groups = [*([head] for head in (*heads, *drawn)), every]
+        variants: list[Variant] = [tuple(Change(*head, put) for head in group) for group in groups]
+        outcomes = after.run(variants)
+    tuned, *far = asked.distances(before.untouched, after.untouched, *(each.scores for each in outcomes))
+    others = dict(zip(drawn, far[len(heads) :], strict=False))
+    beside = [[value for (layer, _), value in others.items() if layer == mine] for mine, _ in heads]
+    means = [float(np.mean(each)) if each else nan for each in beside]
+    return tuned, far[: len(heads)], means, far[-1]
+
+
+def _few(drawn: Sequence[Head]) -> list[Head]:
+    layers = dict.fromkeys(layer for layer, _ in drawn)
+    return [head for layer in layers for head in [each for each in drawn if each[0] == layer][:OTHERS]]
+
+
+def _whole(chosen: Chosen) -> Selection:
+    return Selection(kind=chosen.kind, tower=chosen.tower.pattern, route=chosen.route)
+
+
+def asked_of(old: Reading, new: Reading) -> Asked:
+    """Where the answer of both stands; `InputError` where one of them has none, or they answer otherwise."""
+    (asks, rows), (other, _) = map(_asked, (old, new))
+    if asks is not other:
+        raise InputError(
+            f"{old.model.name} and {new.model.name} are asked for different answers ({asks} and {other})"
+        )
+    return Asked(rows, asks is Asks.VECTOR)
+
+
+def _asked(reading: Reading) -> tuple[Asks, AnswerRows]:
+    """Of a text without a mask, and of a tagger, every token is asked for."""
+    tokens = reading.encoded.tokens
+    if tags(reading):
+        asked = word_at(Asks.TAG, 0, len(tokens), None, str).asked
+        return Asks.TAG, replace(asked, rows=tuple(tagged_places(tokens)))
+    if reading.task == "masked" and not masks_of(tokens, reading.model.tokenizer.mask_token_id):
+        asked = word_at(Asks.MASK, 0, len(tokens), None, reading.model.spell).asked
+        return Asks.MASK, replace(asked, rows=tuple(range(len(tokens))))
+    question = question_of(reading, None, vectors=True)
+    return question.asks, question.asked

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from attnscope.analysis.claims.ablation.question import Question
+from attnscope.analysis.answers.question import Question
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.results import Ablation, Composition, Explanation, Finding, Why
 from attnscope.results.claims.effect import Asks
@@ -20,12 +20,12 @@ from attnscope.results.claims.why import Side
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
+from attnscope.session.questions.answers import query_of, question_of, tags
 from attnscope.session.questions.claims.ablation import ablate
-from attnscope.session.questions.claims.answers import query_of, question_of, tags
 from attnscope.session.questions.claims.composition import compose
 from attnscope.session.questions.claims.finding import find
-from attnscope.session.questions.claims.replacing import Replacing, replaced_each, word_of
 from attnscope.session.questions.claims.why import why
+from attnscope.session.questions.replacing import Replacing, replaced_each, word_of
 from attnscope.session.reading import Reading
 from attnscope.session.verbs.ablate import Ablate
 from attnscope.session.verbs.compose import Compose

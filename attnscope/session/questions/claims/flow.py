@@ -6,10 +6,16 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.claims.finding.rows import Layer, rows_of
-from attnscope.analysis.claims.flow.back import followed_back, mean_weights
-from attnscope.analysis.claims.flow.rollout import by_units, max_flow, mixed, rolled_out
+from attnscope.analysis.claims.rollout import (
+    by_units,
+    followed_back,
+    max_flow,
+    mean_weights,
+    mixed,
+    rolled_out,
+)
 from attnscope.analysis.heads.view import Units, units_of
+from attnscope.analysis.rows import Layer, rows_of
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed
@@ -17,17 +23,17 @@ from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
 from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.claims.answers import finds, query_of, tags
-from attnscope.session.questions.claims.pooled import pooled_by, pooling_asked
-from attnscope.session.questions.claims.replacing import beside_replacing
-from attnscope.session.questions.claims.rows import (
+from attnscope.session.questions.answers import finds, query_of, tags
+from attnscope.session.questions.long import attention_of
+from attnscope.session.questions.pooled import pooled_by, pooling_asked
+from attnscope.session.questions.replacing import beside_replacing
+from attnscope.session.questions.rows import (
     check_whole_fits,
     layers_of,
     may_read_rows,
     notes_of,
     sample_with,
 )
-from attnscope.session.questions.long import attention_of
 from attnscope.session.reading import Reading
 from attnscope.session.verbs.flow import Follow
 from attnscope.session.wanted import Looking

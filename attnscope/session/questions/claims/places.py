@@ -10,11 +10,12 @@ from typing import Any
 
 from torch import Tensor
 
-from attnscope.analysis.claims.ablation import places, replacing
-from attnscope.analysis.claims.ablation.experiment import check_heads, head_counts, intervention
-from attnscope.analysis.claims.ablation.places import along
-from attnscope.analysis.claims.ablation.question import Question
-from attnscope.analysis.claims.ablation.replacing import Replacement
+from attnscope.analysis.answers import replacing
+from attnscope.analysis.answers.experiment import check_heads, head_counts, intervention
+from attnscope.analysis.answers.question import Question
+from attnscope.analysis.answers.replacing import Replacement
+from attnscope.analysis.claims import places
+from attnscope.analysis.claims.places import along
 from attnscope.attention import check_in_place
 from attnscope.capture import provenance_of
 from attnscope.capture.following.describe import sides_of
@@ -25,8 +26,7 @@ from attnscope.capture.long.run import standings_of_beginning
 from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.ablation import Method
-from attnscope.results.claims.effect import Answer, Asks, Effect, Path, PlaceEffect
-from attnscope.results.claims.intervention import Part
+from attnscope.results.claims.effect import Answer, Asks, Effect, Part, Path, PlaceEffect
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.session.verbs.ablate import EVERY_TOKEN, MEAN_OVER, Ablate

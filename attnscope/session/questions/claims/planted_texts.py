@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.claims.ablation.question import LogChances
+from attnscope.analysis.answers.question import LogChances
 from attnscope.analysis.claims.finding.needles import Planted
-from attnscope.analysis.claims.finding.rows import AnyRows, Layer, rows_of
-from attnscope.analysis.claims.relations.answers import Sample
+from attnscope.analysis.rows import AnyRows, Layer, rows_of
+from attnscope.analysis.word_weights import Sample
 from attnscope.attention import AttentionCall, Capture
-from attnscope.capture.long.call import sample_rows
+from attnscope.capture.long.run import sample_rows
 from attnscope.capture.returned import Returned
 from attnscope.capture.running import without_cache
 from attnscope.capture.weights import End, OneText, Source, Weights
@@ -34,8 +34,8 @@ from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
 from attnscope.session.prompts import Field
 from attnscope.session.questions.claims.citing import attention_behind
-from attnscope.session.questions.claims.passages import Answers, answered
-from attnscope.session.questions.claims.rows import check_whole_fits, may_read_rows, rows_in
+from attnscope.session.questions.passages import Answers, answered
+from attnscope.session.questions.rows import check_whole_fits, may_read_rows, rows_in
 from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
 from attnscope.session.verbs.cite import Cite

@@ -16,8 +16,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnscope.analysis.claims.relations.answers import Sample, answers, looks_ahead, pieces_of, together
-from attnscope.analysis.claims.relations.ranking import (
+from attnscope.analysis.claims.relations import (
     FIXED_DISTANCES,
     Pairs,
     Tally,
@@ -25,7 +24,8 @@ from attnscope.analysis.claims.relations.ranking import (
     distance_accuracies,
     ranked,
 )
-from attnscope.analysis.claims.relations.treebank import Bank, Sentence
+from attnscope.analysis.treebank import Bank, Sentence, read_treebank
+from attnscope.analysis.word_weights import Sample, answers, looks_ahead, pieces_of, together
 from attnscope.capture import Labels, record
 from attnscope.capture.running import if_it_runs
 from attnscope.capture.weights import Weights
@@ -38,11 +38,71 @@ from attnscope.results.claims.relations import Treebank
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
-from attnscope.session.questions.claims.treebank import Lengths, progress
 from attnscope.session.reading import origin_of
 from attnscope.session.request import digests
 from attnscope.session.verbs.dependencies import Relate
 from attnscope.vocabulary import Kind, Route
+
+_BAR = 24  # characters of the progress bar
+SAMPLE = 3  # sentences that are certified: of lengths that cut all of them in four
+
+
+def read_asked(asked: Relate) -> Bank:
+    """The sentences of the file; `InputError` where it has no relation, or not the one that is asked for."""
+    bank = read_treebank(Path(asked.path), asked.limit)
+    there = Counter(name for sentence in bank.sentences for _, _, name in sentence.edges)
+    if not there:
+        raise InputError(f"no relation in '{asked.path}': every sentence of it is a single word")
+    if asked.relation is not None and asked.relation not in there:
+        relations = ", ".join(name for name, _ in there.most_common())
+        raise InputError(f"no relation '{asked.relation}' in '{asked.path}': {relations}")
+    return bank
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """Which sentences are read, by how many tokens they have, and how many are left out and why.
+
+    `numbers` counts those that are read, in the order of the file.
+    """
+
+    by_length: dict[int, list[int]]
+    numbers: dict[int, int]
+    too_long: int
+    without_relation: int
+    limit: int | None
+
+    @classmethod
+    def of(cls, model: Model, sentences: Sequence[Sentence]) -> "Lengths":
+        tokenizer, by_length, numbers = model.tokenizer, defaultdict[int, list[int]](list), dict[int, int]()
+        too_long = without = 0
+        model.encode_words((sentences[0].words,), truncate=True)  # refused where it reads no text
+        limit = model.limit()
+        for i, sentence in enumerate(sentences):
+            length = len(tokenizer(" ".join(sentence.words))["input_ids"]) if sentence.edges else 0
+            if not sentence.edges:
+                without += 1
+            elif limit is not None and length > limit:
+                too_long += 1
+            else:
+                numbers[i] = len(numbers)
+                by_length[length].append(i)
+        if not numbers:
+            raise InputError(f"{model.name} reads none of the sentences: it reads at most {limit} tokens")
+        return cls(by_length, numbers, too_long, without, limit)
+
+    @property
+    def sample(self) -> set[int]:
+        """The sentences that are certified: where lengths, in order, are cut in four."""
+        order = [i for length in sorted(self.by_length) for i in self.by_length[length]]
+        return {order[len(order) * (k + 1) // (SAMPLE + 1)] for k in range(SAMPLE)}
+
+
+def progress(done: int, total: int) -> str:
+    """`━━━━━━────── 1,024 of 2,001 sentences`."""
+    filled = round(_BAR * done / total)
+    return f"{'━' * filled}{'─' * (_BAR - filled)} {done:,} of {total:,} sentences"
+
 
 _MOST_CELLS = 2**24  # of the weights of a layer at once
 _ROUNDING = 1e-3  # of weights in a batch and alone, beyond which it is told

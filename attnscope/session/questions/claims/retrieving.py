@@ -17,8 +17,8 @@ import torch
 from jaxtyping import Float
 
 from attnscope import incoming
-from attnscope.analysis.claims.ablation import replacing
-from attnscope.analysis.claims.ablation.question import written_at
+from attnscope.analysis.answers import replacing
+from attnscope.analysis.answers.question import written_at
 from attnscope.analysis.claims.finding.needles import (
     Fact,
     Planted,
@@ -26,13 +26,13 @@ from attnscope.analysis.claims.finding.needles import (
     bundled_text,
     planted,
 )
-from attnscope.analysis.claims.relations.ranking import wilson
+from attnscope.analysis.intervals import wilson
 from attnscope.capture.intervening.changes import Change
 from attnscope.capture.intervening.experiments import Others, experiments_on
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
+from attnscope.model.loading.config import tokenizer_for
 from attnscope.model.loading.load import Plan
-from attnscope.model.loading.tokenizer import tokenizer_for
 from attnscope.results.claims.retrieval import (
     Confirmation,
     Head,
@@ -48,7 +48,7 @@ from attnscope.session.questions.claims.planted_texts import (
     sampled,
     size_by,
 )
-from attnscope.session.questions.claims.rows import fused_where_long
+from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
 from attnscope.session.verbs.find import RETRIEVAL, Retrieve
@@ -64,7 +64,7 @@ def first(asked: Retrieve) -> Inputs:
     return Inputs(f"{fact.needle} {fact.question}", answer=fact.answer)
 
 
-def _texts(asked: Retrieve, again: bool, size: Any, goes_on: bool) -> list[Planted]:
+def texts_of(asked: Retrieve, again: bool, size: Any, goes_on: bool) -> list[Planted]:
     """Those of which heads are scored, or others, to ask `again`.
 
     Bundled facts are asked for by a question, or by a sentence that `goes_on` with the answer.
@@ -139,7 +139,7 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieve) -> Retrieval:
     _check_lengths(asked.counts, model.limit(), model.name)
     goes_on, notes = _as_answered(reading, chosen, asked)
     seen, needles, looks = dict[int, Any](), dict[int, Needle](), Looks(reading, chosen)
-    texts = _texts(asked, False, size_by(reading), goes_on)
+    texts = texts_of(asked, False, size_by(reading), goes_on)
     sample = sampled(texts)
     for done, number in enumerate(sorted(range(len(texts)), key=lambda number: number not in sample)):
         with listener.working(f"fact {done + 1} of {len(texts)}"):
@@ -214,7 +214,7 @@ def confirmed(
     groups = (made.named, *other_groups(made, asked.seed))
     answers = 0
     left = np.zeros(len(groups), dtype=int)
-    texts, masked = _texts(asked, True, size_by(reading), goes_on), _Without(chosen, groups)
+    texts, masked = texts_of(asked, True, size_by(reading), goes_on), _Without(chosen, groups)
     for number, each in enumerate(texts, start=1):
         with reading.listener.working(f"without heads: fact {number} of {len(texts)}"):
             whole, without = masked.right(read_planted(reading, chosen, each))

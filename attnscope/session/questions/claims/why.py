@@ -2,19 +2,19 @@
 
 from dataclasses import replace
 
-from attnscope.analysis.claims.finding.rows import certificates_of, rows_of
 from attnscope.analysis.claims.why.answer import contributions
 from attnscope.analysis.claims.why.explain import Question, explain
+from attnscope.analysis.rows import certificates_of, rows_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Why
 from attnscope.results.claims.contributions import Contributions
 from attnscope.session.choosing import Chosen
+from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.claims.ablation import read_other
-from attnscope.session.questions.claims.answers import question_of
-from attnscope.session.questions.claims.rows import fused_where_long, may_read_rows, sample_with
 from attnscope.session.questions.long import captured_long
+from attnscope.session.questions.rows import fused_where_long, may_read_rows, sample_with
 from attnscope.session.reading import Reading
 from attnscope.session.verbs.why import WhyAnswers, WhyLooks
 from attnscope.tokens import Tokens

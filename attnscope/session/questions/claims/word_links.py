@@ -14,22 +14,22 @@ import numpy as np
 from attnscope.analysis.claims.alignment.gold import GoldLinks, read_links
 from attnscope.analysis.claims.alignment.judging import (
     Gold,
-    forward,
-    score_diagonal,
-    score_even,
-    score_links,
-)
-from attnscope.analysis.claims.alignment.linking import (
     Learnt,
     Pairs,
+    Rows,
+    Shares,
     WordWeights,
     by_words,
     direction,
+    forward,
     learn,
+    mixed,
+    score_diagonal,
+    score_even,
+    score_links,
     strongest,
     sure,
 )
-from attnscope.analysis.claims.alignment.weighing import Rows, Shares, mixed
 from attnscope.errors import InputError
 from attnscope.results.base.groups import Groups, joined, sets_no_blanks, words_of
 from attnscope.results.claims.alignment import Alignment, WordLink

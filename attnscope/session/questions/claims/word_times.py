@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from attnscope.analysis.claims.alignment.gold import GoldTimes, read_times
-from attnscope.analysis.claims.alignment.judging import NEAR, Times, equal_parts, score_times
+from attnscope.analysis.claims.alignment.judging import (
+    NEAR,
+    Rows,
+    Shares,
+    Times,
+    equal_parts,
+    even,
+    score_times,
+)
 from attnscope.analysis.claims.alignment.timing import (
     Case,
     LearntTimes,
@@ -18,7 +26,6 @@ from attnscope.analysis.claims.alignment.timing import (
     median_width,
     timed,
 )
-from attnscope.analysis.claims.alignment.weighing import Rows, Shares, even
 from attnscope.errors import InputError
 from attnscope.results import Sound
 from attnscope.results.base.groups import Groups

@@ -18,9 +18,9 @@ from attnscope.session.corpus.engine.interface import Engine, Finished, Recipe, 
 from attnscope.session.corpus.engine.local import Worker, WorkerBugError
 from attnscope.session.corpus.engine.machine import cores
 from attnscope.session.corpus.engine.ray.cluster import ADDRESS, check_answers, cluster, the_library
-from attnscope.session.corpus.engine.ray.needs import Needs
 from attnscope.session.corpus.engine.ray.nodes import (
     CheckedRecipe,
+    Needs,
     absolute,
     check_same_texts,
     check_seen_by_all,

@@ -1,0 +1,135 @@
+"""What is put in the place of heads' outputs, or of what other parts hand on: zeros, means over control
+texts, those of another text.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from attnscope.analysis.controls import batches, control_texts, inputs_with
+from attnscope.capture.intervening.changes import Answers, Cut, Place, Put, Tap, What, Zero
+from attnscope.capture.intervening.passing import answers_to
+from attnscope.capture.intervening.taps import handed
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import Site
+from attnscope.reference import exact
+from attnscope.results.claims.ablation import Method
+from attnscope.results.claims.effect import ControlIds
+from attnscope.spans import Span
+from attnscope.tokens import Tokens
+
+
+@dataclass(frozen=True, eq=False)
+class Replacement:
+    """What stands in the place of every head's output, and in words what that is.
+
+    `output` is what the model returned for another text, where outputs are those of one; `mean_over` are the
+    texts that a mean is over. `rows` are what stands in the place of what other parts hand on at taps.
+    """
+
+    method: Method
+    what: What
+    how: str
+    output: Any = None
+    mean_over: tuple[ControlIds, ...] = ()
+    rows: Mapping[Tap, Tensor] = field(default_factory=dict)
+
+
+def zeros(taps: Sequence[Tap] = ()) -> Replacement:
+    """Nothing, where each output stood, or what the parts hand on at the taps."""
+    what = "what each part hands on" if taps else "each output"
+    return Replacement(Method.ZERO, Zero(), f"{what} replaced by zeros")
+
+
+def without_link(query: Span, key: Span) -> Replacement:
+    """Their own outputs without the attention of these queries to these keys."""
+    how_replaced = f"the attention of {query.name} to {key.name} cut before the softmax"
+    return Replacement(Method.LINK, Cut(query.positions, key.positions), how_replaced)
+
+
+def of_text(
+    model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], taps: Sequence[Tap] = ()
+) -> Replacement:
+    """What the heads answer, or the parts hand on at the taps, to other inputs of the same length."""
+    if taps:
+        written, output = handed(model, inputs, taps)
+        how_replaced = "what each part hands on replaced by what it hands on in the other text"
+        rows = {tap: each.reshape(each.shape[-2:]) for tap, each in written.items()}
+        return Replacement(Method.TEXT, Zero(), how_replaced, output, rows=rows)
+    answers, output = answers_to(model, inputs, sites)
+    how_replaced = "each output replaced by that of the same head in the other text"
+    return Replacement(Method.TEXT, Put(answers), how_replaced, output)
+
+
+def means(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    sites: Sequence[Site],
+    sides: Mapping[str, Tokens],
+    *,
+    mask_id: int | None,
+    count: int,
+    seed: int,
+    taps: Sequence[Tap] = (),
+) -> Replacement:
+    """The mean of what the heads answer, or the parts hand on at the taps, to control texts, by position.
+
+    `sides` are the tokens by the name of the input that they are: a text, and what a decoder reads beside it.
+    """
+    changed, how = dict(inputs), ""
+    drawn: dict[str, Any] = {}
+    for name, tokens in sides.items():
+        try:
+            controls = control_texts(tokens, mask_id=mask_id, count=count, seed=seed)
+        except InputError:
+            continue
+        drawn[name], how = controls.ids, how or controls.how
+    if not drawn:
+        raise InputError(
+            "the text has too few words that could change places: there is no mean over other texts"
+        )
+    entries = max(len(ids) for ids in drawn.values())
+    sums: dict[Place | Tap, Tensor] = {}
+    longest = max(len(tokens) for tokens in sides.values())
+    for several in batches(entries, longest):
+        batch = _batch(changed, drawn, range(several.start, several.stop))
+        outputs: Mapping[Any, Tensor]
+        outputs, _ = handed(model, batch, taps) if taps else answers_to(model, batch, sites)
+        for place, each in outputs.items():
+            parts = exact(each.unflatten(0, (several.stop - several.start, -1)).cpu()).sum(0)  # type: ignore[no-untyped-call]
+            sums[place] = sums[place] + parts if place in sums else parts
+    means = {place: each / entries for place, each in sums.items()}
+    answers: Answers = {place: each for place, each in means.items() if not isinstance(place, Tap)}
+    rows = {tap: each.reshape(each.shape[-2:]) for tap, each in means.items() if isinstance(tap, Tap)}
+    what = "what each part hands on" if taps else "each output"
+    how_replaced = f"{what} replaced by its mean over {entries} control texts, position by position ({how})"
+    texts = tuple(ControlIds(name, ids) for name, ids in drawn.items())
+    return Replacement(Method.MEAN, Put(answers), how_replaced, mean_over=texts, rows=rows)
+
+
+def others(written: Mapping[Tap, Tensor]) -> Replacement:
+    """The mean of the vectors of all other positions, for each position."""
+    rows = {
+        tap: (each.sum(0, keepdim=True) - each) / (len(each) - 1)
+        for tap, each in ((tap, exact(each.cpu())) for tap, each in written.items())
+    }
+    how_replaced = "the vector of each position replaced by the mean of those of the other positions"
+    return Replacement(Method.MEAN, Zero(), how_replaced, rows=rows)
+
+
+def _batch(inputs: Mapping[str, Any], drawn: Mapping[str, Any], entries: range) -> dict[str, Any]:
+    """A batch of control texts; of a side that has fewer of them they come again."""
+    batch: dict[str, Any] | None = None
+    for name, ids in drawn.items():
+        mine = ids[[entry % len(ids) for entry in entries]]
+        if batch is None:
+            batch = inputs_with(inputs, name, mine)
+            if batch is None:
+                raise InputError("--with mean needs an input that is text alone: leave it out, or use zero")
+        else:
+            batch[name] = torch.as_tensor(mine, dtype=inputs[name].dtype, device=inputs[name].device)
+    assert batch is not None, "there is a side with controls"
+    return batch

@@ -1,1 +1,0 @@
-"""Which head finds which grammatical relation of a treebank."""

@@ -1,0 +1,253 @@
+"""Control texts: the same shape with other words in its places, so that a claim about words can fail.
+
+Tokens of a text change places with others of their class: beginnings of words with beginnings of words,
+pieces that go on a word with such pieces, punctuation with punctuation. So a control has as many tokens as
+the text, and the very same ones in another order. Special tokens, masks, padding and the places of pictures
+and sounds stay, and what asks is `kept`. Every order is as likely as every other one, also one in which the
+token that is asked about stands at its place: a text whose words mean nothing is then one of its controls,
+and a number of it is as seldom the largest as theirs are.
+
+    texts = control_texts(tokens, mask_id=103, count=100, seed=0, kept=[query], moved=[key])
+
+Pieces of a picture or a sound (`attnscope.analysis.inputs.pieces`) change places in the same way, all being
+of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the text,
+and no grammar; a control picture has the patches of the picture, and nothing that they show together.
+"""
+
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from attnscope.errors import InputError
+from attnscope.results import Contents
+from attnscope.tokens import Token, Tokens
+
+MOST_CONTROLS = 10_000
+Places = Int[np.ndarray, "..."]  # where tokens come from; several lengths meet in one function
+_TRIES = 60  # draws for one control until it is given up
+_LEAST_KINDS = 4  # different tokens of a class that exchanges its own alone
+ASKING = ("the token that asks",)
+BEGINS, GOES_ON, PUNCTUATION, ANY = "beginnings of words", "pieces that go on a word", "punctuation", "tokens"
+
+
+@dataclass(frozen=True, eq=False)
+class ControlTexts:
+    """Texts of one shape: at place `p` of control `c` stands `ids[c, p]`, the token of place `sources[c, p]`.
+
+    All are different, and none is the text itself. `wanted` is how many were asked for: a short text has not
+    so many. `how` says in one phrase what changed places with what, `of` what they are controls of.
+    """
+
+    ids: Int[np.ndarray, "control token"]
+    sources: Int[np.ndarray, "control token"]
+    how: str
+    seed: int
+    wanted: int
+    of: Contents = Contents.TEXT
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def changed(self, places: Sequence[int]) -> Bool[np.ndarray, " control"]:
+        """In which controls another token than in the text stands at one of these places."""
+        return np.asarray((self.ids[:, list(places)] != self._text[list(places)]).any(axis=1))
+
+    def wider(
+        self,
+        queries: Sequence[Sequence[int]],
+        keys: Sequence[Sequence[int]],
+        links: Int[np.ndarray, "link 2"],
+    ) -> Float[np.ndarray, " control"]:
+        """How many times as far as in each control, at least 1, chance moves the mean of links of the text.
+
+        `links` count `queries` and `keys`, which are places. Those of the same two words move together: where
+        pairs of words are n links each, their sum moves as the root of the sum of all n² does. The links of a
+        pattern repeat the words that the text repeats, and are of more different words in the controls.
+        """
+        own, *others = (_alike(ids, queries, keys, links) for ids in (self._text, *self.ids))
+        return np.asarray(np.sqrt(np.maximum(own / np.array(others), 1.0)))
+
+    @property
+    def _text(self) -> Int[np.ndarray, " token"]:
+        return np.asarray(self.ids[0][np.argsort(self.sources[0])])
+
+
+def control_texts(
+    tokens: Tokens,
+    *,
+    mask_id: int | None = None,
+    count: int,
+    seed: int = 0,
+    kept: Collection[int] = (),
+    moved: Collection[int] = (),
+    staying: Sequence[str] = ASKING,
+) -> ControlTexts:
+    """`count` controls of a text, or as many as it has, from `seed`.
+
+    `kept` positions stay as they are, `staying` says what these are. Where a class has a `moved` token and
+    fewer than four different ones, so that it would often stay, all classes are one. Raises `InputError`
+    where no other order of the words is possible.
+    """
+    _check_count(count)
+    classes = classes_of(tokens, mask_id, kept)
+    others = [place for place in moved if classes[place] is not None]
+    joined = any(len(_ids_of(tokens, classes, classes[place])) < _LEAST_KINDS for place in others)
+    classes = [ANY if each is not None and joined else each for each in classes]
+    ids = np.array(tokens.ids)
+    sources = _drawn(ids, classes, count, np.random.default_rng(seed))
+    if not sources:
+        raise InputError(
+            "the text has too few words that could change places: there is no control to hold it against"
+        )
+    drawn = np.array(sources)
+    template = ["the template of the chat"] if tokens.of_template else []
+    *stay, last = "special tokens", "masks", *template, *(staying if kept else ())
+    how = f"{_how(classes, joined)}; {', '.join(stay)} and {last} stay"
+    return ControlTexts(ids[drawn], drawn, how, seed, count)
+
+
+def control_pieces(
+    contents: Places,
+    of: Contents,
+    *,
+    count: int,
+    seed: int = 0,
+    kept: Collection[int] = (),
+) -> ControlTexts:
+    """`count` orders of the pieces of a picture or a sound, or as many as there are, as `sources`.
+
+    `contents` numbers what each piece holds. Raises `InputError` where there are too few that differ.
+    """
+    _check_count(count)
+    classes = [None if i in kept else ANY for i in range(len(contents))]
+    sources = _drawn(contents, classes, count, np.random.default_rng(seed))
+    if not sources:
+        raise InputError(f"too few {of.parts} differ: there is no control to hold it against")
+    drawn = np.array(sources)
+    seams = ", with seams between them" if of is Contents.SOUND else ""
+    how = f"{of.parts} change places{seams}{'; the one that asks stays' if kept else ''}"
+    return ControlTexts(contents[drawn], drawn, how, seed, count, of)
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= MOST_CONTROLS:
+        raise InputError(f"--controls {count}: give 1 to {MOST_CONTROLS}")
+
+
+def classes_of(tokens: Tokens, mask_id: int | None = None, kept: Collection[int] = ()) -> list[str | None]:
+    """The class of every token, None for one that stays: special, mask, padding, `kept`, or nobody's word."""
+    pictured = {place for stretch in tokens.stretches for place in stretch.positions}
+    stay = pictured | tokens.of_template | {*kept}
+    return [
+        None
+        if i in stay or token.special or token.padding or token.id in (mask_id, -1)
+        else _class(token, tokens.items[i - 1] if i else None)
+        for i, token in enumerate(tokens.items)
+    ]
+
+
+def _class(token: Token, before: Token | None) -> str:
+    if is_punctuation(token):
+        return PUNCTUATION
+    within = (
+        before is not None
+        and token.word is not None
+        and (token.word, token.part, before.special) == (before.word, before.part, False)
+    )
+    return GOES_ON if token.piece.startswith("##") or within else BEGINS
+
+
+def is_punctuation(token: Token) -> bool:
+    """Whether a token is nothing but marks and signs."""
+    text = token.text.strip() or token.piece
+    return all(unicodedata.category(character)[0] in "PS" for character in text)
+
+
+def _alike(
+    ids: Places, queries: Sequence[Sequence[int]], keys: Sequence[Sequence[int]], links: Places
+) -> int:
+    """The sum of n² over all pairs of words that are n of the links."""
+    words: dict[bytes, int] = {}
+    query, key = (
+        np.array([words.setdefault(ids[list(unit)].tobytes(), len(words)) for unit in side])[links[:, i]]
+        for i, side in enumerate((queries, keys))
+    )
+    return int((np.unique(query * len(words) + key, return_counts=True)[1] ** 2).sum())
+
+
+def _ids_of(tokens: Tokens, classes: Sequence[str | None], one: str | None) -> set[int]:
+    return {token.id for token, each in zip(tokens.items, classes, strict=True) if each == one}
+
+
+def _drawn(
+    ids: Places, classes: Sequence[str | None], count: int, random: np.random.Generator
+) -> list[Places]:
+    """Orders of `ids`, each by the places that they come from, until no new one is found."""
+    names = sorted({each for each in classes if each is not None})
+    groups = [np.flatnonzero([each == one for each in classes]) for one in names]
+    texts, found = {ids.tobytes()}, list[Places]()
+    while len(found) < count:
+        for _ in range(_TRIES):
+            places = _exchanged(len(ids), groups, random)
+            text = ids[places].tobytes()
+            if text not in texts:
+                texts.add(text)
+                found.append(places)
+                break
+        else:
+            break
+    return found
+
+
+def _exchanged(length: int, groups: Sequence[Places], random: np.random.Generator) -> Places:
+    places = np.arange(length)
+    for group in groups:
+        places[group] = random.permutation(group)
+    return places
+
+
+def _how(classes: Sequence[str | None], joined: bool) -> str:
+    there = [each for each in (BEGINS, GOES_ON, PUNCTUATION) if classes.count(each) > 1]
+    what = f"{', '.join(there)} change places, each among their own kind"
+    if joined:
+        what = "all tokens of the text change places, whatever their kind"
+    elif len(there) == 1:
+        what = f"{there[0]} change places"
+    return what
+
+
+def inputs_with(
+    inputs: Mapping[str, Any], name: str, ids: Int[np.ndarray, "control token"]
+) -> dict[str, Any] | None:
+    """The inputs of one text as those of a batch, other `ids` in the place of those called `name`.
+
+    Everything else is repeated. None where that cannot be done, as where features of a picture are packed.
+    """
+    if any(isinstance(value, Tensor) and value.ndim > 2 for value in inputs.values()):
+        return None
+    given = torch.as_tensor(ids, dtype=inputs[name].dtype, device=inputs[name].device)
+    return inputs_of(inputs, name, list(given[:, None]))
+
+
+def inputs_of(inputs: Mapping[str, Any], name: str, values: Sequence[Tensor]) -> dict[str, Any] | None:
+    """The inputs of one picture or sound as those of a batch, each of `values` in the place of `name`.
+
+    Everything else is repeated. None where that cannot be done, as where patches of several are packed.
+    """
+    tensors = {key: value for key, value in inputs.items() if isinstance(value, Tensor) and value.ndim}
+    if any(len(value) != 1 for value in tensors.values()):
+        return None
+    repeated = {key: value.repeat_interleave(len(values), 0) for key, value in tensors.items() if key != name}
+    return {**inputs, **repeated, name: torch.cat(list(values))}
+
+
+def batches(count: int, tokens: int, at_once: int = 256) -> Iterator[slice]:
+    """The controls in batches of at most `at_once` tokens, of which all queries, keys and values are kept."""
+    size = max(1, at_once // max(tokens, 1))
+    yield from (slice(start, min(start + size, count)) for start in range(0, count, size))

@@ -1,0 +1,294 @@
+"""Rows of weights of a layer, as many as a question needs, however that layer was read.
+
+A `Lens` is how they are looked at: by tokens, by words, or without special tokens, as by `heads`. Weights are
+summed over the pieces of a key and averaged over those pieces of a query that have one (Clark et al. 2019);
+special tokens may be left out, and each row divided by what is left. What a word moves is what its pieces
+move together: the length of the sum of their vectors, not the sum of their lengths.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from attnscope.analysis.heads.view import Name, Units, units_of
+from attnscope.arithmetic import Operands, weights_alone
+from attnscope.attention import AttentionCall
+from attnscope.capture.returned import ReturnedLayer
+from attnscope.errors import CertificateError, InputError
+from attnscope.reference import exact
+from attnscope.results import Certificate, Special, Verdict
+from attnscope.tiles.softmax import certify_rows
+from attnscope.tiles.tiling import LongCall
+from attnscope.tokens import Tokens
+from attnscope.verify import certify_heads
+from attnscope.vocabulary import Unit
+
+
+@dataclass(frozen=True, eq=False)
+class LayerRows:
+    """What some queries of a layer give to every key, in float64: all that is kept of a long control text."""
+
+    layer: int
+    queries: tuple[int, ...]
+    weights: Float[Tensor, "head row key"]
+    allowed: Bool[Tensor, "#head row key"] | None
+
+    @classmethod
+    def of(cls, call: AttentionCall, queries: Sequence[int]) -> "LayerRows":
+        """Those of a call, recomputed."""
+        rows = call.rows(queries)
+        return cls(call.layer, tuple(queries), weights_alone(_operands(rows)), rows.allowed)
+
+    def places(self, queries: Sequence[int] | None) -> list[int]:
+        """Where the rows of these queries stand among those that were kept."""
+        return [self.queries.index(query) for query in (self.queries if queries is None else queries)]
+
+
+Layer = AttentionCall | ReturnedLayer
+AnyRows = Layer | LayerRows
+
+
+def rows_of(
+    layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None
+) -> Float[np.ndarray, "head row key"]:
+    """The weights of `heads` for some queries, or for all (None), recomputed in float64 or as returned."""
+    if isinstance(layer, ReturnedLayer):
+        found = exact(layer.weights[list(heads)])
+        return np.asarray((found if queries is None else found[:, list(queries)]).numpy())
+    if isinstance(layer, LayerRows):
+        return np.asarray(layer.weights[list(heads)][:, layer.places(queries)].cpu().numpy())
+    rows = layer if queries is None else layer.rows(queries)
+    return np.asarray(weights_alone(_operands(rows))[list(heads)].cpu().numpy())
+
+
+def _operands(call: AttentionCall) -> Operands:
+    return Operands(
+        q=exact(call.q),
+        k=exact(call.k),
+        v=exact(call.v[..., :0]),
+        scale=call.scale,
+        softcap=call.softcap,
+        bias=call.bias,
+        allowed=call.allowed,
+        sinks=None if call.sinks is None else exact(call.sinks),
+    )
+
+
+def check_numbers(layers: Sequence[AnyRows]) -> None:
+    """`CertificateError` where a control text gives no numbers, which nothing could be held against."""
+    for layer in layers:
+        if isinstance(layer, LayerRows):
+            found = layer.weights.isfinite()
+            right = found if layer.allowed is None else found | ~layer.allowed.any(-1, keepdim=True)
+        else:
+            given = (layer.weights,) if isinstance(layer, ReturnedLayer) else (layer.q, layer.k)
+            right = torch.stack([each.isfinite().all() for each in given])
+        if not bool(right.all()):
+            raise CertificateError(
+                f"a control text gives no numbers in layer {layer.layer}: broken weights, or too large for "
+                "the model's precision"
+            )
+
+
+def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
+    """Which keys these queries may look at in a head; all where it is only known what was returned."""
+    if isinstance(layer, ReturnedLayer):
+        return torch.ones(len(queries), layer.weights.shape[2], dtype=torch.bool)
+    if isinstance(layer, LayerRows):
+        rows, allowed = layer.places(queries), layer.allowed
+        if allowed is None:
+            return torch.ones(len(rows), layer.weights.shape[2], dtype=torch.bool)
+        return allowed[head if len(allowed) > 1 else 0, rows].cpu()
+    return layer.rows(queries).allowed_matrix(head).cpu()
+
+
+def allowed_of(
+    layer: AnyRows, heads: Sequence[int], queries: Sequence[int]
+) -> Bool[np.ndarray, "head query key"]:
+    """Which keys these queries may look at in several heads, whose rows are cut out once."""
+    if isinstance(layer, ReturnedLayer | LayerRows):
+        return np.stack([allowed_rows(layer, head, queries).numpy() for head in heads])
+    cut = layer.rows(queries)
+    return np.stack([cut.allowed_matrix(head).cpu().numpy() for head in heads])
+
+
+def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
+    """The verdict on each head: on the rows alone where these alone were read."""
+    if not isinstance(layer, AttentionCall):
+        return (Verdict.UNCERTIFIED,) * len(heads)
+    return tuple(proof.verdict for proof in certificates_of(layer, heads))
+
+
+def certificates_of(layer: AttentionCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
+    """Those of the heads: of the rows alone where these alone were read."""
+    return certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
+
+
+def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:
+    """How much each head can move of each key, ||f(x)||; None where the output projection is not known."""
+    if isinstance(layer, ReturnedLayer) or layer.projection is None:
+        return None
+    from attnscope.measures.rows import moved_norms
+
+    return np.asarray(moved_norms(layer.v, layer.projection).numpy())
+
+
+def vectors_of(
+    layer: Layer, heads: Sequence[int], keys: Sequence[int]
+) -> Float[np.ndarray, "head key hidden"] | None:
+    """f(x) of a few keys, the value as it arrives in the hidden state; None where that is not known."""
+    if isinstance(layer, ReturnedLayer) or layer.projection is None:
+        return None
+    shared = layer.heads // len(layer.v)
+    values = [exact(layer.v[head // shared][list(keys)]) for head in heads]
+    made = [each @ exact(layer.projection[head]) for head, each in zip(heads, values, strict=True)]
+    return np.asarray(torch.stack(made).numpy())
+
+
+Rows = Float[np.ndarray, "head row key"]
+TokenRows = Float[np.ndarray, "head row token"]
+
+
+@dataclass(frozen=True, eq=False)
+class Lens(Units):
+    """The units that rows and columns are; `count` is how many tokens the keys are of all."""
+
+    count: int = field(kw_only=True)
+    by: Unit = Unit.TOKEN
+    special: Special = Special.SHOW
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether rows and columns are the tokens themselves."""
+        return super().plain and not self.by.joins and self.special is Special.SHOW
+
+    @cached_property
+    def members(self) -> Bool[np.ndarray, "key token"]:
+        """Which tokens are in each column."""
+        found = np.zeros((len(self.keys), self.count), dtype=bool)
+        for column, group in enumerate(self.keys):
+            found[column, list(group)] = True
+        return found
+
+    def rows(self, layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None) -> Rows:
+        """The weights of `heads` for some rows, or for all (None); NaN where a row has no key."""
+        if self.plain:
+            return rows_of(layer, heads, queries)
+        return self._columns(self._token_rows(layer, heads, self._all(queries)))
+
+    def even(self, layer: Layer, heads: Sequence[int], queries: Sequence[int]) -> Rows:
+        """The rows of heads that weigh all keys alike that they may look at."""
+        flat = [token for query in queries for token in self.queries[query]]
+        allowed = allowed_of(layer, heads, flat).astype(float)
+        with np.errstate(invalid="ignore"):
+            alike = allowed / allowed.sum(axis=2, keepdims=True)
+        return alike if self.plain else self._columns(self._averaged(alike, queries))
+
+    def on_tokens(
+        self, layer: AnyRows, heads: Sequence[int], query: int, tokens: Sequence[int]
+    ) -> Float[np.ndarray, " head"]:
+        """What one row gives to these tokens together; NaN where it may look at none of them."""
+        given = self._token_rows(layer, heads, [query])
+        if self.special is Special.RENORMALISE:
+            given = _over(given, given[..., self.members.any(axis=0)].sum(axis=2, keepdims=True))
+        pieces, there = self.queries[query], list(tokens)
+        seen = allowed_of(layer, heads, pieces)[:, :, there].any(axis=(1, 2))
+        return np.where(seen, given[:, 0, there].sum(axis=1), np.nan)
+
+    def visible(
+        self, layer: Layer, heads: Sequence[int], queries: Sequence[int]
+    ) -> Bool[np.ndarray, "row key"]:
+        """Where any of `heads` may look from these queries."""
+        groups = [self.queries[query] for query in queries]
+        flat = [token for group in groups for token in group]
+        tokens = allowed_of(layer, heads, flat).any(axis=0)
+        if self.plain:
+            return np.asarray(tokens)
+        ends = np.cumsum([len(group) for group in groups])[:-1]
+        rows = np.array([each.any(axis=0) for each in np.split(tokens, ends)])
+        return np.asarray(rows @ self.members.T)
+
+    def moved(
+        self, layer: Layer, heads: Sequence[int], queries: Sequence[int]
+    ) -> tuple[Rows, Float[np.ndarray, "head row"]] | None:
+        """Weight times ||f(x)|| of each column, and of all of its row together; None where f is not known.
+
+        Of a row that is renormalised its columns alone are all of it.
+        """
+        lengths = moved(layer)
+        if lengths is None:
+            return None
+        rows = self._token_rows(layer, heads, queries)
+        by_token = rows * lengths[list(heads)][:, None]
+        if self.plain:
+            return by_token, by_token.sum(axis=2)
+        found = by_token @ self.members.T.astype(float)
+        for column, group in enumerate(self.keys):
+            if len(group) > 1:
+                found[:, :, column] = _together(layer, heads, group, rows)
+        hidden = ~self.members.any(axis=0) & (self.special is not Special.RENORMALISE)
+        return found, found.sum(axis=2) + by_token[..., hidden].sum(axis=2)
+
+    def _all(self, queries: Sequence[int] | None) -> Sequence[int]:
+        return range(len(self.queries)) if queries is None else queries
+
+    def _token_rows(self, layer: AnyRows, heads: Sequence[int], queries: Sequence[int]) -> TokenRows:
+        flat = [token for query in queries for token in self.queries[query]]
+        return self._averaged(rows_of(layer, heads, flat), queries)
+
+    def _averaged(self, rows: Float[np.ndarray, "head piece token"], queries: Sequence[int]) -> TokenRows:
+        ends = np.cumsum([len(self.queries[query]) for query in queries])[:-1]
+        return np.stack([_mean(each) for each in np.split(rows, ends, axis=1)], axis=1)
+
+    def _columns(self, rows: TokenRows) -> Rows:
+        summed = rows @ self.members.T.astype(float)
+        if self.special is not Special.RENORMALISE:
+            return np.asarray(summed)
+        return _over(summed, summed.sum(axis=2, keepdims=True))
+
+
+def _mean(rows: Float[np.ndarray, "head piece token"]) -> Float[np.ndarray, "head token"]:
+    answered = ~np.isnan(rows).any(axis=2, keepdims=True)
+    count = answered.sum(axis=1)
+    total = np.where(answered, rows, 0.0).sum(axis=1)
+    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+def _over(rows: TokenRows, sums: Float[np.ndarray, "head row 1"]) -> TokenRows:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(sums > 0, rows / sums, np.nan)
+
+
+def _together(
+    layer: Layer, heads: Sequence[int], pieces: Sequence[int], rows: TokenRows
+) -> Float[np.ndarray, "head row"]:
+    """The length of what these keys move together, by their weights."""
+    vectors = vectors_of(layer, heads, pieces)
+    assert vectors is not None, "the lengths of these are known"
+    products = np.einsum("hpd,hqd->hpq", vectors, vectors)
+    taken = rows[..., list(pieces)]
+    return np.asarray(np.sqrt(np.maximum(np.einsum("hrp,hpq,hrq->hr", taken, products, taken), 0.0)))
+
+
+def lens(
+    queries: Tokens,
+    keys: Tokens,
+    *,
+    by: Unit,
+    special: Special,
+    query: Name | None = None,
+    key: Name | None = None,
+) -> Lens:
+    """How rows and columns of these tokens are looked at; what `query` and `key` name is one of them.
+
+    `InputError` where nothing is left, or no text, and as `units_of` for what is not there.
+    """
+    if by.joins and not queries.texts and not keys.texts and (queries.stretches or keys.stretches):
+        raise InputError(f"--by {by} takes tokens of a text together: a picture or a sound has none")
+    units = units_of(queries, keys, by=by, special=special, query=query, key=key)
+    return Lens(**vars(units), count=len(keys), by=by, special=special)

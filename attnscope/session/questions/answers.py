@@ -1,0 +1,389 @@
+"""Which answer of a model is meant, and heads measured by what they do to it, beside other answers."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from attnscope.analysis.answers.attribution import OF_ANSWERS, attributed
+from attnscope.analysis.answers.experiment import check_heads, head_counts
+from attnscope.analysis.answers.question import (
+    Question,
+    class_of_text,
+    ends,
+    log_chances,
+    other_answers,
+    pooled,
+    probability,
+    runner_up,
+    span_of_text,
+    text_written,
+    vector_of_text,
+    verdict_on_pair,
+    word_at,
+)
+from attnscope.analysis.prediction import last_of, likeliest_spans, masks_of, span_at, tagged_places
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.running import evaluating
+from attnscope.errors import InputError, nearest
+from attnscope.measures import MEASURES
+from attnscope.model.inputs.given import Numbered
+from attnscope.model.loading.answering import Judging, class_names, judging
+from attnscope.model.loading.config import saved_class
+from attnscope.model.loading.load import Plan
+from attnscope.results import HeadScores, Overview
+from attnscope.results.claims.effect import Asks
+from attnscope.results.prediction import NO_ANSWER
+from attnscope.session.choosing import Chosen
+from attnscope.session.looking import ENTROPY
+from attnscope.session.opening import Opened
+from attnscope.session.question import verb_of
+from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.reading import Reading, encode_inputs
+from attnscope.session.verbs.heads import AtAGlance, ShowHeads
+from attnscope.session.which import SurestTag
+from attnscope.tokens import Token, Tokens
+from attnscope.vocabulary import Route
+
+FOLLOWS = ("follows", "does not follow")
+_NO_QUERY = "no --from: {0} takes --from TOKEN, as --from '[MASK]'"
+_FEW = 12  # names of choices in a message
+_APART = {  # the probability of a class among all is then no number of the model's
+    "multi_label_classification": "judges each class by itself",
+    "regression": "answers with numbers, not classes",
+}
+
+
+def question_of(
+    reading: Reading,
+    answer: str | None,
+    against: str | None = None,
+    *,
+    vectors: bool = False,
+    query: str | int | None = None,
+) -> Question:
+    """What this model answers to what it read, or what of it `answer` names, held `against` another answer.
+
+    Of a tagger it is the tag of the token `query`, without one of that whose tag is surest.
+    With `vectors` a model without a head to answer with is asked for the vector that it makes of the text,
+    held against that of another text. Raises `InputError` for a model that answers nothing, and for an answer
+    that it cannot give.
+    """
+    if vectors and reading.task is None and judging(type(reading.model.module)) is None:
+        return _of_vector(reading, answer, against)
+    question = _alone(reading, answer, query)
+    return question if against is None else _held_against(reading, question, against)
+
+
+def tags(read: Reading | Opened) -> bool:
+    """Whether the model answers with a tag at every token of a text."""
+    return read.task is None and judging(type(read.model.module)) is Judging.TAGS
+
+
+def finds(reading: Reading) -> bool:
+    """Whether the model answers with a span of the text that it reads."""
+    return reading.task is None and judging(type(reading.model.module)) is Judging.SPAN
+
+
+def has_no_one_chance(opened: Opened) -> bool:
+    """Whether its answer to a text is no one probability: tags of tokens, bare scores, classes apart."""
+    module = opened.model.module
+    alone = module.config.num_labels == 1 or module.config.problem_type in _APART
+    scores = judging(type(module)) is Judging.CLASS and alone
+    return tags(opened) or (opened.task is None and scores)
+
+
+def _of_vector(reading: Reading, answer: str | None, against: str | None) -> Question:
+    name = reading.model.name
+    if answer is not None:
+        raise InputError(f"{name} has no head that answers: its vector is measured, leave --answer out")
+    question = vector_of_text(_there(reading), "its vector")
+    if against is None:
+        return question
+    if reading.asked.sensed or reading.asked.ids is not None:
+        raise InputError("--against is a second text: what is read here is none")
+    inputs = replace(reading.asked, text=against, words=None, split=False)
+    other = encode_inputs(Opened(reading.model, None), inputs, reading.listener)
+    with evaluating(reading.model.module), other.running():
+        vector = pooled(reading.model.module(**other.inputs), _there(other))[0]
+    return replace(question, beside=vector, against_text=against)
+
+
+def _there(reading: Reading) -> list[int] | None:
+    if reading.perceived is not None:
+        return None
+    return [i for i, token in enumerate(reading.encoded.tokens.items) if not token.padding]
+
+
+def _held_against(reading: Reading, question: Question, against: str) -> Question:
+    if question.asks is Asks.WRITTEN:
+        raise InputError("--against sets one answer against another: a whole text that is written has none")
+    ids = _choice(reading, question, against, "--against")
+    if question.ids == ids:
+        raise InputError(f"--against '{against}' is the answer itself: name another one")
+    named = question.name(ids[0]) if len(ids) == 1 else against.strip()
+    return replace(question, against=ids, against_text=named)
+
+
+def meant_at(reading: Reading, question: Question, answer: str | None, against: str | None) -> Question:
+    """The same question of the answer that is named, set against another one; both are single choices."""
+    if answer is not None:
+        question = replace(question, ids=_choice(reading, question, answer))
+    if against is None:
+        return question
+    return _held_against(reading, question, against)
+
+
+def _choice(reading: Reading, question: Question, name: str, option: str = "--answer") -> tuple[int, ...]:
+    if question.asks in (Asks.MASK, Asks.NEXT):
+        return (_token(reading, name, option),)
+    if question.asks is Asks.SPAN:
+        return _ends_of(reading, name, option)
+    names = FOLLOWS if question.asks is Asks.PAIR else class_names(reading.model.module)
+    return (_named(name, names),)
+
+
+def _alone(reading: Reading, answer: str | None, query: str | int | None) -> Question:
+    if tags(reading):
+        return _of_tags(reading, answer, query)
+    if query is not None:
+        raise InputError(
+            f"--from names the token whose tag is meant, and {reading.model.name} tags none: leave it out"
+        )
+    if finds(reading):
+        return _of_span(reading, answer)
+    if reading.task is None:
+        return _of_classes(reading, answer)
+    if reading.target is not None:
+        if answer is not None:
+            raise InputError("an encoder-decoder's answer is the text that it writes: name one with --target")
+        written, first = reading.target.tokens, reading.target.first
+        return text_written(written.ids, first, written.sentence.strip(), reading.model.spell)
+    tokens = reading.encoded.tokens
+    if reading.task == "next":
+        return _word(reading, Asks.NEXT, last_of(tokens), answer)
+    masks = masks_of(tokens, reading.model.tokenizer.mask_token_id)
+    if masks:
+        if len(masks) > 1:
+            reading.listener.notice(f"the text has {len(masks)} masks: the answer is the word of the first")
+        return _word(reading, Asks.MASK, masks[0], answer)
+    if reading.asked.paired:
+        chosen = None if answer is None else _named(answer, FOLLOWS)
+        return verdict_on_pair(chosen, lambda one: FOLLOWS[min(one, 1)])
+    raise InputError("the text has no [MASK] to fill: put one in, or judge a second text with --pair")
+
+
+def _word(reading: Reading, asks: Asks, position: int, answer: str | None) -> Question:
+    ids = None if answer is None else (_token(reading, answer),)
+    return word_at(asks, position, len(reading.encoded.tokens), ids, reading.model.spell)
+
+
+def _token(reading: Reading, word: str, option: str = "--answer") -> int:
+    found = spoken_token(reading, word, option)
+    if found is not None:
+        return found
+    tokenizer, name = reading.model.tokenizer, reading.model.name
+    parts = [reading.model.spell(id) for id in tokenizer(word, add_special_tokens=False)["input_ids"]]
+    how = f": it would write {' '.join(parts)}" if len(parts) > 1 else ""
+    if how and reading.task == "next":
+        how += " (ablate, flow and predict --answer multiply several tokens)"
+    raise InputError(f"the vocabulary of {name} has no token '{word}'{how}")
+
+
+def spoken_token(reading: Reading, word: str, option: str = "--answer") -> int | None:
+    """The one token that is called `word`; None where it is several, or none that is known."""
+    model = reading.model
+    found = model.token(word)
+    if isinstance(model.tokenizer, Numbered):
+        if found is None:
+            raise InputError(f"{model.name} has no tokenizer here: {option} takes the number of a token")
+        model.check_numbers((found,), option)
+    return found
+
+
+def _of_classes(reading: Reading, answer: str | None) -> Question:
+    module = reading.model.module
+    if judging(type(module)) is None:
+        raise InputError(f"{reading.model.name} has no head that predicts words, and none that tells classes")
+    if (how := _APART.get(module.config.problem_type or "")) is not None:
+        raise InputError(f"{reading.model.name} {how}: it has no one answer to change (predict shows all)")
+    labels = class_names(module)
+    return class_of_text(None if answer is None else _named(answer, labels), lambda one: labels[one])
+
+
+def _of_tags(reading: Reading, answer: str | None, query: str | int | None) -> Question:
+    """The tag of a token; without a `query` of the one whose likeliest tag, or the `answer`, is surest."""
+    labels, tokens = class_names(reading.model.module), reading.encoded.tokens
+    ids = None if answer is None else (_named(answer, labels),)
+    position = tagged_token(reading, answer) if query is None else _tagged(tokens, query)
+    return word_at(Asks.TAG, position, len(tokens), ids, labels.__getitem__)
+
+
+def _of_span(reading: Reading, answer: str | None) -> Question:
+    model, tokens = reading.model, reading.encoded.tokens
+    if answer is not None:
+        return span_of_text(_ends_of(reading, answer), lambda one: tokens.names[one], answer.strip())
+    with evaluating(model.module), reading.running():
+        chances = log_chances(ends(model.module(**reading.inputs))[0]).exp()
+    (best,) = likeliest_spans(chances, tokens, 1)
+    return span_of_text((best.first, best.last), lambda one: tokens.names[one], best.name)
+
+
+def _ends_of(reading: Reading, answer: str, option: str = "--answer") -> tuple[int, int]:
+    tokens, words = reading.encoded.tokens, answer.strip()
+    if words == NO_ANSWER and tokens.items[0].added:
+        return 0, 0
+    where = [each.start() for each in re.finditer(re.escape(words), tokens.texts[-1])] if words else []
+    for begin in where:
+        inside = [i for i, each in enumerate(tokens.items) if each.part == 1 and _within(each, begin, words)]
+        if inside and span_at(tokens, inside[0], inside[-1], 0.0).text == words:
+            if len(where) > 1:
+                reading.listener.notice(
+                    f"“{words}” stands {len(where)} times in the text: the first is meant"
+                )
+            return inside[0], inside[-1]
+    raise InputError(f"{option} '{answer}' is no answer: it takes words of the text that --pair gives")
+
+
+def _within(token: Token, begin: int, words: str) -> bool:
+    return token.span is not None and begin <= token.span[0] < token.span[1] <= begin + len(words)
+
+
+def tagged_token(reading: Reading, answer: str | None) -> int:
+    """The token of the text whose likeliest tag is surest, or where the tag `answer` is; it is told."""
+    model, tokens = reading.model, reading.encoded.tokens
+    number = None if answer is None else _named(answer, class_names(model.module))
+    places = tagged_places(tokens)
+    if not places:
+        raise InputError("the text has no token of its own that could have a tag")
+    asked = word_at(Asks.TAG, places[0], len(tokens), None, str).asked
+    with evaluating(model.module), reading.running():
+        chances = log_chances(replace(asked, rows=tuple(places)).of(model.module(**reading.inputs))[0])
+    sure = chances.amax(-1) if number is None else chances[:, number]
+    position = places[int(sure.argmax())]
+    reading.listener.notice(
+        f"the answer is the tag of {tokens.named(position)}, the surest of {len(places)} tokens: --from "
+        "names another one"
+    )
+    return position
+
+
+def query_of(reading: Reading, asked: SurestTag) -> str | int:
+    """The query that is named, or of a tagger the token whose tag is surest; `InputError` without either."""
+    if asked.query is not None:
+        return asked.query
+    if not tags(reading):
+        raise InputError(_NO_QUERY.format(verb_of(asked)))
+    return tagged_token(reading, asked.answer)
+
+
+def check_tags(planned: Plan, chosen: Chosen, *, asked: SurestTag, code: bool) -> None:
+    """Raises `InputError` for a model that tags no tokens, before weights are read: then a query is named."""
+    if judging(saved_class(planned.config)) is not Judging.TAGS:
+        raise InputError(_NO_QUERY.format(verb_of(asked)))
+
+
+def _tagged(tokens: Tokens, query: str | int) -> int:
+    position = tokens.span(query).one("a tag is of one token, choose one of these")
+    if position not in tagged_places(tokens):
+        raise InputError(f"{tokens.named(position)} is no token of the text and has no tag")
+    return position
+
+
+def _named(answer: str, names: Sequence[str]) -> int:
+    """The number of the choice that is called `answer`, in whatever case where only one is called so."""
+    if answer in names:
+        return names.index(answer)
+    alike = [number for number, name in enumerate(names) if name.casefold() == answer.casefold()]
+    if len(alike) != 1:
+        which = [names[number] for number in alike] or nearest(answer, names, _FEW, 0.4) or names[:_FEW]
+        of = f" ({len(names)} in all)" if len(which) < len(names) else ""
+        if len(names) <= _FEW:
+            which, of = list(names), ""
+        raise InputError(f"no answer '{answer}': {', '.join(which)}{of}")
+    return alike[0]
+
+
+_SURE = 0.99  # where ln p is nearly flat: all gradients shrink with 1 - p
+
+
+def of_answers(measures: Sequence[str]) -> tuple[str, ...]:
+    """Those of `measures` that are about the model's answer."""
+    return tuple(name for name in measures if OF_ANSWERS & MEASURES[name].needs)
+
+
+def read_measured(heads: OpenedHeads, asked: AtAGlance | ShowHeads) -> Overview:
+    """The chosen heads by all measures, those that are about the model's answer among them.
+
+    The reading has what the decoder reads in full. Raises `InputError` where none of them has a meaning, and
+    for an answer that the model cannot give.
+    """
+    reading, chosen, measures = heads.reading, heads.chosen, asked.measures or ENTROPY
+    mine = of_answers(measures)
+    if not mine:
+        named = ", ".join(of_answers(tuple(MEASURES)))
+        raise InputError(f"an answer is what {named} are about: name one of these measures")
+    _check(reading, chosen, mine[0])
+    others = tuple(name for name in measures if name not in mine)
+    question = question_of(reading, asked.answer)
+    measured, description = _attributed(reading, chosen, mine, question, asked)
+    if not others and all(score.absent for score in measured.values()):
+        reasons = dict.fromkeys(score.absent for score in measured.values())
+        raise InputError(f"no {', '.join(mine)} here: {'; '.join(reasons)}")
+    overview = heads.overview(others or ENTROPY, asked.looking)
+    scores = {name: measured[name] if name in measured else overview.scores[name] for name in measures}
+    notes = [f"{name}: {score.description.apart}" for name, score in measured.items() if not score.absent]
+    return replace(overview, scores=scores, notes=(*overview.notes, description, *notes))
+
+
+def _check(reading: Reading, chosen: Chosen, name: str) -> None:
+    if chosen.route is Route.RETURNED:
+        raise InputError(f"--route returned has weights alone: {name} needs the outputs of heads")
+    if chosen.block:
+        raise InputError(f"{name} is of all blocks of a layer: leave --block out")
+    if reading.asked.goes_on:
+        raise InputError(f"{name} is about one answer: leave --generate out")
+
+
+def _attributed(
+    reading: Reading, chosen: Chosen, names: Sequence[str], question: Question, asked: AtAGlance | ShowHeads
+) -> tuple[Mapping[str, HeadScores], str]:
+    module, selection = reading.model.module, chosen.selection()
+    with reading.running("asking for gradients"):
+        experiments = experiments_on(module, reading.inputs, selection, question.asked)
+        heads = [(layer, head) for layer in chosen.layers for head in chosen.heads]
+        check_heads(heads, head_counts(experiments))
+        answer = question.answered(experiments.untouched)
+        chances = log_chances(experiments.untouched[0])
+        second = runner_up(chances, answer.ids)
+        others = _others(reading, experiments, question, answer.ids, asked)
+        measured = attributed(experiments, (answer.ids, second, *others), names, chosen.layers, chosen.heads)
+    likely = probability(chances, answer.ids)
+    description = f"{_of_the_answer(reading, question, answer.text)}, probability {likely:.3g}"
+    description += ", so near 1 that gradients of it say little" if likely > _SURE else ""
+    named = f" “{question.name(second[0])}”" if len(second) == 1 else ", at every token the next likeliest,"
+    description += f", beside the runner-up{named} {probability(chances, second):.3g}"
+    return measured, description + (
+        f" and {len(others)} others drawn with seed {asked.seed}" if others else ""
+    )
+
+
+def _others(
+    reading: Reading,
+    experiments: Experiments,
+    question: Question,
+    ids: tuple[int, ...],
+    asked: AtAGlance | ShowHeads,
+) -> tuple[tuple[int, ...], ...]:
+    choices, never = experiments.untouched.shape[-1], set[int]()
+    if question.asks not in (Asks.CLASS, Asks.PAIR, Asks.TAG, Asks.SPAN):
+        tokenizer = reading.model.tokenizer
+        choices = min(choices, getattr(tokenizer, "vocab_size", None) or choices)
+        never = {*(getattr(tokenizer, "all_special_ids", None) or ())}
+    return other_answers(ids, choices, never, asked.others, asked.seed)
+
+
+def _of_the_answer(reading: Reading, question: Question, text: str) -> str:
+    if question.position is None:
+        return f"of the answer “{text}”"
+    where = "after" if question.asks is Asks.NEXT else "at"
+    return f"of the answer “{text}” {where} {reading.encoded.tokens.named(question.position)}"

@@ -1,0 +1,306 @@
+"""What replacing each token, patch or frame does to the answer, alone and beside what a flow gives to it."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from attnscope.analysis.answers.question import Question, word_at
+from attnscope.analysis.heads.view import Units
+from attnscope.analysis.inputs.attributing import Chance
+from attnscope.analysis.inputs.pieces import pieces_of
+from attnscope.analysis.inputs.replacing import (
+    SHUFFLES,
+    Blanked,
+    Effects,
+    Input,
+    blanked,
+    lost_chance,
+    lost_without,
+    trusted,
+    turned_pooled,
+    turned_vector,
+    turned_without,
+    word_embeddings,
+)
+from attnscope.analysis.prediction import tagged_places
+from attnscope.errors import InputError
+from attnscope.model.pooling import Pooling
+from attnscope.results import Contents
+from attnscope.results.claims.effect import Asks
+from attnscope.results.claims.flow import Ablated, Flow, Pooled
+from attnscope.session.choosing import Chosen
+from attnscope.session.questions.answers import finds, question_of, tags
+from attnscope.session.questions.gradients import by_gradients, layer_module
+from attnscope.session.questions.pooled import last_of, pool_by
+from attnscope.session.questions.spoken import meant_behind
+from attnscope.session.reading import Reading
+from attnscope.session.verbs.flow import Follow
+from attnscope.tokens import Patches, Tokens
+from attnscope.vocabulary import Kind, Unit
+
+NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
+MEAN_PATCH, SILENCE = "the mean patch", "silence"
+MOST_REPLACED = 1024  # tokens of a text that are replaced one by one
+Group = tuple[int, ...]  # positions
+
+
+@dataclass(frozen=True, eq=False)
+class Replacing:
+    """What may be replaced, the `tokens` that are `reached`, and for whom: the query, behind `layer`.
+
+    The answer is that of the `question`, None for the vector of the query where the model answers nothing;
+    without a query it is the `pooled` vector of all tokens. The positions that are `left` stay as they are.
+    With `groups` of positions each is replaced at once, `by` is what these are.
+    """
+
+    tokens: Tokens
+    reached: Bool[np.ndarray, " token"]
+    query: int | None
+    layer: int
+    question: Question | None
+    pooled: Pooled | None = None
+    left: Group = ()
+    groups: tuple[Group, ...] = ()
+    by: Unit = Unit.TOKEN
+
+    @property
+    def places(self) -> set[int]:
+        """The positions that may be replaced."""
+        return set(np.flatnonzero(self.reached).tolist()) - set(self.left)
+
+
+class Effect(NamedTuple):
+    """What replacing each place did; the answer, its chance and its ids, none where there is none.
+
+    Of an answer that is set `against` another one its lead stands in the place of the chance.
+    """
+
+    lost: Float[np.ndarray, " place"]
+    answer: str = ""
+    chance: float = float("nan")
+    ids: tuple[int, ...] = ()
+    against: str = ""
+
+    @classmethod
+    def of(cls, made: tuple[Effects, tuple[int, ...], float], question: Question) -> "Effect":
+        lost, answer, level = made
+        return cls(lost, question.text or question.name(answer[0]), level, answer, question.against_text)
+
+
+class Replaced(NamedTuple):
+    """The places that were replaced, alone or together, by what, in which input, and what that did."""
+
+    places: tuple[Group, ...]
+    by: str
+    input: str
+    effect: Effect
+    given: Input | Blanked
+    id: int | None = None
+    together: bool = False
+
+
+def replaced_each(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
+    """Each of the places replaced in its turn, or the reason why none could be."""
+    if asked.tokens.stretches:
+        return _blanked(reading, chosen, asked)
+    if len(asked.tokens) > MOST_REPLACED:
+        return f"tokens are replaced, each in a run of its own, in texts of up to {MOST_REPLACED:,}"
+    return _by_other_tokens(reading, chosen, asked)
+
+
+def beside_replacing(
+    reading: Reading, chosen: Chosen, result: Flow, units: Units | None, meant: Follow
+) -> Flow:
+    """The flow with what replacing each of the `units` does, or with the reason why none could be.
+
+    Without units each token is one, and none of them is the query.
+    """
+    question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
+    own = () if units is None else units.queries[units.query or 0]
+    if meant.names_answer and finds(reading):
+        question = question_of(reading, meant.answer, meant.against)
+        if not {*(question.ids or ())} <= {*own}:
+            raise InputError(f"a flow of an answer goes back from its own tokens: --from '{question.text}'")
+    elif meant.names_answer:
+        if question is None:
+            raise InputError(f"{_silent(reading)}: leave --answer and --against out")
+        reading, question = meant_behind(reading, question, result, meant.answer, meant.against)
+        result = replace(result, notes=(*result.notes, *reading.told))
+    if result.tokens.stretches and result.pooled is not None:
+        return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
+    layer = result.layers[-1]
+    groups = units.keys if units is not None and result.by.joins else ()
+    asked = Replacing(
+        result.tokens, result.reached, result.query, layer, question, result.pooled, own, groups, result.by
+    )
+    found = replaced_each(reading, chosen, asked)
+    if isinstance(found, str):
+        return replace(result, reason=found)
+    answer = None if question is None else Chance(question, found.effect.ids)
+    result = by_gradients(reading, chosen, result, found.given, answer)
+    effects = np.full(len(result.tokens), np.nan)
+    for places, lost in zip(found.places, found.effect.lost, strict=True):
+        effects[list(places)] = lost
+    groups = found.places if found.together else ()
+    near = _near(result, own)
+    ablated = Ablated(
+        effects,
+        found.by,
+        found.effect.answer,
+        float("nan") if found.effect.against else found.effect.chance,
+        *trusted(result.methods, effects, near, meant.seed, groups),
+        SHUFFLES,
+        meant.seed,
+        groups,
+        found.input,
+        replacement_id=found.id,
+        answer_ids=found.effect.ids,
+        against=found.effect.against,
+        lead=found.effect.chance if found.effect.against else float("nan"),
+        tag=question is not None and question.asks in (Asks.TAG, Asks.SPAN),
+    )
+    return replace(result, ablated=ablated)
+
+
+def _blanked(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
+    perceived = reading.perceived
+    assert perceived is not None, "only a picture or a sound has stretches"
+    pieces = pieces_of(perceived.inputs, perceived.positions, asked.tokens, perceived.medium)
+    if pieces is None:
+        return "which part of the input each position stands for cannot be told"
+    parts = blanked(pieces, asked.tokens, asked.places, perceived.medium)
+    if not parts.groups:
+        return "there is no other part of the input that could be replaced"
+    with reading.running(f"replacing {len(parts.groups)} parts"):
+        effect = _effect_of_parts(reading, chosen, asked, parts)
+    if effect is None:
+        return _silent(reading)
+    name = MEAN_PATCH if pieces.of is Contents.PICTURE else SILENCE
+    return Replaced(parts.groups, name, pieces.name, effect, parts, together=True)
+
+
+def _effect_of_parts(reading: Reading, chosen: Chosen, asked: Replacing, parts: Blanked) -> Effect | None:
+    module, inputs = reading.model.module, reading.inputs
+    if asked.question is not None:
+        return Effect.of(lost_without(module, inputs, parts, asked.question), asked.question)
+    assert asked.query is not None, "parts of a picture are replaced for one query"
+    last = layer_module(module, chosen, asked.layer)
+    turned = None if last is None else turned_without(module, inputs, parts, asked.query, last)
+    return None if turned is None else Effect(turned)
+
+
+def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
+    """The closer to the query the more: along the text or in time, of a picture across its grid."""
+    stretch = next(iter(result.tokens.stretches), None)
+    if result.query is None:
+        assert result.pooled is not None, "otherwise there is a query"
+        weights = result.pooled.weights
+        far = np.abs(np.arange(len(weights)) - int(np.argmax(weights))).astype(np.float64)
+        return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean is near to none
+    if not isinstance(stretch, Patches):
+        return np.asarray(-np.abs(np.arange(len(result.tokens)) - float(np.mean(query))))
+    near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
+    if result.query not in numbers:
+        return near  # nothing is nearer to a token that stands for no place
+    row, column = divmod(numbers[result.query], stretch.columns)
+    for place, number in numbers.items():
+        if place >= 0:
+            near[place] = -np.hypot(number // stretch.columns - row, number % stretch.columns - column)
+    return near
+
+
+def word_of(reading: Reading, chosen: Chosen, tokens: Tokens, query: int) -> Question | None:
+    """The word at the query, or its tag; None of a model without one, whose vectors are looked at."""
+    if tags(reading) and query in tagged_places(tokens):
+        return question_of(reading, None, query=query)
+    inside = chosen.kind is Kind.ENCODER and reading.model.writes
+    if reading.task is None or inside or all(token.id < 0 for token in tokens.items):
+        return None
+    asks = Asks.MASK if reading.task == "masked" else Asks.NEXT
+    return word_at(asks, query, len(tokens), None, reading.model.spell)
+
+
+def _silent(reading: Reading) -> str:
+    return f"{reading.model.name} answers nothing at this token, and has no vector of it"
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What stands in the place of a token: the number of another one, or None for no embedding at all."""
+
+    id: int | None
+    name: str
+
+
+def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
+    decodes = chosen.kind is Kind.DECODER and reading.target is not None
+    name = "decoder_input_ids" if decodes else "input_ids"
+    ids = reading.inputs.get(name)
+    if ids is None or ids[0, : len(asked.tokens)].tolist() != list(asked.tokens.ids):
+        return "the positions are not the tokens of the text, which could be replaced"
+    instead = replacement(reading)
+    found = _replaced(asked, instead)
+    if not found:
+        return f"there is no other {asked.by} that could be replaced"
+    given = Input(name, tuple(found), instead.id)
+    with reading.listener.working(f"replacing {len(found)} {asked.by.several}"):
+        effect = _effects(reading, chosen, asked, given)
+    if effect is None:
+        return _silent(reading)
+    places, together = tuple(found.values()), asked.by.joins
+    return Replaced(places, instead.name, name, effect, given, instead.id, together)
+
+
+def replacement(reading: Reading) -> Replacement:
+    """The mask, else the token for what is unknown, else nothing: of GPT-2 the unknown one ends a text."""
+    tokenizer, rows = reading.model.tokenizer, None
+    with suppress(InputError):
+        rows = getattr(word_embeddings(reading.model.module)[0], "weight", None)
+    for role in ("mask", "unk"):
+        id = getattr(tokenizer, f"{role}_token_id", None)
+        others = {
+            getattr(tokenizer, f"{other}_token_id", None) for other in ("bos", "eos", "cls", "sep", "pad")
+        }
+        # a tokenizer may have more tokens than its model
+        if id is not None and id not in others and (rows is None or id < len(rows)):
+            return Replacement(int(id), str(getattr(tokenizer, f"{role}_token")))
+    return Replacement(None, NOTHING)
+
+
+def _replaced(asked: Replacing, instead: Replacement) -> dict[Group, Group]:
+    """By the tokens that are replaced at once the unit of which they are.
+
+    They are its ordinary tokens that may be replaced and are not the replacement already.
+    """
+    items, places = asked.tokens.items, asked.places
+    found = dict[Group, Group]()
+    for unit in asked.groups or tuple((place,) for place in range(len(items))):
+        ordinary = tuple(
+            i
+            for i in unit
+            if i in places and not (items[i].special or items[i].padding) and items[i].id != instead.id
+        )
+        if ordinary:
+            found[ordinary] = unit
+    return found
+
+
+def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -> Effect | None:
+    model, inputs, question = reading.model, reading.inputs, asked.question
+    inside = chosen.kind is Kind.ENCODER and model.writes
+    with reading.running():
+        if question is not None:
+            made = lost_chance(model.module, inputs, given, question)
+            return None if made is None else Effect.of(made, question)
+        if asked.pooled is not None:
+            pool = pool_by(Pooling(asked.pooled.how), last_of(model.module, inside))
+            turned = turned_pooled(model.module, inputs, given, pool)
+            return None if turned is None else Effect(turned)
+        assert asked.query is not None, "a query, where nothing is pooled"
+        asking = asked.left or (asked.query,)
+        turned = turned_vector(model.module, inputs, given, asking, last_of(model.module, inside))
+        return None if turned is None else Effect(turned)
