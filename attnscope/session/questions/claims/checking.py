@@ -204,7 +204,7 @@ def _shown(stored: Result, name: str) -> Overview | HeadWeights:
             raise InputError(f"{name} leaves the weights of its heads out: give the npz")
         return overview
     if (head := head_in(held)) is None:
-        raise InputError(f"{name} holds no weights of heads: give what `attnscope heads -o FILE.npz` wrote")
+        raise InputError(f"{name} holds no weights of heads, and no question to ask again: ask it anew")
     return head
 
 
