@@ -115,14 +115,14 @@ def _walked(command: list[str]) -> None:
 
     root = f"{PACKAGE}{os.sep}"
     entered: set[str] = set()
-    stack: list[str] = []
+    stacks = threading.local()  # of each thread its own: one that others pop is wrong from then on
     moves = 0
 
     def noted(frame: FrameType, event: str, argument: object) -> None:
         nonlocal moves
         file = frame.f_code.co_filename
-        in_a_function = frame.f_code.co_flags & 1  # and not a module that is being imported
-        if not in_a_function or not file.startswith(root):
+        stack: list[str] = stacks.__dict__.setdefault("entered", [])
+        if not frame.f_code.co_flags & 1 or not file.startswith(root):  # a module being imported, or not ours
             return
         if event == "call":
             entered.add(file)
