@@ -13,14 +13,14 @@ from attnscope.version import __version__
 TYPE_CHECKING = False  # as `typing` has it, whose import alone takes longer than all of this
 
 _HOMES = {
-    "load": "attnscope.session.library.entrance",
-    "wrap": "attnscope.session.library.entrance",
-    "compare": "attnscope.session.library.several",
-    "difference": "attnscope.session.library.several",
-    "corpus": "attnscope.session.library.several",
-    "outline": "attnscope.session.library.entrance",
-    "Model": "attnscope.session.library.models",
-    "Reading": "attnscope.session.library.readings",
+    "load": "attnscope.library.entrance",
+    "wrap": "attnscope.library.entrance",
+    "compare": "attnscope.library.several",
+    "difference": "attnscope.library.several",
+    "corpus": "attnscope.library.several",
+    "outline": "attnscope.library.entrance",
+    "Model": "attnscope.library.models",
+    "Reading": "attnscope.library.readings",
     "open": "attnscope.results",
     "sdpa": "attnscope.worked.attention",
     "AttnscopeError": "attnscope.errors",
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from typing import Any
 
     from attnscope.errors import AttnscopeError as AttnscopeError
+    from attnscope.library.entrance import load as load
+    from attnscope.library.entrance import outline as outline
+    from attnscope.library.entrance import wrap as wrap
+    from attnscope.library.models import Model as Model
+    from attnscope.library.readings import Reading as Reading
+    from attnscope.library.several import compare as compare
+    from attnscope.library.several import corpus as corpus
+    from attnscope.library.several import difference as difference
     from attnscope.results import load as open
-    from attnscope.session.library.entrance import load as load
-    from attnscope.session.library.entrance import outline as outline
-    from attnscope.session.library.entrance import wrap as wrap
-    from attnscope.session.library.models import Model as Model
-    from attnscope.session.library.readings import Reading as Reading
-    from attnscope.session.library.several import compare as compare
-    from attnscope.session.library.several import corpus as corpus
-    from attnscope.session.library.several import difference as difference
     from attnscope.worked.attention import sdpa as sdpa
 
 __all__ = [

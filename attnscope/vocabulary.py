@@ -6,6 +6,8 @@ needs a heavy library.
 
 from enum import Enum, StrEnum
 
+PASSAGES = "{passages}"  # where a prompt says that its passages stand
+
 
 class Kind(StrEnum):
     """Which attention of a model: within the encoder, within the decoder, or from decoder to encoder."""

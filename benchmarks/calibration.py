@@ -64,7 +64,7 @@ from attnscope.results.claims.senses import Case as Parted
 from attnscope.results.claims.why import Side
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
-from attnscope.session.verbs.compare import InTexts
+from attnscope.verbs.compare.question import InTexts
 
 PROMISED = 0.05
 CONTROLS = 39  # of which one may reach as far: 2 in 40

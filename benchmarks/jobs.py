@@ -37,8 +37,8 @@ from startup import settings
 import attnscope
 from attnscope.demo import folder as demo_folder
 from attnscope.demo.train.evaluation import gold
-from attnscope.session.questions.claims.retrieving import texts_of
-from attnscope.session.verbs.find import Retrieve
+from attnscope.verbs.find.question import Retrieve
+from attnscope.verbs.find.retrieving import texts_of
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "specimens"))
 

@@ -20,22 +20,22 @@ from tempfile import TemporaryDirectory
 
 from attnscope.measures import parse_measures
 from attnscope.measures.registry import measurable
-from attnscope.session.corpus.engine.interface import Engine, Finished, Span, Split
-from attnscope.session.corpus.engine.local import local
-from attnscope.session.corpus.engine.ray.cluster import cluster, descendants
-from attnscope.session.corpus.engine.ray.nodes import Needs
-from attnscope.session.corpus.engine.ray.pool import on_ray
-from attnscope.session.corpus.run import CorpusRecipe
-from attnscope.session.corpus.source import Form, Source
-from attnscope.session.corpus.texts import fetched
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
+from attnscope.verbs.corpus.engine.interface import Engine, Finished, Span, Split
+from attnscope.verbs.corpus.engine.local import local
+from attnscope.verbs.corpus.engine.ray.cluster import cluster, descendants
+from attnscope.verbs.corpus.engine.ray.nodes import Needs
+from attnscope.verbs.corpus.engine.ray.pool import on_ray
+from attnscope.verbs.corpus.run import CorpusRecipe
+from attnscope.verbs.corpus.source import Form, Source
+from attnscope.verbs.corpus.texts import fetched
 
 ROUNDS = 3
 SPLIT = 32  # texts
 WORDS = ("the", "a", "door", "dog", "boat", "was", "is", "opened", "barks", "old", "on", "it", "she")
-WORKER = b"attnscope.session.corpus.engine.worker"
+WORKER = b"attnscope.verbs.corpus.engine.worker"
 
 
 @dataclass(frozen=True)

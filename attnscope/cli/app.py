@@ -6,22 +6,21 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from attnscope import incoming
-from attnscope.cli.asking import DERIVED, command_of
-from attnscope.cli.examples import COMMANDS, EXAMPLES
+from attnscope.cli.asking import command_of
 from attnscope.cli.output import guard, remember, say
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
 from attnscope.process.ending import INTERRUPTED
+from attnscope.register import registered
 from attnscope.version import __version__
 
-_LONGEST = max(map(len, EXAMPLES))
+_LONGEST = max(map(len, registered()))
 _COMPLETION = {"--show-completion", "--install-completion"}
 UsageError: Any = typer.BadParameter.__base__  # what the option parser raises, wherever Typer has its Click
 
@@ -75,8 +74,11 @@ class ErrorLines(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """What it is for, an example, and the commands under what one wants of them."""
-        formatter.write(f"{self.help}\n\n  {EXAMPLES['heads'][0]}\n")
-        for heading, commands in COMMANDS.items():
+        formatter.write(f"{self.help}\n\n  {next(iter(registered().values())).examples[0]}\n")
+        under: dict[str, list[str]] = {}
+        for name, verb in registered().items():
+            under.setdefault(verb.under, []).append(name)
+        for heading, commands in under.items():
             found = ((name, self.get_command(ctx, name)) for name in commands)
             formatter.write(f"\n{heading}\n")
             with formatter.indentation():
@@ -200,11 +202,8 @@ def main() -> None:
 
 
 def _register() -> None:
-    for name in EXAMPLES:
-        if name in DERIVED:
-            command = command_of(name)
-        else:
-            command = grouped(getattr(import_module(f"attnscope.cli.commands.{name}"), name))
+    for name, verb in registered().items():
+        command = grouped(verb.there(verb.command)) if verb.command else command_of(verb)
         app.command(name, cls=Panelled)(command)
 
 

@@ -12,13 +12,11 @@ from functools import partial, reduce
 from importlib import import_module
 from operator import or_
 from pathlib import Path
-from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from attnscope import incoming
-from attnscope.cli import commands
 from attnscope.cli.options.delivery import (
     Delivery,
     PictureDelivery,
@@ -46,7 +44,7 @@ from attnscope.errors import (
     NobodyReadsError,
     lacking,
 )
-from attnscope.session import verbs
+from attnscope.register import Verb
 from attnscope.session.prompts import Line
 from attnscope.session.question import Alone, Answer, Files, OfModel, Question, is_of_each_head, verb_of
 from attnscope.session.request import ModelRequest, ProvenModel, check_something
@@ -284,15 +282,11 @@ class Lines:
 
 
 _READS = {(True, False): ArticleRead, (False, True): SparedRead, (False, False): Read}
-DERIVED = {each.name for each in iter_modules(verbs.__path__)} - {
-    each.name for each in iter_modules(commands.__path__)
-}
 
 
-def command_of(name: str) -> Callable[..., None]:
+def command_of(verb: Verb) -> Callable[..., None]:
     """The command of a verb that is asked of one text, or of each of many, or of a model alone."""
-    verb = import_module(f"{verbs.__name__}.{name}")
-    forms: tuple[type[Question[Any]], ...] = verb.FORMS
+    forms: tuple[type[Question[Any]], ...] = verb.forms
 
     alone = issubclass(forms[0], Alone)
 
@@ -312,7 +306,7 @@ def command_of(name: str) -> Callable[..., None]:
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter(name, keyword, annotation=kind) for name, kind in groups.items()]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__name__, command.__doc__ = name, verb.__doc__
+    command.__name__, command.__doc__ = verb.name, verb.there(".question").__doc__
     return grouped(command)
 
 

@@ -17,8 +17,8 @@ import typer
 from typer.core import TyperCommand
 
 from attnscope import incoming
-from attnscope.cli.examples import EXAMPLES
 from attnscope.cli.output import say
+from attnscope.register import registered
 from attnscope.session.option import (
     ATTENTION,
     OUT,
@@ -38,7 +38,7 @@ BESIDES = "Besides"
 class Panelled(TyperCommand):
     """A command with a help on one screen, and one of all options under what they are about.
 
-    `grouped` has noted what of either; both have the command's `EXAMPLES`, in lines that are never broken.
+    `grouped` has noted what of either; both have the `examples` of the verb, in lines that are never broken.
     """
 
     def make_parser(self, ctx: Any) -> Any:
@@ -53,7 +53,7 @@ class Panelled(TyperCommand):
         """What it does, examples, and the options that matter most."""
         self.format_usage(ctx, formatter)
         formatter.write(f"\n  {self.get_short_help_str(limit=200)}\n\n")
-        for example in EXAMPLES[self.name or ""]:
+        for example in registered()[self.name or ""].examples:
             formatter.write(f"  {example}\n")
         told: dict[str, list[tuple[str, str]]] = {WHICH: [], WHAT: [], OUT: []}
         brief = self._noted("brief")
@@ -78,7 +78,7 @@ class Panelled(TyperCommand):
     def format_help_text(self, ctx: Any, formatter: Any) -> None:
         super().format_help_text(ctx, formatter)
         with formatter.section("Examples"):
-            for example in EXAMPLES[self.name or ""]:
+            for example in registered()[self.name or ""].examples:
                 formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

@@ -95,12 +95,12 @@ class Source:
 
     def _asked_of_all(self, kept: "HeldReading", question: ask.Question) -> Any:
         """What takes more than the attention that is kept."""
-        from attnscope.session.questions.claims.ablation import ablate, answer_without
-        from attnscope.session.questions.claims.finding import find
-        from attnscope.session.questions.prediction import predict
-        from attnscope.session.verbs.ablate import Ablate
-        from attnscope.session.verbs.find import Find
-        from attnscope.session.verbs.predict import Predict
+        from attnscope.verbs.ablate.answer import ablate, answer_without
+        from attnscope.verbs.ablate.question import Ablate
+        from attnscope.verbs.find.answer import find
+        from attnscope.verbs.find.question import Find
+        from attnscope.verbs.predict.answer import predict
+        from attnscope.verbs.predict.question import Predict
 
         match question:
             case ask.OfPair():
@@ -195,7 +195,7 @@ class Source:
 
     def _beside(self, kept: "HeldReading", question: ask.OfOther) -> ask.Beside:
         from attnscope.results import Difference
-        from attnscope.session.questions.claims.difference import compare_results
+        from attnscope.verbs.compare.stored import compare_results
 
         place = question.layer, question.head
         with self._running:

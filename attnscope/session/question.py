@@ -26,6 +26,7 @@ from typing import (
 )
 
 from attnscope.errors import InputError, nearest
+from attnscope.register import registered
 from attnscope.session.option import slots, slots_of, words
 from attnscope.session.selection import check_seed
 from attnscope.vocabulary import Purpose
@@ -286,7 +287,8 @@ class OfSides(OfModel[R_co]):
 
 def verb_of(question: object) -> str:
     """What a question is called on the command line."""
-    return type(question).__module__.rpartition(".")[2]
+    package = type(question).__module__.rpartition(".")[0]
+    return next((name for name, verb in registered().items() if verb.package == package), package)
 
 
 def named(place: str) -> Any:

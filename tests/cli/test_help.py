@@ -19,11 +19,13 @@ from typer.testing import CliRunner
 
 from attnscope import demo
 from attnscope.cli.app import app
-from attnscope.cli.examples import COMMANDS, EXAMPLES
 from attnscope.cli.panels import brief_record, grouped
 from attnscope.demo import folder
+from attnscope.register import registered
 from attnscope.session.option import option
 
+EXAMPLES = {name: verb.examples for name, verb in registered().items()}
+HEADINGS = dict.fromkeys(verb.under for verb in registered().values())
 GROUP = get_command(app)
 ROWS, COLUMNS, OPTIONS = 30, 80, 14
 TREEBANK = """\
@@ -118,7 +120,7 @@ def test_the_program_s_help_has_every_command_once_in_a_whole_sentence_under_a_q
     lines = told("--help").splitlines()
     assert max(map(len, lines)) <= COLUMNS
     assert lines[2].strip() == EXAMPLES["heads"][0]
-    assert [line for line in lines if line in COMMANDS] == list(COMMANDS)
+    assert [line for line in lines if line in HEADINGS] == list(HEADINGS)
     for name, command in GROUP.commands.items():
         first = command.help.split("\n\n")[0]
         assert [line.split()[0] for line in lines if line.endswith(f" {first}")] == [name]

@@ -17,10 +17,10 @@ from typer.testing import Result
 from attnscope import incoming
 from attnscope.errors import DoesNotFitError
 from attnscope.results import load
-from attnscope.session.corpus.engine.interface import SetAside, Span, Text
-from attnscope.session.corpus.source import Form, Source
-from attnscope.session.corpus.store import Place
-from attnscope.session.corpus.texts import items as read
+from attnscope.verbs.corpus.engine.interface import SetAside, Span, Text
+from attnscope.verbs.corpus.source import Form, Source
+from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.texts import items as read
 
 HEAD = ("-m", "demo", "--layer", "1", "--head", "2")
 SENTENCE = "1\tthe\t_\tDET\t_\t_\t2\tdet\t_\t_\n2\tdoor\t_\tNOUN\t_\t_\t0\troot\t_\t_\n\n"

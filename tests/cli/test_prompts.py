@@ -108,7 +108,7 @@ def test_an_answer_whose_certificate_fails_counts_in_no_mean(
     from dataclasses import replace
 
     from attnscope.results import Verdict
-    from attnscope.session.questions.claims import finding
+    from attnscope.verbs.find import answer as finding
 
     own, made = finding.find, list[object]()
 

@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from attnscope import demo
 from attnscope.cli.app import app
 from attnscope.errors import InputError, lacking
-from attnscope.session.corpus.engine import local
-from attnscope.session.corpus.engine.interface import Split
-from attnscope.session.corpus.engine.ray.cluster import descendants
-from attnscope.session.corpus.merging import FAN
+from attnscope.verbs.corpus.engine import local
+from attnscope.verbs.corpus.engine.interface import Split
+from attnscope.verbs.corpus.engine.ray.cluster import descendants
+from attnscope.verbs.corpus.merging import FAN
 
 HEAD = ("-m", "demo", "-l", "0", "--head", "0", "-q")
 
@@ -187,7 +187,7 @@ TEXTS = (
     "the river and the bank", "Maria sat on the table and she slept.", "caf\udce9", "very " * 90, " " * 3000,
 )  # fmt: skip
 KILLS = 6
-WORKER = b"attnscope.session.corpus.engine.worker"
+WORKER = b"attnscope.verbs.corpus.engine.worker"
 
 
 def corpus(folder: Path, run: str, workers: int) -> subprocess.Popen[bytes]:

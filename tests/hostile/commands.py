@@ -1,6 +1,6 @@
 """Any line of any command, of what the program itself declares: its examples, its options, what they take.
 
-An example of `cli.examples` is what it begins with: another model, other options and other files come to it.
+An example of a verb is what it begins with: another model, other options and other files come to it.
 An option is known by its metavar, whatever its name, so that a new one is drawn as well.
 """
 
@@ -166,9 +166,9 @@ def others(rng: Random, command: str, count: int, odd: float = 0.0) -> list[str]
 
 def beginning(rng: Random, command: str) -> list[str]:
     """One of the examples of a command."""
-    from attnscope.cli.examples import EXAMPLES
+    from attnscope.register import registered
 
-    lines = [shlex.split(each)[1:] for each in EXAMPLES[command]]
+    lines = [shlex.split(each)[1:] for each in registered()[command].examples]
     argv = rng.choice([each for each in lines if each[0] == command])
     return [*argv, *(("--needles", "1") if "retrieval" in argv else ())]
 

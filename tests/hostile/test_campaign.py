@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from hypothesis.database import InMemoryExampleDatabase
 
-from attnscope.cli.examples import EXAMPLES
+from attnscope.register import registered
 
 from . import process
 from .campaign import Campaign
@@ -141,7 +141,7 @@ def test_every_cause_is_told_in_an_invocation_that_has_little_else(campaign: Cal
     long, by_name = (shlex.split(told[cause]) for cause in sorted(told))
     assert 10 <= len(long) <= 12 < max(len(each.argv) for each in ran)
     assert shlex.join(("attnscope", *by_name)) in [
-        shlex.join(shlex.split(each)) for each in EXAMPLES[by_name[0]]
+        shlex.join(shlex.split(each)) for each in registered()[by_name[0]].examples
     ]
     assert begun.record.found.total() >= 4
 

@@ -10,7 +10,7 @@ import pytest
 from attnscope.model.source import digests
 from attnscope.process.ending import unfinished_name, written_whole
 from attnscope.render import saving
-from attnscope.session.corpus.store import Place
+from attnscope.verbs.corpus.store import Place
 
 Writer = Callable[[Path], None]
 

@@ -13,10 +13,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # to all above
-EVERYWHERE = "printable errors spelling spans tokens vocabulary incoming results version process"
+EVERYWHERE = "register printable errors spelling spans tokens vocabulary incoming results version process"
 MAY_IMPORT = {  # by package, lowest first; a package may only name those above it in this table
     "version": "",
     "presenter": "",
+    "register": "",
     "printable": "",
     "process": "printable",
     "errors": "printable",
@@ -25,7 +26,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "tokens": "printable errors spelling spans",
     "vocabulary": "errors",
     "incoming": "printable errors tokens process",
-    "results": "printable errors spelling tokens vocabulary incoming process presenter",
+    "results": "register printable errors spelling tokens vocabulary incoming process presenter",
     "reference": "",
     "demo": "errors",
     "arithmetic": "reference results",
@@ -39,38 +40,40 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "worked": f"analysis capture model verify attention arithmetic reference {EVERYWHERE}",
     "session": f"worked analysis capture model verify attention measures reference {EVERYWHERE}",
     "render": f"demo {EVERYWHERE}",
-    "explore": f"session render measures {EVERYWHERE}",
-    "cli": f"explore session render worked measures model {EVERYWHERE}",
+    "verbs": f"session worked analysis capture model verify attention measures tiles reference {EVERYWHERE}",
+    "library": f"verbs session worked analysis capture model {EVERYWHERE}",
+    "explore": f"verbs session render measures {EVERYWHERE}",
+    "cli": f"explore verbs library session render worked measures model {EVERYWHERE}",
     "__main__": f"cli {EVERYWHERE}",
 }
 COMPUTING = "analysis attention capture measures arithmetic tiles verify worked"
 PROGRAMS = "render.script.again"  # which are written into files and run there, and never imported here
 OWNERS = {  # of each library that takes time to load: nobody else may import it
-    "torch": f"session {COMPUTING} demo model reference {PROGRAMS}",
+    "torch": f"session verbs library {COMPUTING} demo model reference {PROGRAMS}",
     "transformers": f"model capture demo {PROGRAMS}",
     "safetensors": "model",
     "tokenizers": "demo",
-    "huggingface_hub": "model session.corpus.store.hub",
+    "huggingface_hub": "model verbs.corpus.store.hub",
     "accelerate": "model",
     "jinja2": "model.inputs.rendered render.words",
     "markupsafe": "render.words",  # which jinja2 is made with
     "peft": "model",
-    "fsspec": "session.corpus.store",
+    "fsspec": "verbs.corpus.store",
     "PIL": "demo.train model render.present.notebook",
     "soundfile": "model",
     "soxr": "model",
     "sklearn": "analysis",
     "scipy": "analysis demo.train",
     "threadpoolctl": "analysis",
-    "numpy": "analysis cli demo.train explore measures model render results session worked",
-    "jaxtyping": f"demo.train explore model render results session {COMPUTING}",
+    "numpy": "analysis cli demo.train explore measures model render results session verbs worked",
+    "jaxtyping": f"demo.train explore model render results session verbs {COMPUTING}",
     "matplotlib": "render results.base.presented",  # there for the types of what `plot` takes and returns
     "pandas": "render results",
-    "pyarrow": "session",
-    "ray": "session.corpus.engine.ray.cluster",
+    "pyarrow": "verbs.corpus",
+    "ray": "verbs.corpus.engine.ray.cluster",
     "rich": "cli explore render demo.train",
     "textual": "explore",
-    "tqdm": "session.library.several",
+    "tqdm": "library.several",
     "typer": "cli",
 }
 INSIDE = {  # parts of a package that may not import another one
@@ -189,7 +192,7 @@ def test_the_table_of_packages_points_one_way_and_names_all_of_them(sources) -> 
         ("cli.app", "from attnscope.analysis import prediction", "cli.app -> analysis.prediction"),
         ("tiles.tiling", "import textual.app", "tiles.tiling -> textual"),
         ("session.listener", "import rich", "session.listener -> rich"),
-        ("session.corpus.engine.local", "import ray", "session.corpus.engine.local -> ray"),
+        ("verbs.corpus.engine.local", "import ray", "verbs.corpus.engine.local -> ray"),
         ("render.kit.palette", "def draw():\n    import torch", "render.kit.palette -> torch"),
         (
             "analysis.scores.dense",

@@ -57,10 +57,10 @@ def test_arithmetic_on_numbers_that_are_given_needs_no_model_library() -> None:
 
 
 HOMES = {
-    "load outline wrap": "function attnscope.session.library.entrance",
-    "compare corpus difference": "function attnscope.session.library.several",
-    "Model": "type attnscope.session.library.models",
-    "Reading": "type attnscope.session.library.readings",
+    "load outline wrap": "function attnscope.library.entrance",
+    "compare corpus difference": "function attnscope.library.several",
+    "Model": "type attnscope.library.models",
+    "Reading": "type attnscope.library.readings",
     "open": "function attnscope.results",
     "sdpa": "function attnscope.worked.attention",
     "AttnscopeError": "type attnscope.errors",

@@ -20,6 +20,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from attnscope.errors import InputError
+from attnscope.library.entrance import wrap
 from attnscope.model.inputs.given import chat_of
 from attnscope.render.figure import (
     figure_bytes,
@@ -36,7 +37,6 @@ from attnscope.render.plot.row import MOST_STRONGEST
 from attnscope.render.sheets import Focus, focus_on
 from attnscope.results import HeadAttention
 from attnscope.results.worked import Given
-from attnscope.session.library.entrance import wrap
 from attnscope.vocabulary import Scaling
 from attnscope.worked import example, work_out
 

@@ -5,7 +5,6 @@ Beside it the lists of layers and heads as they are typed, and heads that are na
 
 import inspect
 from dataclasses import KW_ONLY, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,16 +14,16 @@ from corpus_of_demo import Hearing
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope.cli.asking import DERIVED
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import InputError, listed
+from attnscope.register import registered
 from attnscope.session.option import option, slots, spoken, words
 from attnscope.session.question import Files, asks, form_of, question_of
 from attnscope.session.selection import Named, choose, named_heads, parse
-from attnscope.session.verbs.find import FORMS, Find, FindLinks, Retrieve
-from attnscope.session.verbs.heads import ShowHeads
-from attnscope.session.verbs.tsne import Map
 from attnscope.session.wanted import APART, OneWanted, Wanted
+from attnscope.verbs.find.question import FORMS, Find, FindLinks, Retrieve
+from attnscope.verbs.heads.question import ShowHeads
+from attnscope.verbs.tsne.question import Map
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ def test_a_field_is_an_option_in_both_helps_a_parameter_and_a_value() -> None:
 
 
 def test_no_two_options_of_a_question_share_a_name() -> None:
-    for form in (form for name in DERIVED for form in import_module(f"attnscope.session.verbs.{name}").FORMS):
+    for form in (form for verb in registered().values() for form in verb.forms):
         names = [name for slot in slots(form).values() for name in slot.option.names]
         assert len(names) == len({*names})
 

@@ -21,8 +21,8 @@ from transformers import (
 import attnscope as at
 from attnscope import demo
 from attnscope.demo import FOLDERS
+from attnscope.library.prompted import Prompted
 from attnscope.render.sheets import sheet_of
-from attnscope.session.library.prompted import Prompted
 
 Ask = Callable[[Any], Any]
 ENCODER, CAUSAL = "He saw the king when it opened the [MASK].", "box dog king box dog king"

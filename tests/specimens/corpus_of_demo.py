@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from attnscope.results import Corpus
-from attnscope.session.corpus.engine.interface import Finished, Split
-from attnscope.session.corpus.folder import Folder
-from attnscope.session.corpus.question import CorpusQuestion, corpus_of
-from attnscope.session.corpus.run import CorpusRecipe
-from attnscope.session.corpus.store import Place
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
+from attnscope.verbs.corpus.answer import CorpusQuestion, corpus_of
+from attnscope.verbs.corpus.engine.interface import Finished, Split
+from attnscope.verbs.corpus.folder import Folder
+from attnscope.verbs.corpus.run import CorpusRecipe
+from attnscope.verbs.corpus.store import Place
 
 TEXTS = (
     "The door opened.", "A dog barks, and the old dog sleeps.", "", "She was watching the boat.",

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.engine.interface import Finished, Split
-from attnscope.session.corpus.texts import Reading
+from attnscope.verbs.corpus.engine.interface import Finished, Split
+from attnscope.verbs.corpus.texts import Reading
 
 
 @dataclass(frozen=True)

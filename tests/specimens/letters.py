@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.engine.interface import Finished, Span, Split
-from attnscope.session.corpus.source import Form, Source
-from attnscope.session.corpus.store import Place
-from attnscope.session.corpus.texts import Reading
+from attnscope.verbs.corpus.engine.interface import Finished, Span, Split
+from attnscope.verbs.corpus.source import Form, Source
+from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.texts import Reading
 
 DEADLY, REFUSED, BROKEN = "ends its process", "is refused", "finds a bug"
 

@@ -11,12 +11,12 @@ from attnscope.analysis.corpus.apart import corpora_apart
 from attnscope.analysis.corpus.totals import Totals
 from attnscope.results import Corpus, CorpusDifference
 from attnscope.results.claims.corpus import LINKS, CorpusText
-from attnscope.session.corpus import merging
-from attnscope.session.corpus.engine.interface import SetAside
-from attnscope.session.corpus.part import Part, Proved
-from attnscope.session.corpus.source import Form, Source
-from attnscope.session.corpus.store import Place
-from attnscope.session.verbs.corpus import Linked
+from attnscope.verbs.corpus import merging
+from attnscope.verbs.corpus.engine.interface import SetAside
+from attnscope.verbs.corpus.part import Part, Proved
+from attnscope.verbs.corpus.question import Linked
+from attnscope.verbs.corpus.source import Form, Source
+from attnscope.verbs.corpus.store import Place
 
 LAYERS, HEADS = (0, 1, 3), (0, 2, 3, 5)
 MEASURES = ("entropy", "previous", "offset", "moved", "pattern")

@@ -54,7 +54,7 @@ def check(
     from attnscope.results import load
 
     stored = load(file)  # before anything heavy is imported: what cannot be read is told at once
-    from attnscope.session.questions.claims.checking import Leave, check_stored
+    from attnscope.verbs.check.answer import Leave, check_stored
 
     leave = Leave(model, device, trust_remote_code, allow_pickle, image, audio)
     result = check_stored(stored, file, leave, output)

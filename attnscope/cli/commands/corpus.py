@@ -12,12 +12,12 @@ from attnscope.cli.output import Output, check_delivery, typed_command
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.session.request import ProvenModel
-from attnscope.session.verbs.corpus import ALL, CorpusFiles, CorpusMeasures, CorpusQuestion, CorpusRun
 from attnscope.session.wanted import Wanted
+from attnscope.verbs.corpus.question import ALL, CorpusFiles, CorpusMeasures, CorpusQuestion, CorpusRun
 
 if TYPE_CHECKING:
-    from attnscope.session.corpus.engine.interface import Done
-    from attnscope.session.corpus.engine.interface import Progress as CorpusProgress
+    from attnscope.verbs.corpus.engine.interface import Done
+    from attnscope.verbs.corpus.engine.interface import Progress as CorpusProgress
 
 
 def corpus(
@@ -38,14 +38,14 @@ def corpus(
     part of speech to those of another (--from-pos with --to-pos) are ranked, beside what their distances
     explain. Two corpora: attnscope compare A.npz B.npz.
     """
-    from attnscope.session.corpus.source import check_named
+    from attnscope.verbs.corpus.source import check_named
 
     for file in read.places:
         check_named(str(file))
     check_delivery(delivery, "Corpus")
     if running.rows is not None and Path(running.rows).suffix.lower() != ".parquet":
         raise InputError(f"--rows is '{running.rows}': its name ends in .parquet")
-    from attnscope.session.corpus.question import corpus_of
+    from attnscope.verbs.corpus.answer import corpus_of
 
     asked = CorpusQuestion(**vars(read), **vars(measured), **vars(running))
     with _counting(output.quiet) as done:

@@ -47,7 +47,7 @@ def model(
         raise InputError("NAME and --model: give one of the two")
     check_place(model if name is None else name)
     wanted = Wanted(layer=layer, kind=kind, tower=tower)
-    from attnscope.session.questions.outline import outline_model, time_of
+    from attnscope.verbs.model.answer import outline_model, time_of
 
     result = outline_model(
         model if name is None else name,

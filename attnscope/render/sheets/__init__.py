@@ -1,14 +1,14 @@
-"""What a result shows: the sheet of a `finding` is made by `sheet` in `finding.py`, and so of every kind.
+"""What a result shows: a `sheet`, loaded when a result of its kind is shown.
 
-The module has the name that files give the kind, so that a kind is entered once, in `results.result.KINDS`.
-It is loaded when a result of its kind is shown. Where a name has two parts the first is the module:
-`picture-heads` stands with `picture`. A few stand with another kind (`_WITH`), whose `sheet` takes both.
+The sheets of heads stand here, each in a module that has the name of its kind in files (`_WITH`: with that
+of another one; where a name has two parts the first is the module). A verb says where its own are.
 """
 
 from dataclasses import dataclass, replace
 from importlib import import_module
 
 from attnscope.errors import InputError
+from attnscope.register import kinds
 from attnscope.render.kit.palette import scaling
 from attnscope.render.kit.stage import MOST_LISTED, OF_KEYS, SHOWS, VECTORS, Show
 from attnscope.render.sheet.said import messages
@@ -126,18 +126,20 @@ def _tokens(result: HeadWeights | HeadView | HeadTerms | Projection) -> tuple[To
 
 
 _WITH = {
-    "layers": "prediction",
-    "referee": "citation",
     "sound": "picture",
-    "timing": "alignment",
     "view": "head",
 }
 
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
     """What a result shows of what is looked at, every text of it harmless."""
-    name = name_of(type(result)).split("-")[0]
-    module = import_module(f"{__name__}.{_WITH.get(name, name)}")
+    name = name_of(type(result))
+    if name in kinds():
+        verb, kind = kinds()[name]
+        module = verb.there(kind.sheet)
+    else:
+        name = name.split("-")[0]
+        module = import_module(f"{__name__}.{_WITH.get(name, name)}")
     made: Sheet = module.sheet(result, focus)
     made = as_the_file_says(made) if result.from_file else made
     return harmless(guarded(replace(made, messages=_messages(result)), result.verdict))

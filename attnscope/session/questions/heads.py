@@ -16,9 +16,7 @@ from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.analysis.heads.thumbnails import View, thumbnails
 from attnscope.analysis.heads.view import among_all, without_padding
 from attnscope.analysis.scores.supplies import AllowedPairs
-from attnscope.analysis.verification import verify_model
 from attnscope.attention import Capture
-from attnscope.capture import provenance_of
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
@@ -33,21 +31,16 @@ from attnscope.results import (
     Picture,
     PictureAttention,
     PictureHeads,
-    Projection,
     Sound,
     SoundAttention,
     SoundHeads,
     Thumbnails,
-    Verification,
 )
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.looking import ENTROPY, aim_at, look_at, map_head
-from attnscope.session.question import Answer
+from attnscope.session.looking import ENTROPY, look_at
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.reading import Reading
-from attnscope.session.verbs.tsne import Map
-from attnscope.session.verbs.verify import Verify
 from attnscope.session.wanted import Looking
 from attnscope.session.which import Name
 from attnscope.tokens import Tokens
@@ -204,21 +197,6 @@ def overview_in(attention: Capture | Returned, chosen: Chosen, measures: Sequenc
     return measure_heads(attention, chosen.heads, chosen.block, measures)
 
 
-def map_of(reading: Reading, chosen: Chosen, asked: Map) -> Answer[Projection]:
-    """The map of the head, by the points that are named where these are of several tokens."""
-    head = OpenedHeads(reading, chosen).head()
-    seen = aim_at(head, asked.looking, asked.query, asked.key, asked.compare_query)
-    view = seen.shown if isinstance(seen.shown, HeadView) else None
-    queries = [each for each in (seen.query, seen.beside) if each is not None]
-    result = map_head(head, asked.settings, reading.listener, view)
-    return Answer(
-        result,
-        {"queries": tuple(queries), "key": seen.key},
-        every_head=lambda: [result],
-        drawn_by=(asked.looking, asked.settings, queries, seen.key),
-    )
-
-
 def _overview_of_text(
     reading: Reading, chosen: Chosen, measures: Sequence[str], looking: Looking
 ) -> Overview:
@@ -261,14 +239,3 @@ def _layers_by_memory(reading: Reading, chosen: Chosen) -> Iterator[Capture | Re
         if patches and isinstance(attention, Capture):
             tell_windows(attention, reading, chosen)
         yield attention
-
-
-def verify_reading(reading: Reading, asked: Verify) -> Verification:
-    """The certificates of all heads, and the model's results held against a run that was not touched."""
-    model, inputs, tokens = reading.model, reading.inputs, reading.encoded.tokens
-    target = None if reading.target is None else reading.target.tokens
-    with reading.running("certifying every head"):
-        provenance = provenance_of(model.module, tokens, reading.origin())
-        result = verify_model(model.module, inputs, tokens, provenance, target, asked.every_token)
-    medium = reading.medium
-    return result if medium is None else replace(result, notes=(medium.described, *result.notes))

@@ -7,20 +7,26 @@ from pathlib import Path
 from attnscope import incoming
 from attnscope.analysis.claims.citing.taking import Answered
 from attnscope.analysis.prediction import last_of
+from attnscope.analysis.rows import Layer
+from attnscope.attention import Capture
+from attnscope.capture.returned import Returned
 from attnscope.capture.running import evaluating, if_it_writes
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import LIKELIEST, write
 from attnscope.model.inputs.given import Numbered
 from attnscope.model.inputs.target import Target
+from attnscope.results import Verdict
 from attnscope.results.base.groups import units_of_text
 from attnscope.results.claims.citation import Passage
+from attnscope.session.choosing import Chosen
 from attnscope.session.prompts import Field, Prompt
+from attnscope.session.questions.long import attention_of
+from attnscope.session.questions.rows import check_whole_fits, layers_of, may_read_rows, sample_with
 from attnscope.session.questions.spoken import GIVEN, ids_behind, read_behind, spellable
 from attnscope.session.reading import Reading
-from attnscope.session.verbs.cite import PASSAGES, Cite
 from attnscope.spelling import spelled
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Unit
+from attnscope.vocabulary import PASSAGES, Unit
 
 PASSAGE, QUESTION = "passage ", "{question}"
 BETWEEN = "\n\n"  # passages that are put in
@@ -65,22 +71,22 @@ class Cut:
     kept: str
 
 
-def cut(tokens: Tokens, asked: Cite, fields: Iterable[str] = ()) -> Cut:
+def cut(tokens: Tokens, by: str | None, context: str | None, fields: Iterable[str] = ()) -> Cut:
     """The passages of a prompt, which has these fields; `InputError` where there are fewer than two."""
     given = {each.name: each.positions for each in tokens.fields if each.name.startswith(PASSAGE)}
     if lost := [name for name in fields if name.startswith(PASSAGE) and name not in given]:
         raise InputError(f"{lost[0]} is not found in what the model reads: it may be cut off")
     if given:
-        if asked.by is not None or asked.context is not None:
+        if by is not None or context is not None:
             raise InputError("--passages says what is a passage: leave --by and --context out")
         return _cut(tokens, [*given.values()], None)
-    inside = None if asked.context is None else {*tokens.span(asked.context).positions}
-    units = [Unit(asked.by)] if asked.by else [Unit.PASSAGE, Unit.SENTENCE]
+    inside = None if context is None else {*tokens.span(context).positions}
+    units = [Unit(by)] if by else [Unit.PASSAGE, Unit.SENTENCE]
     for unit in units:
         groups = _groups(tokens, unit, inside)
         if len(groups) > 1:
             return _cut(tokens, groups, unit)
-    finer = "--by sentence cuts finer, " if asked.by == Unit.PASSAGE else ""
+    finer = "--by sentence cuts finer, " if by == Unit.PASSAGE else ""
     raise InputError(
         "there are no two passages beside the question, of which one could be the source: "
         f"{finer}--context says where passages stand, --passages gives them"
@@ -143,25 +149,34 @@ class Answers:
     how: str
 
 
-def answered(reading: Reading, asked: Cite) -> Answers:
-    """The same model with the prompt and the answer read."""
+def answered(
+    reading: Reading, answer: str | None, generate: int | None = None, whole: bool = False
+) -> Answers:
+    """The same model with the prompt and the `answer` read, or what it writes in at most `generate` tokens.
+
+    The answer is cut into sentences unless it is asked about as a `whole`.
+    """
     model = reading.model
     if isinstance(model.tokenizer, Numbered) or model.tokenizer is None:
         raise InputError("an answer's sources are told of texts: give a model with its tokenizer, and a text")
     if reading.target is not None:
-        return _of_decoder(reading, reading.target, asked)
+        return _of_decoder(reading, reading.target, answer, generate, whole)
     prompt = reading.encoded.tokens
     prompt = prompt.only(range(last_of(prompt) + 1))
-    ids, how = (_written if asked.answer is None else _given)(reading, prompt, asked)
-    whole = read_behind(reading, prompt, ids, how)
-    read, known = whole.encoded.tokens, whole.encoded.inputs
+    ids, how = (
+        _written(reading, prompt, generate or 1)
+        if answer is None
+        else (ids_behind(reading, prompt, answer), GIVEN)
+    )
+    behind = read_behind(reading, prompt, ids, how)
+    read, known = behind.encoded.tokens, behind.encoded.inputs
     rows = tuple(range(len(prompt) - 1, len(read) - 1))
     told = Answered(model.module, known, len(read), rows, ids, apart=False)
-    return Answers(whole, told, read, *_sentences(read, len(prompt), asked.whole), how)
+    return Answers(behind, told, read, *_sentences(read, len(prompt), whole), how)
 
 
-def _written(reading: Reading, prompt: Tokens, asked: Cite) -> tuple[tuple[int, ...], str]:
-    model, most = reading.model, asked.generate or 1
+def _written(reading: Reading, prompt: Tokens, most: int) -> tuple[tuple[int, ...], str]:
+    model = reading.model
     with (
         reading.listener.working("writing the answer"),
         if_it_writes(model.module, reading.encoded.inputs, most, model.name),
@@ -174,24 +189,22 @@ def _written(reading: Reading, prompt: Tokens, asked: Cite) -> tuple[tuple[int, 
     return tuple(ids), LIKELIEST
 
 
-def _given(reading: Reading, prompt: Tokens, asked: Cite) -> tuple[tuple[int, ...], str]:
-    return ids_behind(reading, prompt, asked.answer or ""), GIVEN
-
-
-def _of_decoder(reading: Reading, target: Target, asked: Cite) -> Answers:
-    if asked.generate is not None and len(target.tokens) > asked.generate + target.first:
-        some = range(asked.generate + target.first)
+def _of_decoder(
+    reading: Reading, target: Target, answer: str | None, generate: int | None, whole: bool
+) -> Answers:
+    if generate is not None and len(target.tokens) > generate + target.first:
+        some = range(generate + target.first)
         target = replace(target, ids=target.ids[:, : len(some)], tokens=target.tokens.only(some))
-    tokens, how = target.tokens, GIVEN if asked.answer is not None else "as it writes by itself"
+    tokens, how = target.tokens, GIVEN if answer is not None else "as it writes by itself"
     if len(tokens) == target.first:
         raise InputError(f"{reading.model.name} writes nothing that could be from a passage: give --answer")
-    if asked.answer is not None and tokens.unknown:
-        spellable(reading, tokens.ids[target.first :], asked.answer)
-    whole, length = replace(reading, target=target), len(reading.encoded.tokens)
+    if answer is not None and tokens.unknown:
+        spellable(reading, tokens.ids[target.first :], answer)
+    behind, length = replace(reading, target=target), len(reading.encoded.tokens)
     first = target.first
     rows = tuple(range(first - 1, len(tokens) - 1))
-    told = Answered(reading.model.module, whole.inputs, length, rows, tokens.ids[first:], apart=True)
-    return Answers(whole, told, tokens, *_sentences(tokens, first, asked.whole), how)
+    told = Answered(reading.model.module, behind.inputs, length, rows, tokens.ids[first:], apart=True)
+    return Answers(behind, told, tokens, *_sentences(tokens, first, whole), how)
 
 
 def _sentences(
@@ -205,3 +218,18 @@ def _sentences(
     groups = [tuple(i for i in unit if i >= first and not tokens.items[i].special) for unit in units]
     sentences = tuple(tuple(i - first for i in group) for group in groups if group)
     return positions, sentences or (tuple(range(len(positions))),)
+
+
+def attention_behind(
+    answers: Answers, chosen: Chosen
+) -> tuple[Capture | Returned, list[Layer], dict[Verdict, int]]:
+    """The attention of all layers, or of a long text the rows that write the answer."""
+    reading, sampled = answers.reading, None
+    if may_read_rows(reading, chosen):
+        sampled = sample_with(len(answers.tokens), *answers.answered.rows)
+    else:
+        check_whole_fits(reading, chosen, "cite")
+    attention = attention_of(reading, chosen, sampled)
+    if isinstance(attention, Capture):
+        attention.check_in_place("what heads look at is told by passages")
+    return attention, *layers_of(attention, chosen)

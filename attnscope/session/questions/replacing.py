@@ -1,26 +1,21 @@
 """What replacing each token, patch or frame does to the answer, alone and beside what a flow gives to it."""
 
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from attnscope.analysis.answers.question import Question, word_at
-from attnscope.analysis.heads.view import Units
-from attnscope.analysis.inputs.attributing import Chance
 from attnscope.analysis.inputs.pieces import pieces_of
 from attnscope.analysis.inputs.replacing import (
-    SHUFFLES,
     Blanked,
     Effects,
     Input,
     blanked,
     lost_chance,
     lost_without,
-    trusted,
     turned_pooled,
     turned_vector,
     turned_without,
@@ -31,15 +26,13 @@ from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling
 from attnscope.results import Contents
 from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.flow import Ablated, Flow, Pooled
+from attnscope.results.claims.flow import Pooled
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.answers import finds, question_of, tags
-from attnscope.session.questions.gradients import by_gradients, layer_module
+from attnscope.session.questions.answers import question_of, tags
+from attnscope.session.questions.gradients import layer_module
 from attnscope.session.questions.pooled import last_of, pool_by
-from attnscope.session.questions.spoken import meant_behind
 from attnscope.session.reading import Reading
-from attnscope.session.verbs.flow import Follow
-from attnscope.tokens import Patches, Tokens
+from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Unit
 
 NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
@@ -112,60 +105,6 @@ def replaced_each(reading: Reading, chosen: Chosen, asked: Replacing) -> Replace
     return _by_other_tokens(reading, chosen, asked)
 
 
-def beside_replacing(
-    reading: Reading, chosen: Chosen, result: Flow, units: Units | None, meant: Follow
-) -> Flow:
-    """The flow with what replacing each of the `units` does, or with the reason why none could be.
-
-    Without units each token is one, and none of them is the query.
-    """
-    question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
-    own = () if units is None else units.queries[units.query or 0]
-    if meant.names_answer and finds(reading):
-        question = question_of(reading, meant.answer, meant.against)
-        if not {*(question.ids or ())} <= {*own}:
-            raise InputError(f"a flow of an answer goes back from its own tokens: --from '{question.text}'")
-    elif meant.names_answer:
-        if question is None:
-            raise InputError(f"{_silent(reading)}: leave --answer and --against out")
-        reading, question = meant_behind(reading, question, result, meant.answer, meant.against)
-        result = replace(result, notes=(*result.notes, *reading.told))
-    if result.tokens.stretches and result.pooled is not None:
-        return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
-    layer = result.layers[-1]
-    groups = units.keys if units is not None and result.by.joins else ()
-    asked = Replacing(
-        result.tokens, result.reached, result.query, layer, question, result.pooled, own, groups, result.by
-    )
-    found = replaced_each(reading, chosen, asked)
-    if isinstance(found, str):
-        return replace(result, reason=found)
-    answer = None if question is None else Chance(question, found.effect.ids)
-    result = by_gradients(reading, chosen, result, found.given, answer)
-    effects = np.full(len(result.tokens), np.nan)
-    for places, lost in zip(found.places, found.effect.lost, strict=True):
-        effects[list(places)] = lost
-    groups = found.places if found.together else ()
-    near = _near(result, own)
-    ablated = Ablated(
-        effects,
-        found.by,
-        found.effect.answer,
-        float("nan") if found.effect.against else found.effect.chance,
-        *trusted(result.methods, effects, near, meant.seed, groups),
-        SHUFFLES,
-        meant.seed,
-        groups,
-        found.input,
-        replacement_id=found.id,
-        answer_ids=found.effect.ids,
-        against=found.effect.against,
-        lead=found.effect.chance if found.effect.against else float("nan"),
-        tag=question is not None and question.asks in (Asks.TAG, Asks.SPAN),
-    )
-    return replace(result, ablated=ablated)
-
-
 def _blanked(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
     perceived = reading.perceived
     assert perceived is not None, "only a picture or a sound has stretches"
@@ -178,7 +117,7 @@ def _blanked(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | s
     with reading.running(f"replacing {len(parts.groups)} parts"):
         effect = _effect_of_parts(reading, chosen, asked, parts)
     if effect is None:
-        return _silent(reading)
+        return silent(reading)
     name = MEAN_PATCH if pieces.of is Contents.PICTURE else SILENCE
     return Replaced(parts.groups, name, pieces.name, effect, parts, together=True)
 
@@ -193,26 +132,6 @@ def _effect_of_parts(reading: Reading, chosen: Chosen, asked: Replacing, parts: 
     return None if turned is None else Effect(turned)
 
 
-def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
-    """The closer to the query the more: along the text or in time, of a picture across its grid."""
-    stretch = next(iter(result.tokens.stretches), None)
-    if result.query is None:
-        assert result.pooled is not None, "otherwise there is a query"
-        weights = result.pooled.weights
-        far = np.abs(np.arange(len(weights)) - int(np.argmax(weights))).astype(np.float64)
-        return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean is near to none
-    if not isinstance(stretch, Patches):
-        return np.asarray(-np.abs(np.arange(len(result.tokens)) - float(np.mean(query))))
-    near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
-    if result.query not in numbers:
-        return near  # nothing is nearer to a token that stands for no place
-    row, column = divmod(numbers[result.query], stretch.columns)
-    for place, number in numbers.items():
-        if place >= 0:
-            near[place] = -np.hypot(number // stretch.columns - row, number % stretch.columns - column)
-    return near
-
-
 def word_of(reading: Reading, chosen: Chosen, tokens: Tokens, query: int) -> Question | None:
     """The word at the query, or its tag; None of a model without one, whose vectors are looked at."""
     if tags(reading) and query in tagged_places(tokens):
@@ -224,7 +143,7 @@ def word_of(reading: Reading, chosen: Chosen, tokens: Tokens, query: int) -> Que
     return word_at(asks, query, len(tokens), None, reading.model.spell)
 
 
-def _silent(reading: Reading) -> str:
+def silent(reading: Reading) -> str:
     return f"{reading.model.name} answers nothing at this token, and has no vector of it"
 
 
@@ -250,7 +169,7 @@ def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Repl
     with reading.listener.working(f"replacing {len(found)} {asked.by.several}"):
         effect = _effects(reading, chosen, asked, given)
     if effect is None:
-        return _silent(reading)
+        return silent(reading)
     places, together = tuple(found.values()), asked.by.joins
     return Replaced(places, instead.name, name, effect, given, instead.id, together)
 

@@ -15,7 +15,7 @@ from attnscope.results.claims.composition import Through
 from attnscope.results.claims.explanation import Asked, that_look
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
-from attnscope.session.verbs.compose import Compose
+from attnscope.verbs.compose.question import Compose
 
 
 @pytest.fixture(scope="module")

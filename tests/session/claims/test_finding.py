@@ -408,7 +408,7 @@ def test_a_model_that_reads_its_text_at_once_otherwise_is_told(monkeypatch: Any)
     def other(reading: Any, chosen: Any, name: str, value: torch.Tensor) -> Any:
         return alone(reading, chosen, name, value.roll(1, dims=1))
 
-    monkeypatch.setattr("attnscope.session.questions.claims.finding.alone", other)
+    monkeypatch.setattr("attnscope.verbs.find.answer.alone", other)
     found = reading.find(8, 2, controls=2)
     assert any("from those of writing" in note for note in found.notes)
 

@@ -23,8 +23,8 @@ from attnscope.render.sheets.flow import sheet
 from attnscope.results import Flow
 from attnscope.results.claims.flow import GRADIENT, INTEGRATED
 from attnscope.session.questions import replacing as instead
-from attnscope.session.questions.claims import flow as asked
 from attnscope.tokens import Patches
+from attnscope.verbs.flow import answer as asked
 
 DEMO = Path(at.__file__).parent / "demo"
 TEXT = "I was watching the door when [MASK] opened."
@@ -364,7 +364,7 @@ def test_squares_cover_every_patch_once_whatever_the_shape() -> None:
 
 
 def test_near_in_a_picture_is_near_across_its_grid(seen: at.Reading) -> None:
-    from attnscope.session.questions.replacing import _near
+    from attnscope.verbs.flow.replaced import _near
 
     query = 1 + COLUMNS + 3
     near = _near(seen.flow("r1c3"), (query,))

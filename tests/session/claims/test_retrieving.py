@@ -24,7 +24,7 @@ from attnscope.demo import folder
 from attnscope.errors import InputError
 from attnscope.render.sheets.retrieval import sheet
 from attnscope.results import Retrieval, Verdict
-from attnscope.session.questions.claims.retrieving import certainty, facts_in
+from attnscope.verbs.find.retrieving import certainty, facts_in
 
 LENGTHS, COUNT = (70, 130), 7
 

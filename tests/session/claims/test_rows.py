@@ -22,7 +22,7 @@ from attnscope.render.sheet.table import Column
 from attnscope.render.sheets import Focus, sheet_of
 from attnscope.results import Finding, Why
 from attnscope.session.questions import replacing, rows
-from attnscope.session.questions.claims import why
+from attnscope.verbs.why import answer as why
 
 
 def long_llama(times: float) -> LlamaForCausalLM:

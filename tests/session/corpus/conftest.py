@@ -10,7 +10,7 @@ import pytest
 from hub_stand_in import empty_cache, stand_in
 from wire import Wire, object_store, on_s3, wire
 
-from attnscope.session.corpus.store import Place
+from attnscope.verbs.corpus.store import Place
 
 
 @pytest.fixture(scope="session")

@@ -17,9 +17,9 @@ import attnscope as at
 from attnscope.errors import InputError
 from attnscope.results import Corpus, Verdict
 from attnscope.results.claims.corpus import LEVELS
-from attnscope.session.corpus import identity, reader
-from attnscope.session.corpus.identity import code_of
-from attnscope.session.corpus.reader import pools
+from attnscope.verbs.corpus import identity, reader
+from attnscope.verbs.corpus.identity import code_of
+from attnscope.verbs.corpus.reader import pools
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +250,7 @@ def test_a_run_that_was_begun_with_other_code_is_refused(
     file = tmp_path / "texts.txt"
     file.write_text("The door opened.\nIt is late.\n")
     demo.measure(file, tmp_path / "run", measures="entropy")
-    monkeypatch.setattr("attnscope.session.corpus.identity.code_of", lambda _folder: "edited")
+    monkeypatch.setattr("attnscope.verbs.corpus.identity.code_of", lambda _folder: "edited")
     with pytest.raises(InputError, match=r'belongs to another run: code is .* there and "edited" here'):
         demo.measure(file, tmp_path / "run", measures="entropy")
 

@@ -20,9 +20,10 @@ from wire import Wire
 
 from attnscope.errors import InputError
 from attnscope.results import Corpus
-from attnscope.session.corpus import splits
-from attnscope.session.corpus.engine.interface import Text
-from attnscope.session.corpus.packed import (
+from attnscope.verbs.corpus import splits
+from attnscope.verbs.corpus.answer import CorpusQuestion, sources_of
+from attnscope.verbs.corpus.engine.interface import Text
+from attnscope.verbs.corpus.packed import (
     BrokenArchive,
     Packing,
     packing_by_name,
@@ -30,10 +31,9 @@ from attnscope.session.corpus.packed import (
     unpacked,
     unpacked_name,
 )
-from attnscope.session.corpus.question import CorpusQuestion, sources_of
-from attnscope.session.corpus.splits import Plan, everything
-from attnscope.session.corpus.store import Place, faults, streams
-from attnscope.session.corpus.texts import Reading, ahead
+from attnscope.verbs.corpus.splits import Plan, everything
+from attnscope.verbs.corpus.store import Place, faults, streams
+from attnscope.verbs.corpus.texts import Reading, ahead
 
 TEXTS = [
     f"The {noun} saw the {other} {i} ."

@@ -14,13 +14,13 @@ import pytest
 
 import attnscope as at
 from attnscope.analysis.corpus.moments import Sketch
+from attnscope.library import several
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus import merging
-from attnscope.session.corpus import run as running
-from attnscope.session.corpus import splits as planning
-from attnscope.session.corpus.engine.interface import Finished, Forecast, Progress, Split
-from attnscope.session.library import several
 from attnscope.session.listener import Listener
+from attnscope.verbs.corpus import merging
+from attnscope.verbs.corpus import run as running
+from attnscope.verbs.corpus import splits as planning
+from attnscope.verbs.corpus.engine.interface import Finished, Forecast, Progress, Split
 
 LINE = "the dog barks.\n"
 

@@ -13,11 +13,11 @@ from torch import nn
 from attnscope.attention import MIXED
 from attnscope.capture.weights import Passed
 from attnscope.results import Reach, Verdict
-from attnscope.session.corpus.engine.interface import Text
-from attnscope.session.corpus.judged import Judged
-from attnscope.session.corpus.measurer import sampled
-from attnscope.session.corpus.part import Proved
-from attnscope.session.corpus.reader import BatchReader
+from attnscope.verbs.corpus.engine.interface import Text
+from attnscope.verbs.corpus.judged import Judged
+from attnscope.verbs.corpus.measurer import sampled
+from attnscope.verbs.corpus.part import Proved
+from attnscope.verbs.corpus.reader import BatchReader
 from attnscope.vocabulary import Effect, Standing
 
 TEXTS = ("It is late.", "The parrots fly to the bank.", "A dog barks, and the old dog sleeps.")

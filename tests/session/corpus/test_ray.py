@@ -22,18 +22,18 @@ from checkpoints import tiny_bert
 
 from attnscope.errors import InputError
 from attnscope.process.standard_error import hushed
-from attnscope.session.corpus import texts
-from attnscope.session.corpus.engine import machine
-from attnscope.session.corpus.engine.interface import Finished, Span, Split
-from attnscope.session.corpus.engine.ray import nodes
-from attnscope.session.corpus.engine.ray.cluster import check_answers, descendants, environment, own_signals
-from attnscope.session.corpus.engine.ray.nodes import CheckedRecipe, Needs, check_same_texts
-from attnscope.session.corpus.engine.ray.pool import Actor, packed, unpacked, windows
-from attnscope.session.corpus.question import CorpusQuestion, engine_of
-from attnscope.session.corpus.source import Form, Source
-from attnscope.session.corpus.store import Place
-from attnscope.session.corpus.texts import Reading
 from attnscope.session.request import ModelRequest
+from attnscope.verbs.corpus import texts
+from attnscope.verbs.corpus.answer import CorpusQuestion, engine_of
+from attnscope.verbs.corpus.engine import machine
+from attnscope.verbs.corpus.engine.interface import Finished, Span, Split
+from attnscope.verbs.corpus.engine.ray import nodes
+from attnscope.verbs.corpus.engine.ray.cluster import check_answers, descendants, environment, own_signals
+from attnscope.verbs.corpus.engine.ray.nodes import CheckedRecipe, Needs, check_same_texts
+from attnscope.verbs.corpus.engine.ray.pool import Actor, packed, unpacked, windows
+from attnscope.verbs.corpus.source import Form, Source
+from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.texts import Reading
 
 
 @dataclass(frozen=True)

@@ -22,15 +22,15 @@ from wire import KEYS, Wire
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus.engine.interface import Engine
-from attnscope.session.corpus.engine.local import WorkerBugError, local
-from attnscope.session.corpus.engine.ray import cluster as clusters
-from attnscope.session.corpus.engine.ray.nodes import Needs
-from attnscope.session.corpus.engine.ray.pool import on_ray
-from attnscope.session.corpus.splits import LEAST
-from attnscope.session.corpus.store import Place, streams
-from attnscope.session.corpus.texts import fetched
 from attnscope.session.listener import Quiet
+from attnscope.verbs.corpus.engine.interface import Engine
+from attnscope.verbs.corpus.engine.local import WorkerBugError, local
+from attnscope.verbs.corpus.engine.ray import cluster as clusters
+from attnscope.verbs.corpus.engine.ray.nodes import Needs
+from attnscope.verbs.corpus.engine.ray.pool import on_ray
+from attnscope.verbs.corpus.splits import LEAST
+from attnscope.verbs.corpus.store import Place, streams
+from attnscope.verbs.corpus.texts import fetched
 
 pytestmark = pytest.mark.skipif(
     find_spec("ray") is None, reason='Ray is not installed: pip install "attnscope[ray]"'

@@ -16,7 +16,7 @@ import corpus_of_demo as demo
 import pytest
 
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus.engine.ray import cluster as clusters
+from attnscope.verbs.corpus.engine.ray import cluster as clusters
 
 pytestmark = [
     pytest.mark.slow,

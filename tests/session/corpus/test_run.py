@@ -9,10 +9,10 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
-from attnscope.session.corpus import folder as folders
-from attnscope.session.corpus import lock, merging
-from attnscope.session.corpus import splits as planning
-from attnscope.session.corpus.store import Place
+from attnscope.verbs.corpus import folder as folders
+from attnscope.verbs.corpus import lock, merging
+from attnscope.verbs.corpus import splits as planning
+from attnscope.verbs.corpus.store import Place
 
 SPLITS = 7  # of 110 bytes
 

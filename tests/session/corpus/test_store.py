@@ -14,8 +14,8 @@ from hub_stand_in import COMMIT, hub_files
 from wire import Wire, on_s3, serving
 
 from attnscope.errors import InputError
-from attnscope.session.corpus.source import files_of
-from attnscope.session.corpus.store import NotWrittenError, Place, faults, remote, streams
+from attnscope.verbs.corpus.source import files_of
+from attnscope.verbs.corpus.store import NotWrittenError, Place, faults, remote, streams
 
 CONTENT = bytes(i * i % 251 for i in range(300_007))
 
@@ -112,7 +112,7 @@ def test_what_a_store_would_show_half_written_goes_there_under_a_name_that_nobod
 def test_a_path_of_this_machine_needs_no_fsspec(tmp_path: Path) -> None:
     program = f"""
 import sys
-from attnscope.session.corpus.store import Place
+from attnscope.verbs.corpus.store import Place
 place = Place.of({str(tmp_path)!r}) / "a"
 place.write(b"x"); place.read(); place.signature(); Place.of({str(tmp_path)!r}).files()
 assert not {{"fsspec", "torch", "huggingface_hub"}} & set(sys.modules)

@@ -18,16 +18,16 @@ import torch
 
 from attnscope.errors import InputError
 from attnscope.model.loading import memory
-from attnscope.session.corpus import question
-from attnscope.session.corpus import splits as planning
-from attnscope.session.corpus.engine import local as engines
-from attnscope.session.corpus.engine.interface import Split
-from attnscope.session.corpus.engine.local import local
-from attnscope.session.corpus.engine.machine import cores, described, places, usual_workers
-from attnscope.session.corpus.question import CorpusQuestion, corpus_of, device_for
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
+from attnscope.verbs.corpus import answer as question
+from attnscope.verbs.corpus import splits as planning
+from attnscope.verbs.corpus.answer import CorpusQuestion, corpus_of, device_for
+from attnscope.verbs.corpus.engine import local as engines
+from attnscope.verbs.corpus.engine.interface import Split
+from attnscope.verbs.corpus.engine.local import local
+from attnscope.verbs.corpus.engine.machine import cores, described, places, usual_workers
 
 LINES = ("one", "two", "dies once", "four", "five", "six", "seven", "dies", "nine", "ten", "eleven")
 
@@ -97,7 +97,7 @@ def test_splits_are_taken_as_there_is_room_and_not_all_at_once(tmp_path: Path) -
 def test_workers_end_with_whoever_started_them(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; import fake_recipe, test_workers_splits as made\n"
-        "from attnscope.session.corpus.engine.local import local\n"
+        "from attnscope.verbs.corpus.engine.local import local\n"
         "from attnscope.session.listener import Quiet\n"
         "for _ in local(2)(fake_recipe.FakeRecipe(Path(sys.argv[1])), made.slow(), Quiet()): pass\n"
     )

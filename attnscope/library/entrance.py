@@ -1,0 +1,113 @@
+"""The ways in: a model by its name, one that is in memory, and what there is of one before its weights."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from attnscope.capture.running import as_written
+from attnscope.errors import InputError
+from attnscope.library.models import Model, opened
+from attnscope.model.loaded import Model as LoadedModel
+from attnscope.model.loaded import out_of_pipeline
+from attnscope.model.loading.answering import task_of
+from attnscope.model.loading.load import acts_by_text
+from attnscope.process.machine import alone
+from attnscope.results import Outline
+from attnscope.session.listener import Listener, Log
+from attnscope.session.opening import Opened
+from attnscope.session.question import taking
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Numbers, Wanted
+from attnscope.verbs.model.answer import Lengths, outline_model
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Load(ModelRequest):
+    listener: Listener | None = None
+
+
+@alone
+@taking(_Load)
+def load(asked: _Load) -> Model:
+    """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
+
+    Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
+    predicts with where the checkpoint has one. `revision` is a branch, a tag or a commit of a hub model,
+    `adapter` what a tuning put beside it, as a folder or a hub id, `tokenizer` the model or folder whose
+    tokenizer is read where it has none of its own. It runs on a `device` (`auto`, `cpu`,
+    `cuda`, `cuda:1`, `mps`) in the arithmetic `dtype` (`float32`, or `auto` for the checkpoint's own).
+    `attn` is the kernel; without one it is eager, and for some rows of a long text the fused one. A model
+    that one device does not hold is spread by `device_map`: `auto`, within `max_memory`, or a map from its
+    parts to devices, `cpu` and `disk`.
+
+    Pickled weights, which can run code, are loaded with `allow_pickle`, code that a model brings is run with
+    `trust_remote_code`, and stored weights that the model does not read are passed over with `ignore_unread`.
+    Notices go to the `listener`, by default the logger `attnscope`.
+
+    Raises `ModelUnavailableError` where it cannot be had, `DoesNotFitError` where it needs more memory than
+    there is, `InputError` for an option that is no choice.
+    """
+    return opened(asked, asked.listener or Log())
+
+
+@alone
+def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> Model:
+    """A model of transformers that is in memory already, with its tokenizer or processor, or a pipeline.
+
+    `module` runs as it is, under its own kernel and on its own device, and is left exactly as it was. Of
+    training mode, compiled code and kernels without masks a notice says what was read, to the `listener`, by
+    default the logger `attnscope`. Without a tokenizer as `processor` it reads `ids`. Raises `InputError` for
+    what is no model of transformers.
+    """
+    module, processor = out_of_pipeline(module, processor)
+    written = _without_peft(as_written(module))
+    if not hasattr(written, "config") or not hasattr(written, "forward"):
+        raise InputError(f"{type(module).__name__} is no model of transformers: it has no config to go by")
+    _check_own(written)
+    tokenizer = getattr(
+        processor, "tokenizer", processor if hasattr(processor, "convert_ids_to_tokens") else None
+    )
+    model = LoadedModel(
+        None, written, tokenizer, None, processor=None if processor is tokenizer else processor
+    )
+    return Model(Opened(model, task_of(written)), listener or Log(), module)
+
+
+def _without_peft(module: Any) -> Any:
+    configs = getattr(module, "peft_config", None)
+    if not configs or not hasattr(module, "get_base_model"):
+        return module
+    for name in getattr(module, "active_adapters", ()):
+        if why := acts_by_text(configs[name]):
+            raise InputError(f"the adapter {name} of {type(module).__name__} {why}")
+    return module.get_base_model()
+
+
+def _check_own(module: Any) -> None:
+    if hasattr(module, "get_input_embeddings"):
+        return
+    told = f"{type(module).__name__} is no model of transformers"
+    for path, inner in module.named_modules():
+        if hasattr(inner, "get_input_embeddings"):
+            raise InputError(f"{told}, but holds one, {type(inner).__name__}: wrap that, its .{path}")
+    raise InputError(f"{told}: it has no get_input_embeddings to find its tokens by")
+
+
+@alone
+def outline(
+    name: str | None = None,
+    *,
+    layer: Numbers = -1,
+    kind: str | None = None,
+    tower: str | None = None,
+    length: Lengths = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Outline:
+    """What there is to look at in a model, before any of its weights is fetched or read.
+
+    `costs` of the result says what one head of `layer` would cost at every `length` in tokens: 512,
+    "128,1024", [128, 1024]. `name`, `revision` and `trust_remote_code` are those of `load`, `kind` and
+    `tower` choose as for `Reading`. Raises `ModelUnavailableError` and `InputError` as `load` does.
+    """
+    wanted = Wanted(layer=layer, kind=kind, tower=tower)
+    return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)

@@ -1,0 +1,141 @@
+"""A model in memory: what `attnscope.load` and `attnscope.wrap` return."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from attnscope.capture.following.describe import remarks
+from attnscope.errors import InputError
+from attnscope.library.prompted import Prompted
+from attnscope.library.readings import Reading
+from attnscope.model.inputs.text import Tokenizer
+from attnscope.process.machine import each_alone
+from attnscope.results import Drift, Referee, Retrieval
+from attnscope.session.choosing import choose, towers_of
+from attnscope.session.listener import Listener, Quiet
+from attnscope.session.opening import Opened, open_model
+from attnscope.session.prompts import prompts_of
+from attnscope.session.question import OfModel, R, asks, taking
+from attnscope.session.reading import encode_inputs
+from attnscope.session.request import InputOptions, Inputs, ModelRequest
+from attnscope.verbs.cite.question import Judge
+from attnscope.verbs.compare.question import Tuned
+from attnscope.verbs.compare.tuned import drift_of
+from attnscope.verbs.compose.question import Compose
+from attnscope.verbs.dependencies.question import Relate
+from attnscope.verbs.find.question import Retrieve
+from attnscope.vocabulary import Purpose
+
+
+@each_alone
+class Model:
+    """A model in memory, which `load` and `wrap` return: `read` gives it something to read.
+
+    In all methods `layers` and `heads`, by default all, are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
+    with their layer ("L3H11"); `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
+    several attentions of one model. `seed` repeats what is drawn by lot. Numbers that are not there, and
+    questions that such a model has no answer to, raise `InputError`.
+    """
+
+    def __init__(self, opened: Opened, listener: Listener, handed_over: Any = None) -> None:
+        self._opened, self._listener = opened, listener
+        self._handed_over = opened.model.module if handed_over is None else handed_over
+        self._remarked: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """What it is called in results: the name that it was loaded by, or its class."""
+        return self._opened.model.name
+
+    @property
+    def module(self) -> Any:
+        """The model of transformers itself."""
+        return self._opened.model.module
+
+    @property
+    def tokenizer(self) -> Any:
+        """The tokenizer of transformers itself; None where the model reads no text."""
+        tokenizer = self._opened.model.tokenizer
+        return tokenizer.own if isinstance(tokenizer, Tokenizer) else tokenizer
+
+    def _remark(self) -> None:
+        for remark in remarks(self._handed_over, self.name):
+            if remark not in self._remarked:
+                self._remarked.add(remark)
+                self._listener.notice(remark)
+
+    @property
+    def towers(self) -> dict[str, dict[int, int]]:
+        """Where it has attention: by tower how many query heads each layer has, 0 where that is not told."""
+        return {tower.called: dict(tower.heads) for tower in towers_of(self._opened.model)}
+
+    @taking(InputOptions)
+    def read(self, asked: InputOptions) -> Reading:
+        """What the model reads: a `text` or a `pair`, a picture or a sound; `generate` tokens are its own.
+
+        `image` and `audio` are files. What is generated is the likeliest each time. A text that is longer
+        than the model reads raises `InputError`, or is cut with `truncate`. `target` is what the decoder of
+        an encoder-decoder reads, `target_ids` the same as numbers (default: what the model writes). With
+        `split` the words of a text are those between its blanks. In place of a text stand its `words`, cut
+        already, or `ids`, exactly these tokens, spelled by the tokenizer or as in the file `vocab`, or a
+        `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside `tools` and what else
+        the model's chat template knows, or a JSON file of either. With `system`, which may be empty, a text
+        is the user's message behind that. `fields` are parts of the text by name, their words or their
+        characters: `field:a` then names the tokens of that one.
+        """
+        if all(each is None for each in (asked.text, asked.image, asked.audio, asked.ids, asked.chat)):
+            raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
+        self._remark()
+        return Reading(self._opened, Inputs(**vars(asked)), self._listener)
+
+    def prompts(
+        self,
+        texts: str | Sequence[str | Mapping[str, Any]],
+        fill: Sequence[Mapping[str, str]] | None = None,
+        **read: Any,
+    ) -> "Prompted":
+        """Many prompts, of which one question is asked: `texts`, or texts with fields by name.
+
+        `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
+        book", that is filled in from each of `fill`. `field:a` names the tokens of a field. Other options are
+        those of `read`.
+        """
+        return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
+
+    @taking(Tuned)
+    def compare(self, asked: Tuned) -> Drift:
+        self._remark()
+        tuned = asked.tuned
+        other = tuned if isinstance(tuned, Model) else opened(ModelRequest(str(tuned)), self._listener)
+        other._remark()
+        before, after = (
+            replace(each, chosen=choose(each.model, asked.wanted, self._listener, sensed=False))
+            for each in (self._opened, other._opened)
+        )
+        return drift_of(before, after, asked, self._listener)
+
+    cite, retrieval = asks(Judge), asks(Retrieve)
+    composition, dependencies = asks(Compose), asks(Relate)
+
+    def ask(self, question: Judge | Retrieve | OfModel[R]) -> Referee | Retrieval | R:
+        """The answer to a `question` that needs no text, or makes its texts itself."""
+        self._remark()
+        asked, inputs = question.reads(Inputs())
+        wanted, model = question.wanted, self._opened.model
+        chosen = None if wanted is None else choose(model, wanted, self._listener, sensed=False)
+        if isinstance(question, OfModel):
+            return question.answer_in(replace(self._opened, chosen=chosen), self._listener)
+        listener = Quiet() if question.OWN_TEXTS else self._listener
+        return asked.answered(encode_inputs(self._opened, inputs, listener), chosen).result
+
+    def __repr__(self) -> str:
+        places = ", ".join(
+            f"{name} {len(layers)} layers x {max(layers.values())} heads"
+            for name, layers in self.towers.items()
+        )
+        return f"<attnscope model {self.name}: {places or 'no attention'}>"
+
+
+def opened(request: ModelRequest, listener: Listener) -> Model:
+    """The model that is asked for, in memory for whatever may be asked of it."""
+    return Model(open_model(request, Inputs(), None, Purpose.ANYTHING, listener), listener)

@@ -1,0 +1,124 @@
+"""What a model has read, and every question as a method: what `Model.read` returns."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from attnscope.attention import Capture
+from attnscope.process.machine import each_alone
+from attnscope.results import Overview
+from attnscope.session.choosing import Chosen, choose
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Opened
+from attnscope.session.question import Answer, Question, R, asks, either
+from attnscope.session.reading import Reading as SessionReading
+from attnscope.session.reading import complete, encode_inputs
+from attnscope.session.request import Inputs
+from attnscope.session.wanted import Numbers, Wanted
+from attnscope.tokens import Tokens
+from attnscope.verbs.ablate.question import Ablate
+from attnscope.verbs.align.question import Align
+from attnscope.verbs.cite.question import Cite
+from attnscope.verbs.explain.question import Explain
+from attnscope.verbs.find.question import Find, FindLinks
+from attnscope.verbs.flow.question import Follow
+from attnscope.verbs.heads.question import AtAGlance, Grid, Long, Over, Pair, Terms, Weights
+from attnscope.verbs.predict.question import Predict, PredictLayers
+from attnscope.verbs.report.question import ReportHead
+from attnscope.verbs.tsne.question import Map
+from attnscope.verbs.verify.question import Verify
+from attnscope.verbs.why.question import WhyAnswers, WhyLooks
+from attnscope.vocabulary import Kind
+
+
+@each_alone
+class Reading:
+    """A model and what it has read: every method asks one thing of it.
+
+    `layer` and `head` count from 0, negatives from the end; `layers` and `heads`, by default all, are
+    several: 3, [0, 3], "4-8". `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
+    several attentions of one model. `query` and `key` are tokens by their text, the second of it (`door#2`),
+    or their position. `by` is what rows and columns are: token, word (the same as `words`), sentence or
+    passage; `special` tokens are shown (`show`), hidden (`hide`), or left out and the rest brought to 1
+    (`renormalise`). `seed` repeats what is drawn by lot.
+
+    A layer, head or token that is not there, and what such a model cannot be asked, raise `InputError`; what
+    needs more memory than there is raises `DoesNotFitError`.
+    """
+
+    def __init__(self, opened: Opened, inputs: Inputs, listener: Listener) -> None:
+        self._model, self._inputs, self._listener = opened.model, inputs, listener
+        self._encoded = encode_inputs(opened, inputs, listener)
+        self._complete: dict[str, SessionReading] = {}
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens that were read, those of the encoder where there are two sides."""
+        return self._encoded.encoded.tokens
+
+    @property
+    def labels(self) -> list[str]:
+        """What the tokens are called."""
+        return list(self.tokens.labels)
+
+    head, long_head, terms, dimensions = asks(Weights), asks(Long), asks(Terms), asks(Pair)
+    overview, grid, over = asks(AtAGlance), asks(Grid), asks(Over)
+    predict, predict_layers, verify = asks(Predict), asks(PredictLayers), asks(Verify)
+    report, tsne = asks(ReportHead), asks(Map)
+    ablate, align, cite = asks(Ablate), asks(Align), asks(Cite)
+    find, links = asks(Find), asks(FindLinks)
+    explain, flow = asks(Explain), asks(Follow)
+    why = either(asks(WhyLooks), asks(WhyAnswers))
+
+    def ask(self, question: Question[R]) -> R:
+        """The answer to a `question`."""
+        return self._answered(question).result
+
+    def measure(
+        self, name: str | Sequence[str], layers: Numbers = None, heads: Numbers = None, **options: Any
+    ) -> Overview:
+        """One or more measures by `name` of several heads; `options` are those of `overview`.
+
+        Its `main.values` are the numbers of the first by layer and head.
+        """
+        return self.overview(layers, heads, measure=name, **options)
+
+    def _read(self, wanted: Wanted) -> tuple[SessionReading, Chosen]:
+        chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)
+        of_encoder = "encoder" if chosen.kind is Kind.ENCODER else ""
+        part = chosen.tower.pattern if self._inputs.goes_on else of_encoder
+        if part not in self._complete:
+            whole = chosen
+            if self._inputs.goes_on:  # the model writes once for all heads of a tower
+                tower = Wanted(kind=wanted.kind, tower=wanted.tower, route=wanted.route)
+                whole = choose(self._model, tower, self._listener, sensed=False)
+            self._complete[part] = complete(self._encoded, whole)
+        done = self._complete[part]
+        return (done if done.captured is None else _cut(done, chosen)), chosen
+
+    def _answered(self, question: Question[R]) -> Answer[R]:
+        question, inputs = question.reads(self._inputs)
+        if question.wanted is None:
+            return question.answered(self._whole(), None)
+        own = inputs is self._inputs
+        if own and not question.whole:
+            return question.answered(*self._read(question.wanted))
+        chosen = choose(self._model, question.wanted, self._listener, sensed=self._inputs.sensed)
+        read = self._whole() if own else complete(replace(self._encoded, asked=inputs), chosen)
+        return question.answered(read, chosen)
+
+    def _whole(self) -> SessionReading:
+        if "" not in self._complete:
+            self._complete[""] = complete(self._encoded, None)
+        return self._complete[""]
+
+    def __repr__(self) -> str:
+        read = self.tokens.sentence or f"{len(self.tokens)} positions"
+        return f"<{self._model.name} read “{read if len(read) < 100 else read[:99] + '…'}”>"
+
+
+def _cut(done: SessionReading, chosen: Chosen) -> SessionReading:
+    captured: Capture | None = done.captured
+    assert captured is not None
+    calls = tuple(call for call in captured.calls if call.layer in chosen.layers)
+    return replace(done, captured=replace(captured, calls=calls))

@@ -1,0 +1,149 @@
+"""Several at once: two readings or two runs held against each other, and the texts of a corpus measured."""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, fields
+from shutil import get_terminal_size
+from time import monotonic
+from typing import Any, cast
+
+from attnscope.errors import InputError
+from attnscope.library.readings import Reading
+from attnscope.process.machine import alone
+from attnscope.results import Comparison, Corpus, CorpusDifference, Difference
+from attnscope.session.listener import Listener, Log
+from attnscope.session.question import taking
+from attnscope.session.request import Loading, ProvenModel
+from attnscope.session.which import Heads
+from attnscope.verbs.compare.question import OnTwoSides, Runs, Word
+from attnscope.verbs.compare.words import compare_in_layers, compare_readings
+from attnscope.verbs.corpus.answer import corpus_of
+from attnscope.verbs.corpus.engine.interface import Done, Progress
+from attnscope.verbs.corpus.question import CorpusQuestion
+
+_FORMAT = "{l_bar}{bar}| {elapsed} gone, {remaining} left{postfix}"
+
+
+@dataclass(frozen=True)
+class _Corpus(Loading, Heads, CorpusQuestion):
+    model: str | None = None
+    _: KW_ONLY
+    progress: bool | None = None
+    done: Done | None = None
+    listener: Listener | None = None
+
+    def __post_init__(self) -> None:
+        CorpusQuestion.__post_init__(self)  # its request checks how the model is loaded
+
+    @property
+    def request(self) -> ProvenModel:
+        """The model that is asked for."""
+        return ProvenModel(self.model, **{each.name: getattr(self, each.name) for each in fields(Loading)})
+
+
+@alone
+@taking(_Corpus)
+def corpus(asked: _Corpus) -> Corpus:
+    """All measures of all heads over the texts of `files`: mean, standard error and quantiles by head.
+
+    `files` are paths, folders, patterns and addresses (`s3://`, `https://`, `hf://datasets/NAME:SPLIT`); what
+    cannot be read in them is set aside, or with `broken` as `refuse` an error. Texts stand in lines, or as
+    `form` says (`lines`, `file`, `jsonl`, `conllu`, `parquet`; by suffix), in the `field` of records. The
+    first `limit` are read, at most `batch` of one length at once; one of more tokens than `longest` is set
+    aside, or cut with `truncate`. `measures` are names, or `all`; with `from_pos` and `to_pos` heads are
+    ranked by what words of one part of speech give to those of another. As many `workers` as there are
+    accelerators or else cores measure, 0 of them this process; with `engine` `ray` those of the Ray cluster
+    at `ray_address`, or of one that is started on this machine, each with `ray_resources` ("GPU=0.5"). What
+    is done is kept in the folder `run`, so that the same call goes on where it was cut off; `rows` is a
+    Parquet file for a row for each text and head. `progress` shows a bar, by default in a notebook and at a
+    terminal; `done` is told in its place how far it is (a `Progress`).
+
+    `model` is the name of one; `device`, `dtype`, `attn`, `revision`, `adapter`, `device_map`, `max_memory`,
+    `tokenizer`, `listener`, `trust_remote_code`, `allow_pickle` and `ignore_unread` are those of `load`,
+    `layers`, `heads`, `kind`, `tower`, `block` and `route` those of `Model`. Raises what `load` raises, and
+    `InputError` for files without a text that counts.
+    """
+    with bar(asked.progress if asked.done is None else False) as shown:
+        told = asked.done or shown
+        return corpus_of(asked.request, asked, asked.wanted, asked.listener or Log(), told)
+
+
+@alone
+@taking(Word)
+def compare(a: Reading, b: Reading, asked: Word) -> Comparison:
+    """One `word` in two readings `a` and `b`, of one model or of two, or in two layers of one reading.
+
+    In `b` it is `word_b`, where that is another one; with `layer_b` both are the same reading. How alike its
+    vectors are in every layer, and one head in full: of those that `layer` and `head` name the one that
+    differs most. With `words` a word may have been cut into pieces; `special` tokens are shown, hidden in the
+    rows that are shown, or with `renormalise` left out of all rows. `by`, `kind`, `tower` and `route` are
+    those of `Reading`, `block` is 0. Likeness is a cosine, -1 to 1; raises `InputError` for a word that is
+    not there.
+    """
+    wanted = asked.wanted.all_layers
+    if asked.layer_b is not None and a is not b:
+        raise InputError("layer_b compares two layers of one reading: give the same reading twice")
+    if asked.layer_b is not None:
+        found = compare_in_layers(a._read(wanted), asked).result
+    else:
+        found = compare_readings(a._read(wanted), b._read(wanted), asked).result
+    with suppress(InputError):  # of what no command asks
+        first, second = vars(a._inputs), vars(b._inputs)
+        other = {
+            f"{name}_b": second[name] for name in ("text", "target", "ids") if second[name] != first[name]
+        }
+        sides = OnTwoSides(**vars(asked), **{name: first[name] for name in OnTwoSides.READS}, **other)
+        if a._model is b._model and sides.inputs == (a._inputs, b._inputs):
+            sides.known_to(found)
+    return found
+
+
+@alone
+@taking(Runs)
+def difference(asked: Runs) -> Difference | CorpusDifference:
+    return asked.answer(cast(Any, None), Log()).result  # no model is asked for
+
+
+@contextmanager
+def bar(wanted: bool | None) -> Iterator[Done | None]:
+    """A bar with a rate and the time left, which is moved by what this gives; None for no bar.
+
+    Without a wish there is one in a notebook, and where somebody reads standard error at a terminal. Above it
+    stands what all of it will take, once the first part is measured. What was measured before counts as
+    through, and not for the rate.
+    """
+    if not (_is_read() if wanted is None else wanted):
+        yield None
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that a notebook without widgets gets a bar of letters
+        from tqdm.auto import tqdm
+
+    wide = None if _in_notebook() else get_terminal_size().columns  # 80 where it is said to have none
+    shown, begun = tqdm(desc="corpus", ncols=wide, bar_format=_FORMAT), monotonic()
+
+    def done(now: Progress) -> None:
+        shown.total = now.whole
+        if not now.texts:
+            shown.initial = shown.n = now.through
+            shown.refresh()
+            return
+        if now.forecast is not None:
+            shown.write(str(now.forecast), file=sys.stderr)
+        rate = now.tokens / max(monotonic() - begun, 1e-9)
+        shown.set_postfix_str(f"{now.texts:,} texts, {rate:,.0f} tokens a second", refresh=False)
+        shown.update(now.through - shown.n)
+
+    with shown:
+        yield done
+
+
+def _is_read() -> bool:
+    return _in_notebook() or sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    python = sys.modules.get("IPython")
+    return python is not None and hasattr(python.get_ipython(), "kernel")

@@ -1,0 +1,73 @@
+"""Which verbs there are, and what each brings: its command, its questions, the kinds of its results.
+
+A verb is a folder of `attnscope.verbs`, whose `VERB` says by place (`module:name`; `.result:Why` is of the
+folder itself) where its parts are. Nothing of them is loaded before it is used.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+FOLDER = "attnscope.verbs"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of result: the place of its class, and the module whose `sheet` says what it shows."""
+
+    result: str
+    sheet: str
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A verb: the heading of the help that it stands `under`, and three examples of its command.
+
+    `order` is where it stands there, the lowest first. `kinds` are those of its results, by the name that
+    files give them. Its questions are the `FORMS` of its module `question`; a `command` is one that is not
+    made of these. `name` and `package` are filled in where it is found.
+    """
+
+    under: str
+    examples: tuple[str, ...]
+    order: int = 1000
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    command: str = ""
+    name: str = ""
+    package: str = ""
+
+    @property
+    def forms(self) -> tuple[Any, ...]:
+        """Its questions; none of a verb that is a command alone."""
+        return () if self.command else import_module(f"{self.package}.question").FORMS
+
+    def full(self, place: str) -> str:
+        """A place as Python has it."""
+        return self.package + place if place[0] == "." else place
+
+    def there(self, place: str) -> Any:
+        """What stands at a place, a module or `module:name`."""
+        module, _, name = self.full(place).partition(":")
+        return getattr(import_module(module), name) if name else import_module(module)
+
+
+@cache
+def registered() -> Mapping[str, Verb]:
+    """All verbs by name, in the order of the help."""
+    there = iter_modules(import_module(FOLDER).__path__)
+    found = [_verb(each.name, f"{FOLDER}.{each.name}") for each in there]
+    return {each.name: each for each in sorted(found, key=lambda each: (each.order, each.name))}
+
+
+def _verb(name: str, package: str) -> Verb:
+    verb: Verb = import_module(package).VERB
+    return replace(verb, name=name, package=package)
+
+
+@cache
+def kinds() -> Mapping[str, tuple[Verb, Kind]]:
+    """Every kind of result that a verb has, by the name that files give it, with its verb."""
+    return {name: (verb, kind) for verb in registered().values() for name, kind in verb.kinds.items()}

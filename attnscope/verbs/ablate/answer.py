@@ -1,0 +1,208 @@
+"""What a model's answer becomes without some of its heads, or with what they answer to another text."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from attnscope.analysis.answers import replacing
+from attnscope.analysis.answers.experiment import (
+    Head,
+    check_heads,
+    estimated,
+    head_counts,
+    held_against,
+    measured_estimates,
+    taken_away,
+)
+from attnscope.analysis.answers.question import LogChances, Question, log_chances
+from attnscope.analysis.answers.replacing import Replacement
+from attnscope.analysis.claims.places import along, beside_all_ways, beside_other_receivers
+from attnscope.capture.intervening.changes import Change, Variant
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.errors import InputError
+from attnscope.results import Ablation
+from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Path, Place, Predicted, Without
+from attnscope.session.choosing import Chosen, path_of, with_senders
+from attnscope.session.opening import Opened
+from attnscope.session.questions.answers import question_of
+from attnscope.session.questions.rows import fused_where_long
+from attnscope.session.questions.spoken import GIVEN, read_behind, with_answer
+from attnscope.session.reading import Reading, encode_inputs
+from attnscope.spans import Span
+from attnscope.verbs.ablate.places import (
+    ablated_places,
+    asked_of,
+    check_token_by_token,
+    instead_of,
+    link_ends,
+    same_place,
+)
+from attnscope.verbs.ablate.question import PATCHING, TAKEN, Ablate
+from attnscope.vocabulary import Kind, Route
+
+_LISTED = 5  # likeliest of each run
+
+
+def ablate(reading: Reading, chosen: Chosen, asked: Ablate) -> Ablation:
+    """The chosen heads ranked by what the answer becomes without each of them, and without all at once.
+
+    `reading` has what the decoder reads in full. Raises `InputError` for an answer, a link or a text that
+    cannot be.
+    """
+    if chosen.route is Route.RETURNED:
+        raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
+    if chosen.block:
+        raise InputError("a head is changed in all blocks of its layer: leave --block out")
+    asked = replace(asked, **reading.filled(vars(asked)))
+    path = None if asked.via is None else path_of(chosen, asked.via)
+    chosen = chosen if path is None else with_senders(chosen, asked.part, path)
+    other = None if asked.text is None else read_other(reading, asked.text)
+    reading, question, behind = with_answer(
+        reading, asked.answer, asked.against, vectors=True, query=asked.query
+    )
+    if other is not None:
+        other = _read_alike(other, reading, behind)
+    if asked.patch_from is not None and other is not None and not same_place(question, reading, other):
+        there = "" if question.position is None else other.encoded.tokens.named(question.position)
+        mine = "" if question.position is None else reading.encoded.tokens.named(question.position)
+        needs = "--patch-from needs the answer at the same place in both texts"
+        raise InputError(f"{needs}: {mine} here, {there} there")
+    receivers = [] if path is None else [(each.layer, each.head) for each in path.receivers]
+    layers = sorted({*chosen.layers, *(layer for layer, _ in receivers)})
+    selection = chosen.selection(layers)
+    with reading.running("ablating heads"), fused_where_long(reading) as told:
+        experiments = experiments_on(reading.model.module, reading.inputs, selection, question.asked)
+        check_heads(receivers, head_counts(experiments))
+        answer = ablated_places if asked.places else _ablated
+        made = answer(reading, chosen, asked, question, experiments, other, path)
+        return replace(made, provenance=told(made.provenance))
+
+
+def _read_alike(other: Reading, read: Reading, behind: tuple[int, ...]) -> Reading:
+    if not behind:
+        return replace(other, target=read.target)
+    kept = range(len(read.encoded.tokens) - len(behind))
+    return read_behind(other, other.encoded.tokens.only(kept), behind, GIVEN)
+
+
+def _ablated(
+    reading: Reading,
+    chosen: Chosen,
+    asked: Ablate,
+    question: Question,
+    experiments: Experiments,
+    other: Reading | None,
+    path: Path | None,
+) -> Ablation:
+    answer = question.answered(experiments.untouched)
+    replacement, link = _replacement(reading, chosen, asked, experiments, other)
+    every = [(layer, head) for layer in chosen.layers for head in chosen.heads]
+    heads: Sequence[Head] = chosen.apart or every
+    check_heads(heads, head_counts(experiments))
+    if asked.rank and question.measured is not Measured.CHANCE:
+        raise InputError("--rank foretells a probability, and this model answers with none: leave it out")
+    predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
+    if asked.rank:
+        heads = [(each.layer, each.head) for each in predicted[: asked.top or TAKEN]]
+    together = not (asked.each or asked.rank or asked.patch_from is not None)
+    tell = question.telling(experiments.untouched, answer.ids)
+    removals = taken_away(
+        along(experiments, path),
+        answer.ids,
+        heads,
+        replacement.what,
+        together=together,
+        seed=asked.seed,
+        name=question.name,
+        tell=tell,
+    )
+    effects, correlation = removals.heads, None
+    if asked.rank:
+        effects, correlation = held_against(effects, predicted)
+
+    def made(one: HeadEffect) -> Variant:
+        return (Change(one.layer, one.head, replacement.what),)
+
+    effects = beside_all_ways(experiments, path, effects, made, tell)
+    most = max(effects, key=lambda one: abs(one.change))
+    path = beside_other_receivers(experiments, path, made(most), tell, asked.seed)
+    return Ablation(
+        **asked_of(reading, chosen, question, experiments, answer, replacement, link, other),
+        heads=effects,
+        group=removals.group,
+        floor=removals.floor,
+        predicted=predicted,
+        rank_correlation=correlation,
+        predicted_by=asked.by or PATCHING,
+        path=path,
+    )
+
+
+def _estimates(
+    experiments: Experiments,
+    ids: tuple[int, ...],
+    replacement: Replacement,
+    heads: Sequence[Head],
+    by: str | None,
+) -> tuple[Predicted, ...]:
+    if by in (None, PATCHING):
+        every = estimated(experiments, ids, replacement.what)
+    else:
+        every = measured_estimates(experiments, ids, by, heads)
+    return tuple(each for each in every if (each.layer, each.head) in set(heads))
+
+
+def _replacement(
+    reading: Reading, chosen: Chosen, asked: Ablate, experiments: Experiments, other: Reading | None
+) -> tuple[Replacement, tuple[Span, Span] | None]:
+    if asked.method == "link":
+        check_token_by_token(reading, chosen, experiments, "--link")
+        named = reading.named_of(chosen.kind)
+        keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else named
+        link = link_ends(chosen, named, keys, asked)
+        return replacing.without_link(*link), link
+    return instead_of(reading, asked, experiments, other), None
+
+
+def read_other(reading: Reading, text: str) -> Reading:
+    """The same model with another text, as long as the first one; `InputError` that names both lengths."""
+    asked = reading.asked
+    if asked.sensed or asked.ids is not None:
+        raise InputError("outputs of another text go into a text: what is read here is none")
+    inputs = replace(asked, text=text, words=None, split=False)
+    encoded = encode_inputs(Opened(reading.model, reading.task), inputs, reading.listener)
+    mine, its = len(reading.encoded.tokens), len(encoded.encoded.tokens)
+    if mine != its:
+        lengths = f"the texts have {mine} and {its} tokens"
+        raise InputError(f"{lengths}: an output can only stand in the place of one at the same position")
+    return replace(encoded, target=reading.target)
+
+
+def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> Without:
+    """Run the model as it is and without those heads; `InputError` where it answers nothing.
+
+    `reading` has what the decoder reads in full.
+    """
+    if chosen.route is Route.RETURNED:
+        raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
+    question = question_of(reading, None)
+    module, selection = reading.model.module, chosen.selection()
+    with reading.running("running without heads"):
+        experiments = experiments_on(module, reading.inputs, selection, question.asked)
+        check_heads(heads, head_counts(experiments))
+        answer = question.answered(experiments.untouched)
+        zeros = replacing.zeros().what
+        (outcome,) = experiments.run([tuple(Change(layer, head, zeros) for layer, head in heads)])
+    before, after = log_chances(experiments.untouched[0]), log_chances(outcome.scores[0])
+    places = tuple(
+        _place(before[row], after[row], number, question.name) for row, number in enumerate(answer.ids)
+    )
+    return Without(tuple(heads), answer.asks, answer.position, places)
+
+
+def _place(before: LogChances, after: LogChances, meant: int, name: Callable[[int], str]) -> Place:
+    likeliest = [chances.topk(min(_LISTED, len(chances))).indices.tolist() for chances in (before, after)]
+    numbers = sorted({meant, *likeliest[0], *likeliest[1]}, key=lambda number: -float(before[number]))
+    choices = tuple(
+        Choice(name(number), float(before[number].exp()), float(after[number].exp())) for number in numbers
+    )
+    return Place(choices, numbers.index(meant))

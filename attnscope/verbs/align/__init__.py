@@ -1,0 +1,19 @@
+"""Link words with their translation, or time what is said."""
+
+from attnscope.register import Kind, Verb
+
+VERB = Verb(
+    under="Jobs that people do with attention",
+    order=160,
+    examples=(
+        'attnscope align "The red door opened." -m demo-translate',
+        'attnscope align "He slept." --target "il a dormi." -m demo-translate',
+        "attnscope align --audio speech.wav -m demo-speech -o speech.srt",
+    ),
+    kinds={
+        "alignment": Kind(
+            "attnscope.results.claims.alignment:Alignment", "attnscope.render.sheets.alignment"
+        ),
+        "timing": Kind("attnscope.results.claims.alignment:Timing", "attnscope.render.sheets.alignment"),
+    },
+)

@@ -1,0 +1,422 @@
+"""A stored run made anew under this installation, and held against the file.
+
+The picture or the sound that it was made of is found again by the hash of its file.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from attnscope import incoming
+from attnscope.analysis.claims.comparison.checking import checked_head, checked_heads, checked_parts
+from attnscope.analysis.claims.comparison.difference import head_in
+from attnscope.capture.arithmetic import move_weights
+from attnscope.errors import InputError
+from attnscope.measures import MEASURES
+from attnscope.register import registered
+from attnscope.results import (
+    Check,
+    HeadWeights,
+    Kind,
+    LongHead,
+    Overview,
+    Picture,
+    PictureAttention,
+    PictureHeads,
+    Provenance,
+    Result,
+    Sound,
+    SoundAttention,
+    SoundHeads,
+)
+from attnscope.results.heads import MEAN
+from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Listener, Quiet
+from attnscope.session.looking import ENTROPY
+from attnscope.session.opening import Opened, open_model
+from attnscope.session.option import slots, slots_of, spoken
+from attnscope.session.question import Alone, question_of
+from attnscope.session.questions.answers import of_answers
+from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.reading import Reading, read_inputs
+from attnscope.session.request import Inputs, ModelRequest
+from attnscope.session.wanted import MEANS, Numbers, Wanted
+from attnscope.tokens import Frames, Patches, Tokens
+from attnscope.vocabulary import IN_PARTS, KERNELS, Purpose, Route
+
+RUNS = 2  # that rounding is put into on purpose
+Shown = TypeVar("Shown", Overview, HeadWeights)
+Medium = Picture | Sound
+
+
+@dataclass(frozen=True)
+class Leave:
+    """What a file cannot allow by itself, and where to run in place of the stored device and model.
+
+    `image` or `audio` is the file that was read, where it is not where it was.
+    """
+
+    model: str | None = None
+    device: str | None = None
+    trust_remote_code: bool = False
+    allow_pickle: bool = False
+    image: Path | None = None
+    audio: Path | None = None
+
+    @property
+    def file(self) -> Path | None:
+        """The one that was read; `InputError` where both are given."""
+        if self.image is not None and self.audio is not None:
+            raise InputError("--image and --audio: give one of the two")
+        return self.image or self.audio
+
+
+def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -> Check:
+    """Run what was read from `path` once more and compare; `InputError` for what cannot be run again."""
+    name = path.name
+    if stored.asked_by and not _holds_weights(stored):
+        return _answered_anew(stored, path, leave, listener)
+    shown = _shown(stored, name)
+    sensed = inputs_of(shown, medium_in(stored), leave, path)
+    reading, chosen, changes = _read_anew(shown, sensed, name, leave, listener)
+    anew = _asked(reading, chosen, shown)
+    moved = []
+    for run in range(RUNS):
+        move_weights(reading.model.module, run)  # nobody else has this model
+        moved.append(_asked(reading, chosen, shown))
+    if isinstance(shown, Overview):
+        heads = checked_heads(shown, _each(Overview, [anew])[0], _each(Overview, moved))
+    else:
+        heads = [checked_head(shown, _each(HeadWeights, [anew])[0], _each(HeadWeights, moved))]
+    changes += _changes(shown.provenance, anew.provenance)
+    return Check(name, tuple(heads), tuple(changes), shown.provenance, anew.provenance)
+
+
+def _holds_weights(stored: Result) -> bool:
+    held = heads_in(stored)
+    if isinstance(held, Overview):
+        return (held.tokens or held).weights is not None
+    return head_in(held) is not None
+
+
+def _answered_anew(stored: Any, path: Path, leave: Leave, listener: Listener) -> Check:
+    """The question that the file says it answers, asked again of what it says was read."""
+    told: Any = getattr(stored, "provenance", None)
+    verb, *options = stored.asked_by
+    alone = stored.asks_alone
+    forms = registered()[verb].forms if verb in registered() else ()
+    textless = bool(forms) and issubclass(forms[0], Alone)
+    if not (textless if alone else forms and told.run):
+        raise InputError(f"{path.name} does not say which model answered: ask for it anew")
+    files = stored.asked_of if alone else told.files
+    if leave.file is not None and (alone or not files):
+        raise InputError(f"{path.name} is of no picture and no sound: leave --image and --audio out")
+    if not alone and told.read is None and told.token_ids:
+        raise InputError(f"{path.name} does not say what was read: ask for it anew")
+    said = ((), ()) if alone else (told.read or (), told.run)
+    read, asked = ([*_there(each, files, path, leave.file)] for each in (said[0], options))
+    every = forms if alone else (*forms, ModelRequest)
+    given = spoken(every, (*(read if textless else ()), *asked, *said[1]))
+    of_model = {name: given.pop(name) for name in slots(ModelRequest) if name in given}
+    of_model |= {"trust_remote_code": leave.trust_remote_code, "allow_pickle": leave.allow_pickle}
+    of_model |= {} if leave.model is None else {"name": leave.model, "revision": None}
+    of_model |= {} if leave.device is None else {"device": leave.device, "device_map": None}
+    inputs = {} if textless else spoken([Inputs], read)
+    values = given if textless else inputs
+    named = [
+        values[name]
+        for name, slot in slots_of(forms if textless else [Inputs]).items()
+        if name in values and slot.option.metavar == "FILE"
+    ]
+    question: Any = question_of(forms, given)
+    read_by_it = question.files_read if textless else ()
+    for file in (*named, *(each for each in read_by_it if isinstance(each, Path))):
+        if Path(file).name not in files:
+            raise InputError(f"{path.name} does not say which file {file} was: ask for it anew")
+    if alone and not hasattr(question, "request") and (leave.model or leave.device):
+        raise InputError(f"{path.name} needs no model: leave --model and --device out")
+    question, reads = question.reads(Inputs(**inputs))
+    request = replace(getattr(question, "request", None) or ModelRequest(), **of_model)
+    opened = dict[ModelRequest, Opened]()
+
+    def opening(request: ModelRequest, *how: Any) -> Opened:
+        """Nobody else has this model, which is the same one in all runs."""
+        if request not in opened:
+            inputs, wanted, purpose, _, *check = how
+            opened[request] = open_model(request, inputs, wanted, purpose, listener, *check)
+        return opened[request]
+
+    def answer() -> Any:
+        if isinstance(question, Alone):
+            return question.answer(request, Quiet(), opening).result
+        one = opening(request, reads, question.wanted, question.purpose(reads), listener)
+        looked_at = replace(one, chosen=None) if question.whole else one
+        return question.answered(read_inputs(looked_at, reads, Quiet()), one.chosen).result
+
+    anew, moved = answer(), []
+    if type(anew) is not type(stored):
+        raise InputError(f"{path.name} is what a program asked for, and no command: ask it there")
+    for run in range(RUNS if opened else 0):
+        for each in opened.values():
+            move_weights(each.model.module, run)
+        moved.append(answer())
+    parts = checked_parts(stored, anew, moved, npz=path.suffix != ".json")
+    now = getattr(anew, "provenance", None)
+    changes = _changes(told, now) if told and now else []
+    return Check(path.name, (), tuple(changes), told, now, tuple(parts), anew.verdict)
+
+
+def _there(said: Iterable[str], files: Mapping[str, str], run: Path, given: Path | None) -> Iterator[str]:
+    """The words, each file among them where it is now; `InputError` for one that is gone or another one."""
+    for word in said:
+        if word not in files:
+            yield word
+            continue
+        places = [each for each in (given, run.parent / word, Path(word)) if each is not None]
+        there = next((each for each in places if each.is_file()), None)
+        if there is None:
+            raise InputError(
+                f"{word} is neither beside {run.name} nor here: put there the file that was read"
+            )
+        if (digest := incoming.sha256(there)) != files[word]:
+            raise InputError(
+                f"{there} is not the file that was read: its sha256 is {digest[:12]}, stored is "
+                f"{files[word][:12]}"
+            )
+        yield str(there)
+
+
+def _in_tiles(held: Overview) -> bool:
+    return held.weights is None and held.provenance.kernel.endswith(IN_PARTS)
+
+
+def _shown(stored: Result, name: str) -> Overview | HeadWeights:
+    held = heads_in(stored)
+    if isinstance(held, LongHead) or (isinstance(held, Overview) and _in_tiles(held)):
+        raise InputError(f"{name} was computed in tiles and holds no weight of every pair: ask for it anew")
+    if isinstance(held, Overview):
+        overview = held.tokens or held
+        if overview.weights is None:
+            raise InputError(f"{name} leaves the weights of its heads out: give the npz")
+        return overview
+    if (head := head_in(held)) is None:
+        raise InputError(f"{name} holds no weights of heads, and no question to ask again: ask it anew")
+    return head
+
+
+def _each(kind: type[Shown], results: Sequence[Overview | HeadWeights]) -> list[Shown]:
+    return [result for result in results if isinstance(result, kind)]
+
+
+def _read_anew(
+    shown: Overview | HeadWeights,
+    sensed: tuple[Inputs, list[str]] | None,
+    name: str,
+    leave: Leave,
+    listener: Listener,
+) -> tuple[Reading, Chosen, list[str]]:
+    request, wanted = _request(shown.provenance, leave), _wanted(shown)
+    if sensed is not None:
+        inputs, changes = sensed
+        opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
+        if opened.model.writes:
+            inputs = _with_target(replace(inputs, text=None), shown, writes=True)
+        return read_inputs(opened, inputs, listener), _chosen(opened), changes
+    by_ids, texts = Inputs(ids=shown.provenance.token_ids), _texts(shown, writes=False)
+    first = by_ids if texts is None else _of_texts(by_ids, texts)
+    opened = open_model(request, first, wanted, Purpose.ATTENTION, listener)
+    inputs = _with_target(by_ids, shown, opened.model.writes)
+    reading, changes = _read(opened, shown, inputs, name, listener)
+    return reading, _chosen(opened), changes
+
+
+def _chosen(opened: Opened) -> Chosen:
+    assert opened.chosen is not None, "heads are wanted"
+    return opened.chosen
+
+
+def _asked(reading: Reading, chosen: Chosen, shown: Overview | HeadWeights) -> Overview | HeadWeights:
+    heads = OpenedHeads(reading, chosen)
+    if isinstance(shown, HeadWeights):
+        return heads.weights()
+    there = tuple(measure for measure in shown.scores if measure in MEASURES)
+    of_text = tuple(measure for measure in there if measure not in of_answers(there))
+    return heads.overview(of_text or ENTROPY)
+
+
+def _request(stored: Provenance, leave: Leave) -> ModelRequest:
+    kernel = next((name for name in KERNELS if name in stored.kernel.split(", ")), "eager")
+    return ModelRequest(
+        leave.model or stored.model,
+        device=leave.device or ("auto" if "+" in stored.device else stored.device),  # no map is stored
+        dtype=stored.dtype,
+        revision=None if leave.model else stored.revision,
+        trust_remote_code=leave.trust_remote_code,
+        allow_pickle=leave.allow_pickle,
+        attn=kernel,
+        ignore_unread=bool(stored.unread),
+        adapter=stored.adapter,
+        tokenizer=stored.tokenizer,
+    )
+
+
+def _wanted(shown: Overview | HeadWeights) -> Wanted:
+    routes = {str(route): route.option for route in Route}
+    layer: Numbers = list(shown.layers) if isinstance(shown, Overview) else shown.layer
+    head: Numbers = list(shown.heads) if isinstance(shown, Overview) else shown.head
+    return Wanted(
+        layer=None if layer == MEAN else layer,
+        head="mean" if head == MEAN else head,
+        kind=shown.kind.value,
+        tower=shown.tower or None,
+        block=0 if isinstance(shown, Overview) else shown.block,
+        route=routes.get(shown.provenance.route),
+        takes=MEANS,
+    )
+
+
+def _of_texts(by_ids: Inputs, texts: tuple[str, ...]) -> Inputs:
+    return replace(by_ids, ids=None, text=texts[0], pair=texts[1] if len(texts) > 1 else None)
+
+
+def _with_target(inputs: Inputs, shown: Overview | HeadWeights, writes: bool) -> Inputs:
+    if not writes or shown.kind is Kind.ENCODER:
+        return inputs
+    return replace(inputs, target_ids=shown.query_tokens.ids)
+
+
+def _read(
+    opened: Opened, shown: Overview | HeadWeights, by_ids: Inputs, name: str, listener: Listener
+) -> tuple[Reading, list[str]]:
+    stored, texts = shown.provenance.token_ids, _texts(shown, opened.model.writes)
+    changes = []
+    if texts is not None:
+        reading = _read_text(opened, _of_texts(by_ids, texts), listener)
+        if reading is not None and reading.encoded.tokens.ids == stored:
+            mine, now = (
+                [token.piece for token in each.items] for each in (_text_read(shown), reading.encoded.tokens)
+            )
+            return reading, [] if mine == now else ["the tokenizer spells these tokens otherwise now"]
+        if len(texts) > 1:
+            raise InputError(f"{name}: the pair of texts is cut into other tokens now, and is not run again")
+        changes.append("the text is cut into other tokens now: the stored tokens were run")
+    return read_inputs(opened, by_ids, listener), changes
+
+
+def _read_text(opened: Opened, inputs: Inputs, listener: Listener) -> Reading | None:
+    try:
+        return read_inputs(opened, inputs, listener)
+    except InputError:
+        return None  # the stored tokens tell as much
+
+
+def _texts(shown: Overview | HeadWeights, writes: bool) -> tuple[str, ...] | None:
+    tokens = _text_read(shown)
+    hidden = writes and shown.kind is Kind.DECODER
+    written_otherwise = tokens.written or tokens.words_given or tokens.numbers or tokens.given
+    return None if hidden or written_otherwise or not tokens.texts or not all(tokens.texts) else tokens.texts
+
+
+def _text_read(shown: Overview | HeadWeights) -> Tokens:
+    return shown.key_tokens if shown.kind is Kind.CROSS else shown.query_tokens
+
+
+def _changes(stored: Provenance, now: Provenance) -> list[str]:
+    changes = []
+    for what, mine, other in (
+        ("the weights of the model have changed", stored.digest, now.digest),
+        ("the revision is another one", stored.revision, now.revision),
+        ("the device is another one", stored.device, now.device),
+        ("the kernel is another one", stored.kernel, now.kernel),
+        ("the route is another one", stored.route, now.route),
+    ):
+        if mine != other and not (what.startswith("the weights") and None in (mine, other)):
+            changes.append(f"{what}: stored {_short(mine)}, now {_short(other)}")
+    for name in dict.fromkeys((*stored.versions, *now.versions)):
+        mine, other = stored.versions.get(name), now.versions.get(name)
+        if mine != other:
+            changes.append(f"{name}: stored {_short(mine)}, now {_short(other)}")
+    return changes
+
+
+def _short(value: str | None) -> str:
+    return "none" if value is None else value[:19] if value.startswith("sha256:") else value
+
+
+def medium_in(stored: Result) -> Medium | None:
+    """What was read and is no text, where the file says which it was."""
+    if isinstance(stored, PictureAttention | PictureHeads):
+        return stored.picture
+    return stored.sound if isinstance(stored, SoundAttention | SoundHeads) else None
+
+
+def heads_in(stored: Result) -> Result:
+    """The heads that were laid over a picture or a sound, else the result itself."""
+    if isinstance(stored, PictureAttention | SoundAttention):
+        return stored.head
+    return stored.overview if isinstance(stored, PictureHeads | SoundHeads) else stored
+
+
+def inputs_of(
+    shown: Overview | HeadWeights, medium: Medium | None, given: Leave, run: Path
+) -> tuple[Inputs, list[str]] | None:
+    """What the run reads, and what of it is not as it was; None where that was a text alone.
+
+    A file that is not given is looked for beside the `run` and in this folder. Raises `InputError` where it
+    is not there, or is another one than was read.
+    """
+    name, file = run.name, given.file
+    if medium is None and not _sensed(shown):
+        if file is not None:
+            raise InputError(f"{name} is of a text: leave --image and --audio out")
+        return None
+    heard = isinstance(medium, Sound) or _of_sound(shown)
+    option = "--audio" if heard else "--image"
+    if file is not None and (given.audio is not None) is not heard and (medium or _named(shown)):
+        raise InputError(f"{name} is of a {'sound' if heard else 'picture'}: give it with {option}")
+    changes = []
+    if medium is None:
+        if file is None:
+            raise InputError(
+                f"{name} does not say which picture or sound it is of: give the file with --image or --audio"
+            )
+        changes.append(f"the file does not say what was read: {file.name} was taken for it")
+        heard = given.audio is not None
+    else:
+        file = _found(medium, file, run, option)
+    texts = shown.query_tokens.texts
+    text = texts[0] if texts else None
+    return (Inputs(text=text, audio=file) if heard else Inputs(text=text, image=file)), changes
+
+
+def _found(medium: Medium, given: Path | None, run: Path, option: str) -> Path:
+    own = Path(medium.name).name
+    places = [run.parent / own, Path(own)]
+    there = given or next((place for place in places if place.is_file()), None)
+    if there is None:
+        where = f"is neither beside {run.name} nor here"
+        raise InputError(f"{own} {where}: give the file that was read with {option}")
+    digest = incoming.sha256(there)
+    if digest != medium.digest:
+        raise InputError(
+            f"{there} is not the file that was read: its sha256 is {digest[:12]}, stored is "
+            f"{medium.digest[:12]}: give that one with {option}"
+        )
+    return there
+
+
+def _sensed(shown: Overview | HeadWeights) -> bool:
+    ids = shown.provenance.token_ids
+    return not ids or min(ids) < 0 or _named(shown)
+
+
+def _named(shown: Overview | HeadWeights) -> bool:
+    return bool(shown.query_tokens.stretches or shown.key_tokens.stretches)
+
+
+def _of_sound(shown: Overview | HeadWeights) -> bool:
+    every = (*shown.query_tokens.stretches, *shown.key_tokens.stretches)
+    return any(isinstance(stretch, Frames) for stretch in every) and not any(
+        isinstance(e, Patches) for e in every
+    )

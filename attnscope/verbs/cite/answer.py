@@ -1,0 +1,264 @@
+"""Which passage every sentence of an answer is from: taken away, looked at, followed back by gradients."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnscope import incoming
+from attnscope.analysis.answers.question import written_at
+from attnscope.analysis.claims.citing.judging import judged, scored
+from attnscope.analysis.claims.citing.taking import Groups, Looked, Taken, looked, taken_away
+from attnscope.analysis.inputs.attributing import Chance, attributed
+from attnscope.analysis.inputs.entrance import of_tokens
+from attnscope.analysis.inputs.replacing import Input
+from attnscope.capture import Selection
+from attnscope.errors import InputError
+from attnscope.results import Verdict
+from attnscope.results.claims.citation import (
+    ATTENTION,
+    BY_NORM,
+    COPYING,
+    FIT,
+    Citation,
+    Column,
+    Method,
+    Statement,
+)
+from attnscope.results.claims.flow import ByGradients
+from attnscope.results.claims.prompts import Refused
+from attnscope.results.claims.referee import Judged, Referee
+from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Quiet
+from attnscope.session.opening import Opened
+from attnscope.session.questions.gradients import MOST
+from attnscope.session.questions.passages import (
+    MOST_EACH,
+    SUBSETS,
+    Answers,
+    answered,
+    attention_behind,
+    cut,
+    text_of,
+    woven,
+)
+from attnscope.session.questions.replacing import replacement
+from attnscope.session.questions.rows import (
+    notes_of,
+)
+from attnscope.session.reading import Reading, complete, encode_inputs
+from attnscope.session.request import Inputs
+from attnscope.tokens import Tokens
+from attnscope.verbs.cite.question import Cite, Judge
+from attnscope.vocabulary import Kind, Route
+
+
+def check_passages(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Cite) -> None:
+    """`InputError` for a model that writes no text, and for a text without two passages."""
+    _check_kind(chosen)
+    cut(keys, asked.by, asked.context)
+
+
+def _check_kind(chosen: Chosen) -> None:
+    if chosen.kind is Kind.ENCODER:
+        raise InputError(
+            "cite asks what a model wrote, and where its words are from: this one fills in blanks or tells "
+            "classes or places (flow and ablate ask what those hang on)"
+        )
+
+
+def cite(reading: Reading, chosen: Chosen, asked: Cite) -> Citation:
+    """The passages of the prompt, and what they are to every sentence of the answer.
+
+    `InputError` where there are fewer than two passages or no answer, and for a model that writes no text.
+    """
+    _check_kind(chosen)
+    parts = cut(reading.encoded.tokens, asked.by, asked.context, reading.asked.prompt.fields)
+    answers = answered(reading, asked.answer, asked.generate, asked.whole)
+    passages = [each.positions for each in parts.passages]
+    taken = _taken(answers, passages, asked)
+    attention, layers, certified = attention_behind(answers, chosen)
+    told, tokens = answers.answered, answers.reading.encoded.tokens
+    seen = looked(layers, chosen.heads, told.rows, told.ids, tokens.ids, passages, answers.sentences)
+    return Citation(
+        tokens=tokens,
+        passages=parts.passages,
+        answer=text_of(answers.tokens, answers.positions),
+        statements=tuple(_statements(answers, taken)),
+        columns=(*_by_attention(seen), *_by_gradients(answers, chosen, passages, asked.gradients)),
+        lost=taken.lost,
+        kept=parts.kept,
+        how=answers.how,
+        kind=chosen.kind,
+        layers=chosen.layers,
+        heads=chosen.heads,
+        copying=seen.heads,
+        floor=taken.floor,
+        certified=certified,
+        provenance=attention.provenance,
+        by=parts.by,
+        answer_tokens=answers.tokens if told.apart else None,
+        subsets=taken.subsets,
+        weights=taken.weights,
+        seed=asked.seed,
+        tower=attention.tower,
+        notes=(*reading.notes, *notes_of(attention, layers)),
+    )
+
+
+def _statements(answers: Answers, taken: Taken) -> Iterator[Statement]:
+    for i, sentence in enumerate(answers.sentences):
+        positions = tuple(answers.positions[each] for each in sentence)
+        said, before, gone = text_of(answers.tokens, positions), taken.before[i], taken.without_all[i]
+        beside = taken.candidates[i], taken.controls[i], taken.r2[i]
+        yield Statement(said, positions, float(before), float(gone), *beside)
+
+
+def _taken(answers: Answers, passages: Groups, asked: Cite) -> Taken:
+    subsets = asked.subsets or (SUBSETS if len(passages) > MOST_EACH else None)
+    with answers.reading.running(f"removing {len(passages)} passages"):
+        return taken_away(answers.answered, answers.sentences, passages, subsets, asked.seed)
+
+
+def _by_attention(seen: Looked) -> tuple[Column, ...]:
+    none = "no head's strongest key among the passages is the token that is written"
+    unknown = "the way out of the heads is not known"
+    return (
+        Column(ATTENTION, seen.attention),
+        Column(COPYING, seen.copying, "" if seen.copying is not None else none),
+        Column(BY_NORM, seen.by_norm, "" if seen.by_norm is not None else unknown),
+    )
+
+
+def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups, wanted: bool) -> tuple[Column, ...]:
+    """What goes back to each passage from the log probability of a sentence, its tokens added up."""
+    reading, told = answers.reading, answers.answered
+    if not wanted or told.length > MOST:
+        why = f"all of a run is kept for it: up to {MOST} positions" if wanted else "left out"
+        return tuple(Column(Method(each), None, why) for each in ByGradients)
+    model, places = reading.model.module, tuple(map(tuple, passages))
+    selection: Selection | str = chosen.selection()
+    if chosen.route is Route.RETURNED:
+        selection = "weights that a model returns have no gradient here"
+    elif told.apart:
+        selection = "attention to another text is no square that could be multiplied"
+    found = dict[str, list[np.ndarray]]()
+    absent = dict[str, str]()
+    with reading.running("following the answer back by gradients"):
+        try:
+            entrance = of_tokens(model, reading.inputs, Input(told.name, places, replacement(reading).id))
+        except InputError as error:
+            return tuple(Column(Method(each), None, str(error)) for each in ByGradients)
+        for sentence in answers.sentences:
+            rows, ids = ([each[i] for i in sentence] for each in (told.rows, told.ids))
+            question = written_at(rows, len(answers.tokens), ids, reading.model.spell)
+            measured = Chance(question, tuple(ids))
+            for each in attributed(model, entrance, measured, selection, chosen.layers, chosen.heads):
+                if each.values is None:
+                    absent.setdefault(each.method, each.absent)
+                else:
+                    values = [float(np.nansum(each.values[list(group)])) for group in places]
+                    found.setdefault(each.method, []).append(np.array(values))
+    return tuple(
+        Column(Method(each), None if each in absent else np.array(found[each]), absent.get(each, ""))
+        for each in ByGradients
+    )
+
+
+_KEYS = "passages", "question", "source"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A case of a file: passages, a question, an answer (None: the model writes it), and its source."""
+
+    line: int
+    passages: tuple[str, ...]
+    question: str
+    answer: str | None
+    source: tuple[int, ...]
+
+    def inputs(self, template: Inputs) -> Inputs:
+        """The prompt that the text of `template` makes of it; `InputError` where it makes none."""
+        prompt = woven(template.text or "", self.passages, self.question)
+        return replace(template, text=prompt.text, fields=prompt.fields, answer=self.answer)
+
+
+def cases_in(file: Path) -> tuple[Known, ...]:
+    """The cases of a file of JSON lines; `InputError` with the number of the line that is none."""
+    name = incoming.named(file)
+    incoming.check_there(file, "the cases")
+    found = []
+    for number, raw in incoming.whole_lines(file, "the cases"):
+        if raw.strip():
+            found.append(_case(incoming.parsed(raw, f"{name}:{number}"), number, f"{name}:{number}"))
+    if not found:
+        raise InputError(
+            f'{name} has no case: a line is {{"passages": [...], "question": "...", "source": 0}}'
+        )
+    return tuple(found)
+
+
+def _case(given: Any, line: int, where: str) -> Known:
+    if not isinstance(given, dict):
+        raise InputError(f'{where}: a case is {{"passages": [...], "question": "...", "source": 0}}')
+    if missing := [key for key in _KEYS if key not in given]:
+        raise InputError(
+            f"{where}: it has no '{missing[0]}' (source is null where no passage has the answer)"
+        )
+    passages, question, answer = given["passages"], given["question"], given.get("answer")
+    if not isinstance(passages, list) or not all(isinstance(each, str) and each.strip() for each in passages):
+        raise InputError(f"{where}: 'passages' is no list of texts")
+    if not isinstance(question, str):
+        raise InputError(f"{where}: 'question' is no text")
+    if answer is not None and (not isinstance(answer, str) or not answer.strip()):
+        raise InputError(f"{where}: 'answer' is empty, or no text: leave it out where the model answers")
+    stated = given["source"]
+    source = [] if stated is None else stated if isinstance(stated, list) else [stated]
+    if not all(type(each) is int and 0 <= each < len(passages) for each in source):
+        raise InputError(
+            f"{where}: 'source' is {stated}: passages are 0 to {len(passages) - 1}, null for none of them"
+        )
+    return Known(line, tuple(passages), question, answer, tuple(source))
+
+
+def judge(reading: Reading, chosen: Chosen, asked: Judge) -> Referee:
+    """Every case asked about by the model of `reading`; lines that cannot be asked are told and left out."""
+    opened, listener = Opened(reading.model, reading.task, chosen), reading.listener
+    template = replace(reading.asked, text=asked.template)
+    certified, found, refused = dict[Verdict, int](), list[Judged](), list[Refused]()
+    left = {*([] if asked.subsets else [FIT]), *([] if asked.gradients else ByGradients)}
+    methods, last = tuple(each for each in Method if each not in left), None
+    for number, case in enumerate(asked.known, start=1):
+        try:
+            with listener.working(f"case {number} of {len(asked.known)}"):
+                read = complete(encode_inputs(opened, case.inputs(template), Quiet()), chosen)
+                last = cite(read, chosen, asked.of(case))
+        except InputError as error:
+            refused.append(Refused(case.line, str(error)))
+            listener.notice(f"line {case.line}: {error}")
+            continue
+        found.append(judged(case.line, last, case.question, case.source, methods))
+        for verdict, count in last.certified.items():
+            certified[verdict] = certified.get(verdict, 0) + count
+    if last is None:
+        raise InputError(f"no case could be asked: line {refused[0].line}: {refused[0].reason}")
+    sourced = [case for case in found if case.source]
+    lot = [len(case.source) / case.passages for case in sourced]
+    answers = [each.answer for each in asked.known]
+    written = sum(each is None for each in answers)
+    return Referee(
+        str(asked.cases),
+        tuple(found),
+        tuple(scored(found, method, i, asked.seed) for i, method in enumerate(methods)),
+        sum(lot) / len(lot) if lot else float("nan"),
+        ("given" if not written else "written by the model" if written == len(answers) else "both"),
+        chosen.kind,
+        certified,
+        last.provenance.of_no_text,
+        tuple(refused),
+        last.tower,
+        asked.seed,
+    )

@@ -1,0 +1,189 @@
+"""One word held against itself: in two inputs, in two layers, under two models, or in many texts."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from attnscope.analysis.claims.comparison.compare import compare
+from attnscope.analysis.claims.comparison.senses import separation, together
+from attnscope.analysis.claims.comparison.word import ComparedWord, Look, forms_in, word_in
+from attnscope.analysis.heads.view import Places, groups_of
+from attnscope.attention import Capture
+from attnscope.errors import InputError
+from attnscope.results import Between, Comparison, Senses
+from attnscope.results.base.groups import joined
+from attnscope.results.base.origin import tallied
+from attnscope.results.claims.senses import Usage
+from attnscope.session.choosing import Chosen, choose_layers
+from attnscope.session.listener import Listener
+from attnscope.session.opening import Opened, Opening
+from attnscope.session.prompts import labelled_in
+from attnscope.session.question import Answer
+from attnscope.session.questions.pages import Fit, both_fit, both_heads
+from attnscope.session.reading import Reading, open_chosen, read_inputs
+from attnscope.session.request import ModelRequest, digests
+from attnscope.session.wanted import Looking
+from attnscope.spelling import spelled
+from attnscope.verbs.compare.question import InTexts, OnTwoSides, Word
+
+
+def compare_word(
+    request: ModelRequest, opening: Opening, asked: OnTwoSides, listener: Listener
+) -> Answer[Comparison]:
+    """A word on both sides: its vectors in every layer, one head in full, and what a page has of all.
+
+    Of two models one at a time is in memory.
+    """
+    fit, inputs, wanted = asked.files.fit if asked.files.pages else None, asked.inputs, asked.wanted
+    first = open_chosen(opening, request, inputs[0], wanted.all_layers, listener)
+    if asked.layer_b is not None:
+        return compare_in_layers(first, asked, fit)
+    if asked.model_b is None:
+        reading, chosen = first
+        choose_layers(reading.model, chosen.tower, wanted.layer)  # refused before the second text is read
+        second = read_inputs(Opened(reading.model, reading.task, chosen), inputs[1], listener)
+        return compare_readings(first, (second, chosen), asked, fit)
+    whole = both_fit(fit, first, first)  # the second reads about as much
+    a = _side(first, asked.both[0], asked)
+    del first  # before the second model is loaded
+    other = open_chosen(opening, request.of_other(asked.model_b), inputs[1], wanted.all_layers, listener)
+    b = _side(other, asked.both[1], asked, "the second model")
+    return _compared(Between.MODELS, (a, b), asked, listener, whole)
+
+
+def compare_readings(
+    a: tuple[Reading, Chosen], b: tuple[Reading, Chosen], asked: Word, fit: Fit | None = None
+) -> Answer[Comparison]:
+    """A word in two readings: of one model in two texts, else under two models."""
+    whole, one_model = both_fit(fit, a, b), a[0].model.module is b[0].model.module
+    names = ("the first text", "the second text") if one_model else ("", "the second model")
+    first, second = (
+        _side(side, word, asked, name) for side, word, name in zip((a, b), asked.both, names, strict=True)
+    )
+    between = Between.TEXTS if one_model else Between.MODELS
+    return _compared(between, (first, second), asked, a[0].listener, whole)
+
+
+def compare_in_layers(
+    opened: tuple[Reading, Chosen], asked: Word, fit: Fit | None = None
+) -> Answer[Comparison]:
+    """A word in two layers of one reading."""
+    reading, chosen = opened
+    numbers = (asked.wanted.layer, asked.layer_b)
+    several = [choose_layers(reading.model, chosen.tower, number) for number in numbers]
+    if any(len(each) > 1 for each in several):
+        raise InputError("--layer-b compares two layers: give one --layer and one --layer-b")
+    (first,), (second,) = several
+    if first == second:
+        raise InputError(f"--layer and --layer-b are both layer {first}: give two layers")
+    position, _ = position_of(reading, chosen, asked.both[0], asked.looking)
+    whole = both_fit(fit, opened, opened)
+    captured = _captured(reading, chosen, (first, second))
+    side = _Side(reading.notes, position, captured, (first, second), chosen.heads)
+    return _compared(Between.LAYERS, (side, side), asked, reading.listener, whole)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    notes: tuple[str, ...]
+    position: Places
+    captured: Capture
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+
+
+def _side(opened: tuple[Reading, Chosen], word: str, asked: Word, where: str = "") -> _Side:
+    reading, chosen = opened
+    layers = choose_layers(reading.model, chosen.tower, asked.wanted.layer)
+    position, _ = position_of(reading, chosen, word, asked.looking, where)
+    return _Side(reading.notes, position, _captured(reading, chosen), layers, chosen.heads)
+
+
+def _captured(reading: Reading, chosen: Chosen, layers: tuple[int, ...] | None = None) -> Capture:
+    with reading.listener.working("reading the attention"):
+        captured = reading.capture(chosen, layers)
+    captured.check_in_place("a word is compared by its own row")
+    return captured
+
+
+def _compared(
+    between: Between, sides: tuple[_Side, _Side], asked: Word, listener: Listener, whole: bool
+) -> Answer[Comparison]:
+    a, b = sides
+    captures, how = (a.captured, b.captured), asked.looking
+    look = Look(how.unit, how.treatment, how.links_among_all)
+    with listener.working("comparing"):
+        places = a.position, b.position
+        result = compare(between, *captures, places, layers=a.layers, heads=a.heads, look=look)
+    first, second = (
+        replace(side, head=replace(side.head, notes=(*side.head.notes, *read.notes)))
+        for side, read in zip(result.sides, sides, strict=True)
+    )
+    found = replace(result, a=first, b=second)
+    return Answer(found, beside=lambda: {"heads": both_heads(found, captures) if whole else ()})
+
+
+def position_of(
+    reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = ""
+) -> tuple[Places, str]:
+    """The positions of the word, or of several, among the queries, and its text there.
+
+    Where it does not stand there as it is and another form of it does (`banks`), that is taken and told. A
+    mistake says `where` it is missing.
+    """
+    if reading.target is not None and chosen.kind != "encoder":
+        where = " of ".join(part for part in ("the target", where) if part)
+    tokens = reading.tokens_of(chosen.kind)
+    groups = groups_of(tokens, "query", looking.unit, looking.treatment) if looking.changes else None
+    units = tokens if groups is None else joined(tokens, groups, looking.unit)
+    forms = forms_in(units, word)
+    try:
+        places = (forms[0],) if len(forms) == 1 else units.span(word).positions
+    except InputError as error:
+        others = ", ".join(units.labels[form] for form in forms)
+        why = f"'{word}' has several forms there: {others}: name one" if forms else str(error)
+        raise InputError(f"{where}: {why}" if where else why) from error
+    taken = spelled(units, places).strip() or units.names[places[0]]
+    if forms:
+        in_it = f"{where}: " if where else ""
+        reading.listener.notice(f"{in_it}no '{word}', but another form of it: '{taken}'")
+    return (places if groups is None else tuple(i for place in places for i in groups[place])), taken
+
+
+def compare_senses(
+    request: ModelRequest, opening: Opening, asked: InTexts, listener: Listener
+) -> Answer[Senses]:
+    """The word in every one of the texts, read one after the other; by their labels where they have some."""
+    texts, word, looking = [*labelled_in(asked.texts)], asked.word, asked.looking
+    if len(texts) < 2:
+        raise InputError("one text is not enough: a word is compared in two or more")
+    unlabelled = [text.name for text in texts if not text.label]
+    if unlabelled and len(unlabelled) < len(texts):
+        raise InputError(f"{unlabelled[0]} has no label, others have: write LABEL, a tab and the text in all")
+    inputs_of_each = [replace(asked.inputs, text=text.text, fields=text.fields) for text in texts]
+    first, chosen = open_chosen(opening, request, inputs_of_each[0], asked.wanted, listener)
+    opened = Opened(first.model, first.task, chosen)
+    usages, found, look = list[Usage](), list[list[ComparedWord]](), Look(looking.unit, looking.treatment)
+    for i, (text, its_inputs) in enumerate(zip(texts, inputs_of_each, strict=True)):
+        reading = first if i == 0 else read_inputs(opened, its_inputs, listener)
+        places, name = position_of(reading, chosen, word, looking, text.name)
+        with listener.working(f"reading {text.name}"):
+            calls = reading.capture(chosen).calls
+            found.append([word_in(call, chosen.heads, places, look) for call in calls])
+        usages.append(Usage(text.text, text.label, name, places[0], places))
+    by_layer = [np.stack([one.vectors["output"] for one in layer]) for layer in zip(*found, strict=True)]
+    labels, read = [text.label for text in texts], asked.read_again
+    provenance = first.capture(chosen, chosen.layers[:1]).provenance
+    senses = Senses(
+        question=word,
+        kind=chosen.kind,
+        usages=tuple(usages),
+        layers=tuple(call.layer for call in calls),
+        heads=chosen.heads,
+        cosines=np.array([together(vectors) for vectors in by_layer]),
+        separation=separation(by_layer, labels, asked.controls, asked.seed) if labels[0] else None,
+        certified=tallied(each.verdict for words in found for one in words for each in one.certificates),
+        provenance=replace(provenance, read=read, files=digests(read)),
+        by=looking.unit,
+    )
+    return Answer(senses)

@@ -1,0 +1,233 @@
+"""The engine of one machine: processes of its own, each with a thread here that feeds it.
+
+A worker that dies (killed, out of memory, a fault in a library) is started again and its split measured
+again: bits are the same, so nothing shows. Where the same split ends two, the text that does is looked for by
+halves: one that ends its worker twice is named `deadly`; the split is then measured without it.
+"""
+
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.process.ending import undone_by_a_signal
+from attnscope.session.listener import Listener
+from attnscope.verbs.corpus.engine.interface import Broken, Engine, Finished, Recipe, Refused, Split
+from attnscope.verbs.corpus.engine.machine import lent
+from attnscope.verbs.corpus.engine.worker import THREADS
+
+_TRIES = 2
+_PATIENCE = 1.0  # seconds
+_MODULE = "attnscope.verbs.corpus.engine.worker"
+
+
+def local(workers: int, places: tuple[str, ...] = ("cpu",)) -> Engine:
+    """So many processes of this machine, `places` shared out among them; `InputError` for less than one."""
+    if workers < 1:
+        raise InputError(f"--workers is {workers}: it takes at least 1")
+    return partial(_run, workers, places)
+
+
+def _run(
+    workers: int, places: tuple[str, ...], recipe: Recipe, splits: Iterable[Split], listener: Listener
+) -> Iterator[Finished]:
+    waiting: queue.Queue[Split | None] = queue.Queue(maxsize=workers)
+    done: queue.Queue[Finished | BaseException] = queue.Queue()
+    served = [Worker(recipe.on(places[i % len(places)])) for i in range(workers)]
+    threads = [threading.Thread(target=_feed, args=(worker, waiting, done), daemon=True) for worker in served]
+    with ExitStack() as stack:
+        for worker in served:
+            stack.callback(worker.stop)
+            stack.enter_context(undone_by_a_signal(worker.stop))
+        for thread in threads:
+            thread.start()
+        for finished in _handed(splits, waiting, done, workers):
+            yield replace(finished, at_once=workers)
+        for thread in threads:  # until the processes have left
+            thread.join()
+
+
+def _handed(
+    splits: Iterable[Split],
+    waiting: "queue.Queue[Split | None]",
+    done: "queue.Queue[Finished | BaseException]",
+    workers: int,
+) -> Iterator[Finished]:
+    coming, open_ = iter(splits), 0
+    more, broken = True, None
+    while more or open_:
+        while more and open_ < 2 * workers:
+            try:
+                split = next(coming, None)
+            except InputError as error:  # a source that goes away: what was handed out is kept first
+                split, broken = None, error
+            if split is None:
+                more = False
+                break
+            waiting.put(split)
+            open_ += 1
+        if not open_:
+            break
+        answer = done.get()
+        if isinstance(answer, BaseException):
+            raise answer
+        open_ -= 1
+        yield answer
+    if broken is not None:
+        raise broken
+    for _ in range(workers):
+        waiting.put(None)
+
+
+def _feed(
+    worker: "Worker", waiting: "queue.Queue[Split | None]", done: "queue.Queue[Finished | BaseException]"
+) -> None:
+    try:
+        while (split := waiting.get()) is not None:
+            done.put(worker.measure(split))
+        worker.leave()
+    except BaseException as error:  # whoever waits for an answer gets it, whatever it is
+        done.put(error)
+
+
+class _DiedError(Exception):
+    """The worker has ended without an answer; how."""
+
+
+class WorkerBugError(Exception):
+    """The traceback of an error in a worker that is nobody's input."""
+
+
+class _StoppedError(Exception):
+    """Nobody waits for an answer any more."""
+
+
+@dataclass
+class Worker:
+    """One process after the other that measures splits, for as long as they die."""
+
+    recipe: Recipe
+    process: "subprocess.Popen[bytes] | None" = None
+    stopped: bool = False
+
+    def measure(self, split: Split) -> Finished:
+        """The split measured, also where a worker dies of it; `AttnscopeError` as the worker has it."""
+        for _ in range(_TRIES):
+            with suppress(_DiedError):
+                return self._asked(split)
+        deadly = frozenset(self._deadly(split, 0, self._texts(split)))
+        for _ in range(_TRIES):
+            with suppress(_DiedError):
+                return self._asked(replace(split, deadly=deadly))
+        span = split.spans[0]
+        at = f"byte {span.start:,} of {span.source.name}"
+        raise InputError(f"workers end again and again from {at} on: fewer --workers need less memory")
+
+    def _texts(self, split: Split) -> int:
+        with suppress(_DiedError):
+            return self._asked(split.between(0, 0)).texts
+        return 0
+
+    def _deadly(self, split: Split, first: int, end: int) -> Iterator[int]:
+        """The texts from `first` to `end` that end a worker, found by halves: each is tried twice."""
+        for _ in range(_TRIES):
+            with suppress(_DiedError):
+                self._asked(split.between(first, end))
+                return
+        if end - first <= 1:
+            yield from range(first, end)
+            return
+        middle = (first + end) // 2
+        yield from self._deadly(split, first, middle)
+        yield from self._deadly(split, middle, end)
+
+    def _asked(self, split: Split) -> Finished:
+        died: object = None
+        for _ in range(_TRIES):
+            if self.process is None:
+                try:
+                    self.process = _started()
+                    self._answer(self.recipe)
+                except _DiedError as error:
+                    died = error
+                    continue
+            finished: Finished = self._answer(split)
+            return finished
+        raise InputError(f"workers end before the model is open, by {died}")
+
+    def _answer(self, asked: Any) -> Any:
+        process = self.process
+        if self.stopped or process is None:
+            raise _StoppedError
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            pickle.dump(asked, process.stdin)
+            process.stdin.flush()
+            answer = pickle.load(process.stdout)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            raise _DiedError(self._end()) from error
+        if isinstance(answer, Refused):
+            raise answer.error
+        if isinstance(answer, Broken):
+            raise WorkerBugError(answer.traceback)
+        return answer
+
+    def leave(self) -> None:
+        """Ends the process in peace."""
+        if (process := self.process) is not None and process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+            process.wait()
+
+    def _end(self) -> str:
+        process, self.process = self.process, None
+        how = "stopped"
+        if process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_PATIENCE)  # its output is closed: it is about to be through
+            process.kill()
+            code = process.wait()
+            above = f"exit code {code}, what is wrong stands above"
+            how = f"signal {-code}: fewer --workers need less memory" if code < 0 else above
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with suppress(OSError):
+                        stream.close()
+        return how
+
+    def stop(self) -> None:
+        """Ends the process now, and for good."""
+        self.stopped = True
+        if (process := self.process) is not None:
+            process.kill()
+
+
+def _started() -> "subprocess.Popen[bytes]":
+    environment = {**os.environ, **THREADS, "PYTHONUNBUFFERED": "1"}
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", _MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for whoever started it
+        )
+    except OSError as error:
+        raise InputError(f"cannot start a worker: {error.strerror}") from error
+
+
+def alone(recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterator[Finished]:
+    """Every split in its order, by this process."""
+    with lent():
+        measurer = recipe.open()
+        for split in splits:
+            yield measurer.measure(split)

@@ -1,0 +1,258 @@
+"""What a run leaves on the disk, so that it can be cut off at any point and go on.
+
+    manifest.json                  what it is a run of, with provenance; written first
+    parts/0-000012-8c1f….parquet   what split 12 gave (level 1: splits 192 to 207, and so on; see `tree`)
+    rows/000012-51ab….parquet      with --rows: what each of its texts gave (see `rows`)
+    rows/000003-0d2e….rows         such files of splits 768 to 1023, one after the other
+    set-aside.jsonl                what could not be measured, why, and what stood there; written last
+
+It lies on this machine or at any address (`store`). A file is there whole, or not at all, so a split whose
+part is not found is measured again. The name of a part holds the digest of its bytes: one that was damaged
+later is found, and the same part has the same name whoever writes it. Only one process may work on a run
+(`lock`). A run that is refused before anything was measured leaves nothing.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from attnscope.errors import InputError
+from attnscope.process.ending import UNFINISHED
+from attnscope.session.listener import Listener, Quiet
+from attnscope.verbs.corpus.lock import locked
+from attnscope.verbs.corpus.part import NotAPartError, Part, RowsFile, read
+from attnscope.verbs.corpus.store import NotWrittenError, Place
+
+SCHEMA = "attnscope.corpus-run/3"
+MANIFEST, PARTS, ROWS, ASIDE, LOCK = "manifest.json", "parts", "rows", "set-aside.jsonl", "lock"
+_NAMED = re.compile(r"([0-9])-([0-9]{6,})-([0-9a-f]{16})\.parquet")
+_DIGITS = 16
+GATHERED = 2**28  # bytes of a file of rows that were put together
+_GATHERED_SUFFIX = ".rows"
+
+
+@dataclass(frozen=True, order=True)
+class Named:
+    """A part by its name: the `number`-th of its level, and the digest of its bytes."""
+
+    level: int
+    number: int
+    digest: str
+
+    @classmethod
+    def of(cls, level: int, number: int, content: bytes) -> "Named":
+        """The name of these bytes."""
+        return cls(level, number, _digest(content))
+
+    @classmethod
+    def parsed(cls, name: str) -> "Named | None":
+        """The part that a file of this name is, if it is one."""
+        match = _NAMED.fullmatch(name)
+        return None if match is None else cls(int(match[1]), int(match[2]), match[3])
+
+    def __str__(self) -> str:
+        return f"{self.level}-{self.number:06d}-{self.digest}.parquet"
+
+
+class DamagedError(Exception):
+    """The part of this name is not what it was."""
+
+    def __init__(self, named: Named) -> None:
+        super().__init__(str(named))
+        self.named = named
+
+
+class DamagedRowsError(Exception):
+    """The rows of a split, or what they were put together to, are not what they were."""
+
+    def __init__(self, rows: RowsFile) -> None:
+        super().__init__(f"{ROWS}/{rows.within or rows.name}")
+        self.split = int(rows.name.partition("-")[0])
+
+
+def _groups(rows: Sequence[RowsFile]) -> list[list[RowsFile]]:
+    groups: list[list[RowsFile]] = []
+    room = 0
+    for each in rows:
+        if each.size > room:
+            groups.append([])
+            room = GATHERED
+        groups[-1].append(each)
+        room -= each.size
+    return groups
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:_DIGITS]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """One run's folder."""
+
+    place: Place
+
+    def claim(self, identity: Mapping[str, Any], provenance: Mapping[str, Any]) -> bool:
+        """Make the folder the one of this run, or find that it is; whether it was begun before.
+
+        `InputError` for a folder that holds another run, and says in what they differ.
+        """
+        if (manifest := self._manifest()) is not None:
+            self._check_same(manifest.get("identity"), identity)
+            return True
+        local = self.place.local
+        names = self.place.names() if local is None else [each.name for each in local.iterdir()]
+        if any(name not in (LOCK, PARTS) for name in names):
+            raise InputError(f"'{self.place}' is no folder of a run and not empty: name another with --run")
+        content = {"schema": SCHEMA, "identity": identity, **provenance}
+        (self.place / PARTS).make()
+        plain = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        # half a character, in the name of a folder, becomes what JSON writes for it
+        (self.place / MANIFEST).write(plain.encode("utf-8", "backslashreplace"))
+        return False
+
+    def _manifest(self) -> dict[str, Any] | None:
+        place = self.place / MANIFEST
+        try:
+            manifest = json.loads(place.read())
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"cannot read '{place}': it is no manifest of a run") from error
+        there = manifest.get("schema") if isinstance(manifest, dict) else None
+        if there != SCHEMA and str(there).startswith(SCHEMA.partition("/")[0]):
+            raise InputError(
+                f"'{self.place}' was begun by another attnscope ({there}): remove it, or name another folder "
+                "with --run"
+            )
+        if not isinstance(manifest, dict) or there != SCHEMA:
+            raise InputError(f"'{place}' is no manifest of a run that this attnscope knows")
+        return manifest
+
+    def _check_same(self, recorded: Any, identity: Mapping[str, Any]) -> None:
+        there = recorded if isinstance(recorded, dict) else {}
+        wanted = json.loads(json.dumps(identity))
+        other = [name for name in {**there, **wanted} if there.get(name) != wanted.get(name)]
+        if other:
+            name = other[0]
+            differs = f"{name} is {_short(there.get(name))} there and {_short(wanted.get(name))} here"
+            more = f", and so do {', '.join(other[1:])}" if other[1:] else ""
+            raise InputError(
+                f"'{self.place}' belongs to another run: {differs}{more}; "
+                f"give that command again, or name another folder with --run"
+            )
+
+    @contextmanager
+    def locked(self, listener: Listener | None = None) -> Iterator[None]:
+        """While open no other process works on this run; `InputError` where one does."""
+        local, place = self.place.local, self.place / LOCK
+        ours = [local / name for name in (LOCK, MANIFEST, PARTS, ROWS)] if local is not None else []
+        new = [each for each in (*ours, local, *local.parents) if not each.exists()] if local else []
+        begun = local is not None or (self.place / MANIFEST).exists()
+        with locked(place, str(self.place), listener or Quiet()):
+            try:
+                yield
+            except Exception:
+                self._take_back(new, begun=begun)
+                raise
+
+    def _take_back(self, new: Sequence[Path], *, begun: bool) -> None:
+        if self.parts():
+            return
+        if not begun:
+            (self.place / MANIFEST).remove()
+        for place in new:
+            with suppress(OSError):
+                place.unlink() if place.name in (LOCK, MANIFEST) else place.rmdir()
+
+    def parts(self) -> list[Named]:
+        """All that are there, in the order of level, number and digest."""
+        found = map(Named.parsed, (self.place / PARTS).names())
+        return sorted(named for named in found if named is not None)
+
+    def part(self, named: Named) -> Part:
+        """One of them; `DamagedError` where its bytes are not those that it was written with."""
+        try:
+            content = (self.place / PARTS / str(named)).read()
+            if Named.of(named.level, named.number, content) != named:
+                raise DamagedError(named)
+            return read(content)
+        except (FileNotFoundError, NotAPartError) as error:
+            raise DamagedError(named) from error
+
+    def keep(self, part: Part, level: int, number: int) -> Named:
+        """Write a part; `NotWrittenError` where it cannot be, and what was done is kept."""
+        content = part.written()
+        named = Named.of(level, number, content)
+        (self.place / PARTS).make()
+        (self.place / PARTS / str(named)).write(content)
+        return named
+
+    def keep_rows(self, split: int, content: bytes) -> str:
+        """Write the rows of a split; the name of their file."""
+        name = f"{split:06d}-{_digest(content)}.parquet"
+        (self.place / ROWS).make()
+        (self.place / ROWS / name).write(content)
+        return name
+
+    def rows(self, rows: RowsFile) -> bytes:
+        """What stands in them; `DamagedRowsError` where that is not what was written."""
+        place = self.place / ROWS / (rows.within or rows.name)
+        try:
+            content = place.read(rows.start, rows.start + rows.size)
+        except FileNotFoundError as error:
+            raise DamagedRowsError(rows) from error
+        if rows.name.partition("-")[2] != f"{_digest(content)}.parquet":
+            raise DamagedRowsError(rows)
+        return content
+
+    def gathered(self, rows: Sequence[RowsFile], number: int) -> tuple[RowsFile, ...]:
+        """The rows, of splits that follow one another, in few files: one after the other, as they are.
+
+        A file takes no more than `GATHERED` bytes, or one of them alone. The `number` stands in its name.
+        """
+        put: list[RowsFile] = []
+        for group in _groups([each for each in rows if each.name]):
+            digest = _digest("".join(each.name for each in group).encode())
+            within, start = f"{number:06d}-{digest}{_GATHERED_SUFFIX}", 0
+            with (self.place / ROWS / within).writing() as file:
+                for each in group:
+                    file.write(self.rows(each))
+                    put.append(replace(each, within=within, start=start))
+                    start += each.size
+        found = {each.name: each for each in put}
+        return tuple(found.get(each.name, each) for each in rows)
+
+    def clear_rows(self, is_gathered: Callable[[int], bool], fan: int) -> None:
+        """Remove what nothing reads any more; of `fan` splits each it is told whether they were gathered."""
+        for name in (self.place / ROWS).names():
+            number, whole = name.partition("-")[0], name.endswith(_GATHERED_SUFFIX)
+            if number.isdecimal() and is_gathered(int(number) if whole else int(number) // fan) != whole:
+                (self.place / ROWS / name).remove()
+
+    def drop(self, named: Named) -> None:
+        """Remove a part."""
+        (self.place / PARTS / str(named)).remove()
+
+    def clear_leftovers(self) -> None:
+        """Removes what a process that was cut off had not moved to its place."""
+        for room in (self.place, self.place / PARTS, self.place / ROWS):
+            for name in room.names():
+                if name.startswith(".") and name.endswith(UNFINISHED):
+                    with suppress(NotWrittenError):
+                        (room / name).remove()
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        value = [" ".join(str(field)[:12] for field in each.values()) for each in value]  # of each file
+    shown = json.dumps(value, ensure_ascii=False)
+    return shown if len(shown) <= 80 else shown[:77] + "..."
+
+
+__all__ = ["ASIDE", "PARTS", "ROWS", "DamagedError", "DamagedRowsError", "Folder", "Named", "NotWrittenError"]

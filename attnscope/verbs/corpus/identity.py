@@ -1,0 +1,141 @@
+"""What a run's workers are told, and what makes two runs the same: all that their numbers depend on.
+
+How many workers there are, which engine they run on and where the results are written is not part of it.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnscope.incoming import settings
+from attnscope.session.request import ModelRequest
+from attnscope.session.wanted import Wanted
+from attnscope.verbs.corpus.engine.machine import settings_digest, versions
+from attnscope.verbs.corpus.question import BATCH, LONGEST, Linked
+from attnscope.verbs.corpus.source import Source
+from attnscope.version import __version__
+
+if TYPE_CHECKING:
+    from attnscope.model.source.checkpoint import Checkpoint
+
+
+@dataclass(frozen=True)
+class Instructions:
+    """All that a worker must know to measure, and to keep what comes of it in the folder `into`.
+
+    `rows` says whether what each text gives is kept.
+    """
+
+    request: ModelRequest
+    wanted: Wanted
+    measures: tuple[str, ...]
+    longest: int = LONGEST
+    batch: int = BATCH
+    truncate: bool = False
+    rows: bool = False
+    linked: Linked | None = None
+    into: str = ""
+
+
+def identity_of(
+    recipe: Instructions,
+    sources: Sequence[Source],
+    digests: Sequence[str],
+    checkpoint: "Checkpoint",
+    limit: int | None,
+    split: int,
+) -> dict[str, Any]:
+    """By name, as plain values; a `split` is of so many bytes."""
+    request = asdict(recipe.request)
+    device, spread = request.pop("device"), request["device_map"]
+    files = [
+        {"name": source.name, "form": source.form.value, "field": source.field, "sha256": digest}
+        for source, digest in zip(sources, digests, strict=True)
+    ]
+    for file in files:
+        if file["form"] not in ("jsonl", "parquet"):
+            del file["field"]
+    return {
+        "attnscope": __version__,
+        "versions": versions(),
+        "code": code_of(checkpoint.source.folder),
+        "files": files,
+        "limit": limit,
+        "model": checkpoint.source.name,
+        "weights": checkpoint.told_apart,
+        "tokenizer": settings_digest(checkpoint),
+        "device": device.partition(":")[0] if spread is None else "several",
+        "how": {name: value for name, value in request.items() if name != "name"},
+        "attention": asdict(recipe.wanted),
+        "measures": list(recipe.measures),
+        "linked": None if recipe.linked is None else asdict(recipe.linked),
+        "longest": recipe.longest,
+        "truncate": recipe.truncate,
+        "batch": recipe.batch,
+        "split": split,
+        "rows": recipe.rows,
+    }
+
+
+def key_of(identity: dict[str, Any]) -> str:
+    """Sixteen characters that another run does not have."""
+    plain = json.dumps(identity, sort_keys=True).encode()
+    return hashlib.sha256(plain).hexdigest()[:16]
+
+
+_OWN = "attnscope"
+_LIBRARY = "transformers"
+_NO_NUMBERS_FROM = ("render", "cli", "explore", "demo")  # ours that make no number of an answer
+
+
+def code_of(model: Path) -> str:
+    """SHA-256 over all files of code that may take part where the model in this folder runs.
+
+    Of the library these are what all models share and the folders of the types of model that `config.json`
+    names; all of its models where a folder has another name than the type, or the file cannot be read.
+    """
+    files = [*_own(), *_shared(), *_of_models(model), *sorted(model.glob("*.py"))]
+    return hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)).hexdigest()
+
+
+def _own() -> Iterator[Path]:
+    root = _folder(_OWN)
+    for file in sorted(root.rglob("*.py")):
+        if file.relative_to(root).parts[0] not in _NO_NUMBERS_FROM:
+            yield file
+
+
+def _shared() -> Iterator[Path]:
+    root = _folder(_LIBRARY)
+    for room in (root, root / "integrations"):
+        yield from sorted(room.glob("*.py"))
+
+
+def _of_models(model: Path) -> Iterator[Path]:
+    rooms, types = _folder(_LIBRARY) / "models", set[str]()
+    with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
+        config = settings(model / "config.json")
+        types = {name.replace("-", "_") for name in _types(config)}
+    folders = [rooms / name for name in sorted(types)]
+    for folder in folders if folders and all(room.is_dir() for room in folders) else [rooms]:
+        yield from sorted(folder.rglob("*.py"))
+
+
+def _types(config: Any) -> Iterator[str]:
+    if isinstance(config, dict):
+        if isinstance(named := config.get("model_type"), str) and named:
+            yield named
+        for part in config.values():
+            yield from _types(part)
+
+
+def _folder(package: str) -> Path:
+    spec = find_spec(package)
+    origin = None if spec is None else spec.origin
+    assert origin is not None, "it is installed, else nothing ran"
+    return Path(origin).parent

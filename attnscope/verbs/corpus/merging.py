@@ -1,0 +1,217 @@
+"""The parts of a run, in their order, to one result."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+
+import numpy as np
+
+from attnscope.analysis.corpus.moments import Sketch
+from attnscope.analysis.corpus.totals import scores
+from attnscope.results import Kind, Verdict
+from attnscope.results.base.origin import Provenance
+from attnscope.results.claims.corpus import Corpus, CorpusRead
+from attnscope.results.stored.codec import Place, decode
+from attnscope.verbs.corpus.engine.interface import SetAside
+from attnscope.verbs.corpus.folder import PARTS, DamagedError, DamagedRowsError, Folder, Named
+from attnscope.verbs.corpus.part import Part
+from attnscope.verbs.corpus.question import Linked
+from attnscope.verbs.corpus.source import Source
+from attnscope.verbs.corpus.splits import placed
+
+_LONG = "longer than the tokens that are read"
+
+
+@dataclass
+class Merged:
+    """All parts as one, and what was set aside by its reason."""
+
+    whole: Part
+    aside: Counter[str]
+
+
+def merged(parts: Iterable[Part]) -> Merged:
+    """Those of a run, which come in their order."""
+    aside: Counter[str] = Counter()
+    whole: Part | None = None
+    for part in parts:
+        aside.update(reason_of(each) for each in part.set_aside)
+        bare = replace(part, set_aside=())  # which may be many
+        whole = bare if whole is None else whole.merged(bare)
+    assert whole is not None, "there is a part"
+    return Merged(whole, aside)
+
+
+def reason_of(aside: SetAside) -> str:
+    """Why, without what differs from text to text."""
+    return _LONG if "tokens" in aside.why and "reads at most" in aside.why else aside.why
+
+
+def with_limit(why: str, limit: int | None) -> str:
+    """The reason, with the number of tokens where it is that of texts that are too long."""
+    return f"longer than {limit:,} tokens" if why == _LONG and limit else why
+
+
+def result(
+    found: Merged, sources: Sequence[Source], digests: Sequence[str], linked: Linked | None, shown: str
+) -> Corpus:
+    """The result of a whole corpus."""
+    whole, proved = found.whole, found.whole.proved
+    assert proved.provenance is not None, "every part says where it comes from"
+    pair = None if linked is None else (linked.source, linked.target)
+    axes = whole.measures, whole.layers, whole.heads
+    totals = whole.totals.moved(partial(_file, sources))
+    notes = () if not whole.absent else (f"{', '.join(whole.absent)}: {next(iter(whole.absent.values()))}",)
+    return Corpus(
+        read=CorpusRead(
+            files=tuple(source.name for source in sources),
+            digests=tuple(digests),
+            texts=whole.texts,
+            tokens=whole.tokens,
+            longest=whole.longest,
+            blanks=whole.blanks,
+            set_aside=dict(found.aside.most_common()),
+            padded=whole.padded,
+            cut=whole.cut,
+            unknown=whole.unknown,
+            limit=whole.limit,
+        ),
+        kind=Kind(whole.kind),
+        layers=whole.layers,
+        heads=whole.heads,
+        measures=scores(totals, axes, whole.absent, whole.longest, pair),
+        certified={Verdict(name): count for name, count in proved.certified.items()},
+        sampled=proved.sampled,
+        unlike=proved.unlike,
+        held=proved.held,
+        queries=proved.queries,
+        untried=proved.untried,
+        provenance=decode(Provenance, dict(proved.provenance), Place("provenance", None, {})),
+        texts=tuple(totals.outer.texts.values()),
+        lengths=totals.lengths.described(),
+        tower=whole.tower,
+        shown=shown,
+        linked=pair,
+        notes=(*notes, *proved.beside),
+        failed=tuple(f"{placed(sources[each.source].name, each.line)}: {each.why}" for each in proved.failed),
+    )
+
+
+def _file(sources: Sequence[Source], place: str) -> str:
+    source, line = map(int, place.split(":"))
+    return placed(sources[source].name, line)
+
+
+FAN, TOP = 16, 2
+
+
+def size_of_parts(first: Part, splits: int) -> float:
+    """How many bytes the parts of so many splits are, about, if all are like the first one.
+
+    They grow by the rounded values that occur, of which large parts have fewer than so many small ones.
+    """
+    whole = len(first.written())
+    none = Sketch(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    bare = len(replace(first, totals=replace(first.totals, sketch=none)).written())
+    size = 0.0
+    for level, count in ((TOP, splits // FAN**TOP), (1, splits % FAN**TOP // FAN), (0, splits % FAN)):
+        size += count * (bare + (whole - bare) * first.totals.sketch.growth(FAN**level))
+    return size
+
+
+@dataclass
+class Tree:
+    """The parts of a run that are there; `damaged` are files that were found to be, whose part is removed."""
+
+    folder: Folder
+    parts: dict[tuple[int, int], Named] = field(default_factory=dict)
+    damaged: list[str] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, folder: Folder) -> "Tree":
+        """Those in a folder, with what a run that was cut off did not come to."""
+        tree = cls(folder)
+        for named in reversed(folder.parts()):  # the highest level first
+            at = named.level, named.number
+            if at in tree.parts or tree._is_within(*at):
+                folder.drop(named)
+            else:
+                tree.parts[at] = named
+        for level, number in sorted(tree.parts):
+            tree._grow(level, number)
+        folder.clear_rows(tree._is_gathered, FAN**TOP)
+        return tree
+
+    def _is_gathered(self, number: int) -> bool:
+        return (TOP, number) in self.parts
+
+    @property
+    def splits(self) -> int:
+        """How many are measured."""
+        return sum(FAN**level for level, _ in self.parts)
+
+    def has(self, split: int) -> bool:
+        """Whether a split is measured."""
+        return (0, split) in self.parts or self._is_within(0, split)
+
+    def _is_within(self, level: int, number: int) -> bool:
+        above = ((higher, number // FAN ** (higher - level)) for higher in range(level + 1, TOP + 1))
+        return any(at in self.parts for at in above)
+
+    def add(self, named: Named) -> None:
+        """The part of a split, which is there now."""
+        if self._is_within(named.level, named.number):
+            self.folder.drop(named)
+            return
+        self.parts[named.level, named.number] = named
+        self._grow(named.level, named.number)
+
+    def _grow(self, level: int, number: int) -> None:
+        parent = number // FAN
+        children = [(level, parent * FAN + i) for i in range(FAN)]
+        if level == TOP or not all(each in self.parts for each in children):
+            return
+        try:
+            whole = reduce(lambda whole, later: whole.merged(later), (self._read(*each) for each in children))
+            if level + 1 == TOP and whole.rows:
+                whole = replace(whole, rows=self.folder.gathered(whole.rows, parent))
+        except DamagedError:
+            return
+        except DamagedRowsError as error:
+            self.lose(error)
+            return
+        self.parts[level + 1, parent] = self.folder.keep(whole, level + 1, parent)
+        for each in children:
+            self.folder.drop(self.parts.pop(each))
+        if level + 1 == TOP and whole.rows:
+            self.folder.clear_rows(self._is_gathered, FAN**TOP)
+        self._grow(level + 1, parent)
+
+    def _read(self, level: int, number: int) -> Part:
+        named = self.parts[level, number]
+        try:
+            return self.folder.part(named)
+        except DamagedError:
+            self.parts.pop((level, number))
+            self._drop(named, f"{PARTS}/{named}")
+            raise
+
+    def lose(self, error: DamagedRowsError) -> None:
+        """Remove the part whose rows are damaged: its splits are to be measured again."""
+        at = next(at for at in self.parts if error.split // FAN ** at[0] == at[1])
+        self._drop(self.parts.pop(at), str(error))
+
+    def _drop(self, named: Named, damaged: str) -> None:
+        self.damaged.append(damaged)
+        self.folder.drop(named)
+        if named.level == TOP:
+            self.folder.clear_rows(self._is_gathered, FAN**TOP)
+
+    def in_order(self, splits: int) -> Iterator[Part]:
+        """The largest parts that hold so many splits; `DamagedError` where one is, which is removed."""
+        at = 0
+        while at < splits:
+            level = next(level for level in range(TOP, -1, -1) if (level, at // FAN**level) in self.parts)
+            yield self._read(level, at // FAN**level)
+            at += FAN**level

@@ -1,0 +1,226 @@
+"""What some splits of a corpus gave: a Parquet file.
+
+Its columns are the arrays of what is kept of all values (`Totals`); counts, what was set aside and what was
+proved stand as JSON in the file's metadata. Parts that follow one another are merged to one; lines,
+which each part counts from its own start, are then counted from the start of the first.
+"""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from attnscope.analysis.corpus.totals import Totals
+from attnscope.verbs.corpus.engine.interface import SetAside
+
+SCHEMA = "attnscope.corpus-part/1"
+_META = b"attnscope"
+_COUNTED = ("splits", "read", "texts", "tokens", "unknown", "padded", "cut", "blanks")
+
+
+@dataclass(frozen=True, eq=False)
+class Proved:
+    """What full captures of some texts say: heads by verdict, and how far reading them alone differs.
+
+    Alone they were held against what was measured in so many of their queries, `held` of `queries`. `untried`
+    are the heads, by layer and number, of which it could not be told whether their answers act, `beside` is
+    what carries tokens to one another beside the attention. `failed` are the texts of which something is not
+    as it was measured, each with what.
+    """
+
+    certified: Mapping[str, int] = field(default_factory=dict)
+    sampled: int = 0
+    unlike: float = 0.0
+    provenance: Mapping[str, Any] | None = None
+    failed: tuple[SetAside, ...] = ()
+    held: int = 0
+    queries: int = 0
+    untried: int = 0
+    beside: tuple[str, ...] = ()
+
+    def merged(self, later: "Proved") -> "Proved":
+        """With what was proved in a later part."""
+        names = dict.fromkeys((*self.certified, *later.certified))
+        return Proved(
+            {name: self.certified.get(name, 0) + later.certified.get(name, 0) for name in names},
+            self.sampled + later.sampled,
+            max(self.unlike, later.unlike),
+            self.provenance or later.provenance,
+            self.failed + later.failed,
+            self.held + later.held,
+            self.queries + later.queries,
+            max(self.untried, later.untried),
+            tuple(dict.fromkeys((*self.beside, *later.beside))),
+        )
+
+
+@dataclass(frozen=True)
+class RowsFile:
+    """A file with a row for each text and head; texts and lines in it count from the start of its split.
+
+    Where it was put together with others, it is the bytes from `start` on of the file `within`.
+    """
+
+    name: str
+    read: int
+    lines: Mapping[int, int]
+    size: int = 0
+    within: str = ""
+    start: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """So many `splits` from the one of number `first` on.
+
+    `measures`, `layers`, `heads`, `kind` and `tower` say what the axes are; `absent` why a measure has no
+    meaning for this model. Of the `read` texts, `texts` were measured. `unknown` counts pieces that the
+    tokenizer cannot spell, `padded` texts that were filled up, `cut` those that were cut. `lines` are those
+    of each source, by its number.
+    """
+
+    first: int
+    measures: tuple[str, ...]
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    kind: str
+    tower: str
+    limit: int | None
+    longest: int
+    lines: Mapping[int, int]
+    set_aside: tuple[SetAside, ...]
+    absent: Mapping[str, str]
+    proved: Proved
+    totals: Totals
+    splits: int = 1
+    read: int = 0
+    texts: int = 0
+    tokens: int = 0
+    unknown: int = 0
+    padded: int = 0
+    cut: int = 0
+    blanks: int = 0
+    rows: tuple[RowsFile, ...] = ()
+
+    def merged(self, later: "Part") -> "Part":
+        """With the one that follows it."""
+        sources = dict.fromkeys((*self.lines, *later.lines))
+
+        def place_further(place: str) -> str:
+            source, line = map(int, place.split(":"))
+            return f"{source}:{self._further(source, line)}"
+
+        return replace(
+            self,
+            **{name: getattr(self, name) + getattr(later, name) for name in _COUNTED},
+            longest=max(self.longest, later.longest),
+            lines={each: self.lines.get(each, 0) + later.lines.get(each, 0) for each in sources},
+            set_aside=self.set_aside + self._moved(later.set_aside),
+            absent={**self.absent, **later.absent},
+            proved=self.proved.merged(replace(later.proved, failed=self._moved(later.proved.failed))),
+            totals=self.totals.merged(later.totals.moved(place_further)),
+            rows=self.rows + later.rows,
+        )
+
+    def _further(self, source: int, line: int) -> int:
+        """A line of what follows; 0, of a source that is one text, is none."""
+        return line and line + self.lines.get(source, 0)
+
+    def _moved(self, later: tuple[SetAside, ...]) -> tuple[SetAside, ...]:
+        return tuple(replace(aside, line=self._further(aside.source, aside.line)) for aside in later)
+
+    def written(self) -> bytes:
+        """The bytes of the file, the same for the same part."""
+        meta = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "totals"}
+        meta |= {
+            "schema": SCHEMA,
+            "set_aside": [[aside.source, aside.line, aside.why, aside.text] for aside in self.set_aside],
+            "proved": asdict(self.proved),
+            "rows": [asdict(each) for each in self.rows],
+        }
+        return _parquet(self.totals.arrays(), meta)
+
+
+class NotAPartError(Exception):
+    """The bytes are no whole part."""
+
+
+def read(content: bytes) -> Part:
+    """The part again; `NotAPartError` for anything else."""
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        table = ParquetFile(io.BytesIO(content)).read(use_threads=False)
+        meta = json.loads(table.schema.metadata[_META])
+        if meta.pop("schema") != SCHEMA:
+            raise NotAPartError("another attnscope wrote it")
+        arrays = {name: _array(table.column(name), *how) for name, how in meta.pop("arrays").items()}
+        return _made(meta, arrays)
+    except (OSError, ValueError, KeyError, TypeError, pyarrow.ArrowException) as error:
+        raise NotAPartError("it is no part of a run") from error
+
+
+def _made(meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Part:
+    proved, rows = meta.pop("proved"), meta.pop("rows")
+    failed = tuple(SetAside(**each) for each in proved.pop("failed"))
+    beside = tuple(proved.pop("beside"))
+    return Part(
+        measures=tuple(meta.pop("measures")),
+        layers=tuple(meta.pop("layers")),
+        heads=tuple(meta.pop("heads")),
+        lines=_numbered(meta.pop("lines")),
+        set_aside=tuple(SetAside(*aside) for aside in meta.pop("set_aside")),
+        proved=Proved(failed=failed, beside=beside, **proved),
+        rows=tuple(RowsFile(**{**each, "lines": _numbered(each["lines"])}) for each in rows),
+        totals=Totals.from_arrays(arrays),
+        **meta,
+    )
+
+
+def _numbered(by_name: Mapping[str, int]) -> dict[int, int]:
+    return {int(name): value for name, value in by_name.items()}
+
+
+def _parquet(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
+    """A row that holds every array, flat; how each is to be shaped stands beside what else is known."""
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    columns, how = {}, {}
+    for name, array in arrays.items():
+        ends = _column(np.array([0, array.size]))
+        columns[name] = pyarrow.LargeListArray.from_arrays(ends, _column(array))
+        how[name] = [array.dtype.str, array.shape]
+    text = json.dumps({**meta, "arrays": how}, ensure_ascii=True, sort_keys=True)
+    table = pyarrow.table(columns).replace_schema_metadata({_META: text.encode()})
+    buffer = io.BytesIO()
+    write_table(
+        table, buffer, compression="zstd", compression_level=1, use_dictionary=False, write_statistics=False
+    )
+    return buffer.getvalue()
+
+
+def _column(numbers: np.ndarray) -> Any:
+    """Numbers for pyarrow, flat. Its own door, `pyarrow.array`, imports pandas wherever that is installed."""
+    import pyarrow
+
+    plain = np.ascontiguousarray(numbers).reshape(-1)
+    kind = pyarrow.from_numpy_dtype(plain.dtype)
+    return pyarrow.Array.from_buffers(kind, len(plain), [None, pyarrow.py_buffer(plain)])
+
+
+def _array(column: Any, kind: str, shape: list[int]) -> np.ndarray:
+    """The numbers of a column of one row again; pyarrow's own doors import pandas and its `compute`."""
+    import pyarrow
+
+    values, numbers = column.combine_chunks().values, np.dtype(kind)
+    if values.type != pyarrow.from_numpy_dtype(numbers) or values.null_count:
+        raise NotAPartError(f"a column of {values.type} where {numbers} should be")
+    if not len(values):
+        return np.zeros(shape, numbers)
+    found = np.frombuffer(values.buffers()[1], numbers, len(values), values.offset * numbers.itemsize)
+    return found.reshape(shape)

@@ -1,0 +1,265 @@
+"""A file of a corpus: where it lies, how texts stand in it, what packs it, and how its bytes are opened.
+
+A run that goes on must go on with the same texts, and where it is kept is called after them, so their digests
+come first (`Signed`). A large local file is hashed by a thread while libraries are imported; and not again
+for as long as the system tells of every change to it and tells of none (`digests`).
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any
+
+from attnscope import incoming
+from attnscope.errors import InputError
+from attnscope.verbs.corpus.packed import (
+    SUFFIXES,
+    Packing,
+    packing_by_name,
+    packing_by_start,
+    unpacked,
+    unpacked_name,
+)
+from attnscope.verbs.corpus.question import FIELD
+from attnscope.verbs.corpus.store import Place, ask_anew, hub
+
+
+class Form(StrEnum):
+    """How texts stand in a file."""
+
+    LINES = "lines"
+    FILE = "file"
+    JSONL = "jsonl"
+    CONLLU = "conllu"
+    PARQUET = "parquet"
+
+
+_BY_SUFFIX = {
+    ".jsonl": Form.JSONL,
+    ".ndjson": Form.JSONL,
+    ".json": Form.JSONL,
+    ".conllu": Form.CONLLU,
+    ".parquet": Form.PARQUET,
+}
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file, how texts stand in it, in which field where they have several, and what it is compressed by.
+
+    `strict` says that what cannot be read ends the run, in place of being set aside.
+    """
+
+    place: Place
+    name: str
+    form: Form
+    field: str = FIELD
+    packing: Packing | None = None
+    strict: bool = False
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of its bytes; of a file elsewhere, of what its store signs it by."""
+        with self._there():
+            return self.place.signature()
+
+    @property
+    def stamp(self) -> tuple[int, ...] | None:
+        """What a local file shows of a change without being read: size, time, inode; None elsewhere."""
+        with self._there():
+            return self.place.stamp()
+
+    @property
+    def size(self) -> int:
+        """Its bytes as they lie there; 0 where that is not told."""
+        with self._there():
+            return self.place.size() or 0
+
+    @property
+    def from_its_start(self) -> bool:
+        """Whether it can be read in its order alone: by one, who hands on what stands there."""
+        if self.form in (Form.FILE, Form.PARQUET):
+            return False
+        return self.packing is not None or not self.place.by_range
+
+    @contextmanager
+    def opened(self, start: int = 0, end: int | None = None) -> Iterator[IO[bytes]]:
+        """Its content from `start` on, up to `end` or a little further; of Parquet to be read anywhere."""
+        with self._there():
+            if self.form is Form.PARQUET:
+                file = self.place.at_random()
+            else:
+                file = self.place.open(0 if self.packing else start, None if self.packing else end)
+        with file:
+            if self.packing is None:
+                yield file
+                return
+            with unpacked(self.packing, file) as content:
+                yield content
+
+    @contextmanager
+    def _there(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise InputError(f"cannot read '{self.place}': no such file") from error
+
+
+def source_of(place: Place, name: str, form: str | None, field: str, strict: bool = False) -> Source:
+    """The file at a place: how texts stand in it, and what packs it, as its name or its first bytes say."""
+    packing, plain = packing_by_name(place.name), unpacked_name(place.name)
+    if packing is None and (local := place.local) is not None and local.is_file():
+        with suppress(OSError, InputError):  # whoever reads it says what is wrong
+            packing = packing_by_start(place.read(0, 8))
+    if form is not None and form not in [*Form]:
+        raise InputError(f"no format '{form}': {', '.join(Form)}")
+    found = _BY_SUFFIX.get(Path(plain).suffix.lower(), Form.LINES) if form is None else Form(form)
+    if packing is not None and found is Form.PARQUET:
+        raise InputError(f"cannot read '{place}': a Parquet file within {packing}: unpack it")
+    return Source(place, name, found, field, packing, strict)
+
+
+@contextmanager
+def parquet(source: Source) -> Iterator[Any]:
+    """An open Parquet file that has the column; `InputError` for no Parquet, and for no such column."""
+    import pyarrow
+    from pyarrow.parquet import ParquetFile
+
+    footer = None if source.place.local is not None else _footer(source, source.digest)
+    with source.opened() as opened:
+        try:
+            file = ParquetFile(opened, metadata=footer)
+            there = file.schema_arrow.names
+            if source.field not in there:
+                names = ", ".join(f"'{name}'" for name in there) or "none"
+                raise InputError(
+                    f"no field '{source.field}' in '{source.name}': its columns are {names} (--field)"
+                )
+            yield file
+        except (OSError, pyarrow.ArrowException) as error:
+            why = getattr(error, "strerror", None) or "it is no whole Parquet file"
+            raise InputError(f"cannot read '{source.name}': {why}") from error
+
+
+@lru_cache(maxsize=64)
+def _footer(source: Source, digest: str) -> Any:
+    import pyarrow
+    from pyarrow.parquet import read_metadata
+
+    try:
+        with source.opened() as opened:
+            return read_metadata(opened)
+    except pyarrow.ArrowException as error:
+        raise InputError(f"cannot read '{source.name}': it is no whole Parquet file") from error
+
+
+class Signed:
+    """Sources and their digests."""
+
+    def __init__(self, sources: Sequence[Source]) -> None:
+        self.sources = tuple(sources)
+        self._stamps = [source.stamp for source in sources]
+        self._found: Future[list[str]] = Future()
+        # it ends with the program, which waits for no file that nobody wants to know of any more
+        threading.Thread(target=self._find, name="attnscope-digests", daemon=True).start()
+
+    def _find(self) -> None:
+        try:
+            self._found.set_result([source.digest for source in self.sources])
+        except BaseException as error:
+            self._found.set_exception(error)
+
+    @property
+    def digests(self) -> Sequence[str]:
+        """One for each; waits for them."""
+        return self._found.result()
+
+    def check_unchanged(self) -> None:
+        """`InputError` where one is another now: nobody knows which of its texts were read."""
+        ask_anew()
+        for source, stamp, digest in zip(self.sources, self._stamps, self.digests, strict=True):
+            if _differs(source, stamp, digest):
+                raise InputError(
+                    f"'{source.name}' changed while it was measured, so what was read is neither it nor what "
+                    "it was: remove the run's folder, or name another with --run"
+                )
+
+
+def _differs(source: Source, stamp: Any, digest: str) -> bool:
+    if stamp is not None and source.stamp == stamp:
+        return False
+    return source.digest != digest
+
+
+_TEXTS = (".txt", ".text", ".lines", ".jsonl", ".ndjson", ".json", ".conllu", ".parquet")
+_PATTERN = "*?["
+
+
+def files_of(named: Sequence[str | Path | Place]) -> tuple[Place, ...]:
+    """Every file that is named, in its order; `InputError` where one is not there, or would count twice."""
+    files: list[Place] = []
+    ask_anew()
+    for each in named:
+        for place in _files(Place.of(each)):
+            if place in files:
+                raise InputError(f"'{place}' is given twice: its texts would count twice")
+            files.append(place)
+    return tuple(files)
+
+
+def _files(place: Place) -> Iterator[Place]:
+    if is_piped(place):
+        yield place
+    elif (split := hub.named(place.address)) is not None:
+        ends = [f"{end}{packed}" for end in _TEXTS for packed in ("", *SUFFIXES)]
+        for file in hub.files_of_split(place.address, split, ends):
+            yield Place(file, place.options)
+    elif is_pattern(place):
+        hidden = place.name.startswith(".")
+        if not (found := [file for file in place.files() if hidden or not file.name.startswith(".")]):
+            raise InputError(f"no file is called like '{place}'")
+        yield from found
+    elif place.address.endswith("/") or (not _is_web(place) and place.is_folder()):
+        yield from _in_folder(place)
+    else:
+        yield place
+
+
+def is_piped(place: Place) -> bool:
+    """Whether it is standard input."""
+    return place.address == str(incoming.STANDARD_INPUT)
+
+
+def check_named(name: str) -> None:
+    """Raises `InputError` where a path of this machine leads nowhere: nothing heavy is imported for it."""
+    place = Place.of(name)
+    if (local := place.local) is not None and not is_pattern(place) and not local.is_dir():
+        incoming.check_there(local)
+
+
+def is_pattern(place: Place) -> bool:
+    """Whether it names several by signs that stand for others; no file that has them in its name."""
+    if place.local is not None:
+        return any(sign in place.address for sign in _PATTERN) and not place.exists()
+    return any(sign in place.address for sign in ("*" if _is_web(place) else _PATTERN))
+
+
+def _is_web(place: Place) -> bool:
+    return place.address.startswith(("http://", "https://"))
+
+
+def _in_folder(folder: Place) -> Iterator[Place]:
+    found = [file for file in folder.files() if not file.name.startswith((".", "_"))]
+    plain = [unpacked_name(file.name) if packing_by_name(file.name) else file.name for file in found]
+    texts = [file for file, name in zip(found, plain, strict=True) if name.lower().endswith(_TEXTS)]
+    if not texts:
+        there = f": it has {len(found)} others" if found else ": it is empty" if folder.exists() else ""
+        raise InputError(
+            f"no file of texts in '{folder}'{there}; read are {', '.join(_TEXTS)}, packed or not"
+        )
+    yield from texts

@@ -1,0 +1,18 @@
+"""Explain a link: who looks, by what, and if it matters."""
+
+from attnscope.register import Kind, Verb
+
+VERB = Verb(
+    under="Which heads do it? Each beside a control",
+    order=60,
+    examples=(
+        'attnscope explain "I saw the door, [MASK] opened." -m demo --from 6 --to door',
+        'attnscope explain "box dog king box dog king" -m demo-causal --from 4 --to 2',
+        'attnscope explain "I saw a box, it opened." -m demo --from it --to 4 -o x.html',
+    ),
+    kinds={
+        "explanation": Kind(
+            "attnscope.results.claims.explanation:Explanation", "attnscope.render.sheets.explanation"
+        ),
+    },
+)

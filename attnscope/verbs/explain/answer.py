@@ -1,0 +1,185 @@
+"""One verdict on a link: what `find`, `ablate`, `why`, `compose` and `flow` ask, one after the other.
+
+Each is asked as its own command asks it, of the model that is open and of the heads that the one before left
+over. What cannot be asked of this model or this text is kept with the reason, and the others go on.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from attnscope.analysis.answers.question import Question
+from attnscope.errors import DoesNotFitError, InputError
+from attnscope.results import Ablation, Composition, Explanation, Finding, Why
+from attnscope.results.claims.effect import Asks
+from attnscope.results.claims.explanation import Asked, Head, Lost, Replaced, Unasked, that_look
+from attnscope.results.claims.why import Side
+from attnscope.session.choosing import Chosen
+from attnscope.session.listener import Quiet
+from attnscope.session.opening import Opened
+from attnscope.session.questions.answers import query_of, question_of, tags
+from attnscope.session.questions.replacing import Replacing, replaced_each, word_of
+from attnscope.session.reading import Reading
+from attnscope.tokens import Tokens
+from attnscope.verbs.ablate.answer import ablate
+from attnscope.verbs.ablate.question import Ablate
+from attnscope.verbs.compose.answer import compose
+from attnscope.verbs.compose.question import Compose
+from attnscope.verbs.explain.question import Explain
+from attnscope.verbs.find.answer import find
+from attnscope.verbs.why.answer import why
+from attnscope.verbs.why.question import WhyLooks
+from attnscope.vocabulary import Kind
+
+MOST, TAKEN_APART = 24, 6  # heads that are asked further, and whose scores are taken apart
+_SINGLE = "explain takes one token each for --from and --to (find and flow take several), choose one of these"
+Answer = TypeVar("Answer")
+
+
+def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Explain) -> None:
+    """Raises `InputError` for tokens that are not there, or are several, before weights are read."""
+    keys.span(asked.key).one(_SINGLE)
+    if queries is None or asked.query is None:
+        return
+    query, key = queries.span(asked.query).one(_SINGLE), keys.span(asked.key).one(_SINGLE)
+    if chosen.kind is Kind.DECODER and key > query:
+        raise InputError(f"{queries.named(query)} may not look at {keys.named(key)}, which follows it")
+
+
+def explain(reading: Reading, chosen: Chosen, asked: Explain) -> Explanation:
+    """What the chosen heads make of this link, from who looks to whether the answer depends on the word.
+
+    `reading` has what the decoder reads in full. `InputError` for a link that is not there; of what comes
+    after it the result says what could not be asked.
+    """
+    if reading.asked.goes_on:
+        raise InputError("explain reads a text at once: leave --generate out")
+    asked = replace(asked, query=query_of(reading, asked))
+    queries, keys = reading.sides(chosen.kind)
+    if reading.perceived is None:
+        check_pair(chosen, queries, keys, asked)
+    found = find(reading, chosen, asked.wish)
+    asking = _Asking(reading, chosen, found, that_look(found)[:MOST], asked.answer)
+    if asked.answer is not None:
+        asking.check_answer()
+    return asking.explained()
+
+
+class _Asking:
+    def __init__(
+        self, reading: Reading, chosen: Chosen, found: Finding, heads: Sequence[Head], answer: str | None
+    ) -> None:
+        self.reading, self.chosen, self.found, self.heads = reading, chosen, found, tuple(heads)
+        self.unasked = list[Unasked]()
+        query, key = found.question.query, found.question.key
+        assert query is not None, "a pair was sought"
+        assert key is not None, "a pair has both"
+        self.query, self.key = query, key
+        self._meant = Ablate(answer=answer, query=f"@{query}" if tags(reading) else None)
+
+    def check_answer(self) -> None:
+        """Raises `InputError` for an answer that the model cannot give."""
+        self._answer  # noqa: B018 - refused in its words where there is none
+
+    def explained(self) -> Explanation:
+        taken = self._ask(Asked.MATTER, self._taken) if self.heads else None
+        cut = self._ask(Asked.LINK, self._cut) if self.heads else None
+        first = self.heads[:TAKEN_APART]
+        whys = tuple(filter(None, (self._ask(Asked.WHY, self._why, head) for head in first)))
+        made = Explanation(self.found, self.heads, taken, cut, whys, None, None)
+        if whys and made.lead is not None:
+            made = replace(made, composition=self._ask(Asked.READ, self._composition, made.lead))
+        if taken is not None:
+            made = replace(made, paths=tuple(self._paths(made)))
+        replaced = self._ask(Asked.WORD, self._replaced)
+        return replace(made, replaced=replaced, unasked=tuple(dict.fromkeys(self.unasked)))
+
+    def _ask(self, question: Asked, ask: Callable[..., Answer], *given: Head) -> Answer | None:
+        try:
+            return ask(*given)
+        except (InputError, DoesNotFitError) as error:
+            self.unasked.append(Unasked(question, str(error)))
+            return None
+
+    def _apart(self) -> Chosen:
+        layers = tuple(sorted({layer for layer, _ in self.heads}))
+        return replace(self.chosen, layers=layers, apart=self.heads)
+
+    @cached_property
+    def _answer(self) -> Question:
+        quiet = replace(self.reading, listener=Quiet())  # what there is to say is said once
+        return question_of(quiet, self._meant.answer, query=self._meant.query)
+
+    def _taken(self) -> Ablation:
+        self.check_answer()
+        return ablate(self.reading, self._apart(), self._meant)
+
+    def _cut(self) -> Ablation:
+        self.check_answer()
+        quiet = replace(self.reading, listener=Quiet())  # what there is to say of the answer was said
+        return ablate(quiet, self._apart(), replace(self._meant, link=f"@{self.query}->@{self.key}"))
+
+    def _why(self, head: Head) -> Why:
+        one = replace(self.chosen, layers=head[:1], heads=head[1:])
+        return why(self.reading, one, WhyLooks(*head, f"@{self.query}", f"@{self.key}"))
+
+    def _composition(self, head: Head) -> Composition:
+        tower, model = self.chosen.tower, self.reading.model
+        if head[0] == min(tower.layers):
+            raise InputError(f"L{head[0]} H{head[1]} is in the first layer: no other head comes before it")
+        every = tuple(range(min(count for count in tower.heads.values())))
+        whole = replace(self.chosen, layers=tuple(tower.layers), heads=every, apart=())
+        return compose(Opened(model, self.reading.task), whole, Compose(*head), self.reading.listener)
+
+    def _paths(self, made: Explanation) -> Iterator[Ablation]:
+        sides = set[Side]()
+        for each in made.reads:
+            early = each.pair.early
+            late = [head for head in self.heads if head[0] > early[0]]
+            if each.confirmed and each.side not in sides and late:
+                sides.add(each.side)
+                one = replace(self.chosen, layers=early[:1], heads=early[1:], apart=())
+                by = "q" if each.side is Side.QUERY else "k"
+                via = ",".join(f"L{layer}H{head}.{by}" for layer, head in late)
+                yield ablate(replace(self.reading, listener=Quiet()), one, replace(self._meant, via=via))
+
+    def _replaced(self) -> Replaced:
+        tokens, question = self.found.key_tokens, self._question()
+        place = self.query if question is None or question.position is None else question.position
+        whole = question is not None and question.position is None
+        reached = np.ones(len(tokens), dtype=bool)
+        if self.chosen.kind is Kind.DECODER and not whole:
+            reached[place + 1 :] = False  # what follows the answer has no part in it
+        left = () if self.chosen.kind is Kind.CROSS or whole else (place,)
+        asked = Replacing(tokens, reached, place, max(self.chosen.layers), question, left=left)
+        made = replaced_each(self.reading, self.chosen, asked)
+        if isinstance(made, str):
+            raise InputError(made)
+        parts = (
+            Lost(places, float(lost)) for places, lost in zip(made.places, made.effect.lost, strict=True)
+        )
+        return Replaced(
+            made.by,
+            made.effect.answer,
+            made.effect.chance,
+            place if question is None else question.position,
+            tuple(sorted(parts, key=lambda part: (-part.change, part.positions))),
+        )
+
+    def _question(self) -> Question | None:
+        """The answer that `ablate` is about; of a text that was written the token behind the query.
+
+        Of a model that answers nothing of the kind it is what `flow` looks at: the word at the query, or
+        its vector.
+        """
+        reading, chosen, tokens = self.reading, self.chosen, self.found.query_tokens
+        try:
+            question = self._answer
+        except InputError:
+            return word_of(reading, chosen, tokens, self.query)
+        if question.asks is not Asks.WRITTEN:
+            return question
+        return word_of(reading, chosen, tokens, self.query)

@@ -1,0 +1,385 @@
+"""Which heads do it: every chosen head ranked, beside controls of the same shape with other contents."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+import numpy as np
+from jaxtyping import Float
+from torch import Tensor
+
+from attnscope.analysis.claims.finding.links import InPrompt as InPrompt
+from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
+from attnscope.analysis.claims.finding.rank import (
+    Away,
+    ByHead,
+    Likeness,
+    Target,
+    beside,
+    beside_controls,
+    numbers,
+    pair,
+    pattern_keys,
+)
+from attnscope.analysis.controls import ControlTexts
+from attnscope.analysis.rows import (
+    AnyRows,
+    Layer,
+    Lens,
+    check_numbers,
+    lens,
+    rows_of,
+    verdicts_of,
+)
+from attnscope.analysis.scores.dense import unplaced
+from attnscope.attention import AttentionCall, Capture
+from attnscope.capture.following.describe import names_in
+from attnscope.capture.layer_answers import entering
+from attnscope.capture.returned import Returned
+from attnscope.errors import DoesNotFitError, InputError, listed
+from attnscope.model.anatomy.sites import layer_stacks
+from attnscope.results import Finding, Pattern, Sought, Special
+from attnscope.results.base.evidence import Weights
+from attnscope.results.claims.links import Links
+from attnscope.session.choosing import Chosen
+from attnscope.session.question import Answer
+from attnscope.session.questions.exchanging import (
+    Controls,
+    Exchange,
+    alone,
+    exchange_of,
+    layers_of,
+    rounding,
+    runs,
+)
+from attnscope.session.questions.heads import tell_windows
+from attnscope.session.questions.long import attention_of
+from attnscope.session.questions.rows import (
+    check_whole_fits,
+    controls_by_rows,
+    may_read_rows,
+)
+from attnscope.session.reading import Reading
+from attnscope.tokens import Tokens
+from attnscope.verbs.find.question import Find, FindLinks
+from attnscope.vocabulary import Kind
+
+_OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places
+_OF_WORDS = (Pattern.SAME, Pattern.INDUCTION, Pattern.PUNCTUATION)  # those that patches and frames have not
+
+
+def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
+    """All chosen heads ranked by what is asked for, each beside the same number of controls.
+
+    Raises `InputError` where that has no meaning for this attention, and for inputs without controls.
+    """
+    queries = _rows_asked(reading, chosen, asked)
+    attention = attention_of(reading, chosen, queries)
+    if reading.perceived is not None and isinstance(attention, Capture):
+        tell_windows(attention, reading, chosen)
+    layers, whole = layers_of(attention, chosen)
+    seen = _lens(asked, *names_in(layers))
+    sought = _sought(asked, seen)
+    target = _target(sought, layers, chosen, seen)
+    left_out = chosen.left_out
+    own = numbers(target, layers, chosen.heads, seen, left_out)
+    key = () if sought.key is None else seen.keys[sought.key]
+    exchange = exchange_of(reading, chosen, names_in(whole)[1], key)
+    controls = _controls(reading, chosen, sought, asked, exchange, seen)
+
+    def alike(others: Sequence[Layer]) -> bool:
+        again = numbers(target, others, chosen.heads, seen, left_out)
+        return bool(_strays(own, again) <= rounding(whole))
+
+    control_runs: Iterator[Sequence[AnyRows]]
+    if queries is None:
+        control_runs = runs(reading, chosen, controls, exchange, layers, alike)
+    else:
+        control_runs = controls_by_rows(reading, chosen, controls, exchange, queries)
+    crosses = chosen.kind is Kind.CROSS
+    with reading.listener.working(f"reading {len(controls)} controls"):
+        notes = (*notes_of(attention, layers), *reading.notes)
+        if reading.captured is not None:
+            notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
+        away = wider = None
+        if sought.key is not None:
+            away = Away(exchange.went(controls, key), exchange.changed(controls, key))
+        if isinstance(target, Target) and not crosses:
+            wider = exchange.wider(controls, seen.queries, seen.keys, target.links)
+        summary, stayed, followed = beside_controls(
+            target, own, control_runs, chosen.heads, seen, away, left_out, wider
+        )
+    compared = beside(target, layers, chosen.heads, seen, crosses=crosses)
+    return Finding(
+        question=sought,
+        kind=chosen.kind,
+        query_tokens=seen.query_tokens,
+        key_tokens=seen.key_tokens,
+        layers=tuple(layer.layer for layer in layers),
+        heads=chosen.heads,
+        rows=len(target.queries) if isinstance(target, Target) else len(seen.queries),
+        weights=own,
+        ranks=compared.ranks,
+        norms=compared.norms,
+        shares=compared.shares,
+        even_attention=compared.even,
+        stayed=stayed,
+        elsewhere=compared.elsewhere,
+        sampled=compared.sampled,
+        key_lengths=None if crosses or queries is not None else _lengths(reading, chosen, key),
+        followed=followed,
+        controls=summary.described(controls, exchange.name),
+        verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
+        by_rows=queries is not None,
+        apart=chosen.apart,
+        provenance=attention.provenance,
+        tower=attention.tower,
+        notes=notes,
+        by=asked.looking.unit,
+        special=asked.looking.treatment,
+        links=target.links if isinstance(target, Target) else np.zeros((0, 2), dtype=int),
+    )
+
+
+def _rows_asked(reading: Reading, chosen: Chosen, asked: Find) -> tuple[int, ...] | None:
+    """The positions that look, where these rows of a long text are read alone; None: all are read.
+
+    `DoesNotFitError` where these have no room.
+    """
+    if asked.query is None or not may_read_rows(reading, chosen):
+        check_whole_fits(reading, chosen, "this question")
+        return None
+    seen = _lens(asked, *reading.sides(chosen.kind))
+    return None if seen.query is None else seen.queries[seen.query]
+
+
+def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.ndarray, " layer"] | None:
+    """How often the hidden state of `key` is as long as the median token's, as it enters each chosen layer.
+
+    None where that can't be told: of pictures, sounds and padded texts, and of models without plain layers.
+    """
+    tokens, module = reading.tokens_of(chosen.kind), reading.model.module
+    if not key or reading.perceived is not None or reading.captured is not None:
+        return None
+    path = chosen.tower.sites[0].path
+    stacks = [stack for name, stack in layer_stacks(module).items() if path.startswith(f"{name}.")]
+    states = list[Tensor]()
+    if len(stacks) == 1:
+        with suppress(InputError), reading.running():
+            states = entering(module, reading.inputs, stacks[0])
+    if len(states) <= max(chosen.layers) or any(each.shape[:2] != (1, len(tokens)) for each in states):
+        return None
+    lengths = np.array([states[layer][0].float().norm(dim=-1).cpu().numpy() for layer in chosen.layers])
+    middle = np.maximum(np.median(lengths, axis=1), np.finfo(np.float32).tiny)
+    return np.asarray(lengths[:, list(key)].mean(axis=1) / middle, dtype=float)
+
+
+def _strays(own: ByHead, others: ByHead) -> float:
+    if not np.array_equal(np.isnan(own), np.isnan(others)):
+        return float("inf")
+    return float(np.nanmax(np.abs(own - others), initial=0.0))
+
+
+def _of_writing(
+    reading: Reading,
+    chosen: Chosen,
+    exchange: Exchange,
+    target: Target | Likeness,
+    own: ByHead,
+    seen: Lens,
+    rounding: float,
+) -> tuple[str, ...]:
+    given = reading.inputs[exchange.name]
+    again = numbers(target, alone(reading, chosen, exchange.name, given), chosen.heads, seen, chosen.left_out)
+    strays = _strays(own, again)
+    if strays <= rounding:
+        return ()
+    return (f"read at once, as the controls are, its numbers lie up to {strays:.2g} from those of writing",)
+
+
+def check_names(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Find) -> None:
+    """Raises `InputError` for tokens that are not there, before weights are read."""
+    if queries is None:
+        _lens(replace(asked, query=0) if asked.key is not None else asked, keys, keys)
+    else:
+        _lens(asked, queries, keys)
+
+
+def _lens(asked: Find, queries: Tokens, keys: Tokens) -> Lens:
+    looking = asked.looking
+    try:
+        return lens(queries, keys, query=asked.query, key=asked.key, **looking.how)
+    except InputError:
+        sides = ((asked.query, queries), (asked.key, keys))
+        for name, tokens in sides if looking.treatment is not Special.SHOW else ():
+            if any(token.special and name in (token.name, token.piece) for token in tokens.items):
+                raise InputError(f"'{name}' is left out by --special {looking.treatment}") from None
+        raise
+
+
+def _sought(asked: Find, seen: Lens) -> Sought:
+    if asked.like_head is not None:
+        return Sought(like=asked.like_head)
+    if asked.pattern is not None:
+        return Sought(pattern=Pattern(asked.pattern))
+    assert seen.query is not None, "a pair, where nothing else is sought"
+    assert seen.key is not None, "a pair has both"
+    units = seen.queries[seen.query], seen.keys[seen.key]
+    query, key = ((), ()) if seen.by.joins else (unit if len(unit) > 1 else () for unit in units)
+    return Sought(seen.query, seen.key, query_span=query, key_span=key)
+
+
+def _target(sought: Sought, layers: Sequence[Layer], chosen: Chosen, seen: Lens) -> Target | Likeness:
+    queries, keys = seen.query_tokens, seen.key_tokens
+    if sought.like is not None:
+        return _likeness(sought.like, layers)
+    asked = range(len(queries)) if sought.query is None else (sought.query,)
+    visible = np.any([seen.visible(layer, chosen.heads, asked) for layer in layers], axis=0)
+    if sought.pattern is None:
+        assert sought.query is not None, "a pair, where nothing else is sought"
+        assert sought.key is not None, "a pair has both"
+        if not visible[0, sought.key]:
+            named = f"{queries.named(sought.query)} may not look at {keys.named(sought.key)}"
+            raise InputError(f"{named} in any of these heads: it is masked, as later tokens are in a decoder")
+        return pair(sought.query, sought.key, len(keys))
+    _check_meaning(sought.pattern, chosen, seen)
+    meant = pattern_keys(sought.pattern, queries, keys) & visible
+    if not meant.any():
+        where = "text" if keys.texts else "input"
+        why = f"no query of this {where} has a key of pattern {sought.pattern}"
+        raise InputError(f"{why} that it may look at")
+    return Target.of(meant)
+
+
+def _check_meaning(pattern: Pattern, chosen: Chosen, seen: Lens) -> None:
+    queries, keys = seen.query_tokens, seen.key_tokens
+    there = list(Pattern)
+    if why := unplaced(chosen.kind, queries, keys):
+        there = [pattern for pattern in there if pattern in _OF_KEYS]
+    sensed = {place for stretch in keys.stretches for place in stretch.positions}
+    if all(i in sensed or token.special for i, token in enumerate(keys.items)) and sensed:
+        there = [pattern for pattern in there if pattern not in _OF_WORDS]
+        why = why if pattern not in _OF_WORDS else "patches and frames are no words"
+    if seen.special is not Special.SHOW and pattern in there and pattern is Pattern.SPECIAL:
+        raise InputError(f"--special {seen.special} leaves special tokens out: none can be looked at")
+    if pattern not in there:
+        raise InputError(f"no pattern {pattern} here: {why}; there are {', '.join(there)}")
+
+
+def _likeness(like: tuple[int, int], layers: Sequence[Layer]) -> Likeness:
+    layer, head = like
+    there = [layer.layer for layer in layers]
+    if layer not in there:
+        raise InputError(f"--like L{layer}H{head}: layers looked at are {listed(there)}")
+    place = there.index(layer)
+    count = _heads(layers[place])
+    if not 0 <= head < count:
+        raise InputError(f"--like L{layer}H{head}: layer {layer} has heads 0-{count - 1}")
+    return Likeness(place, head)
+
+
+def _heads(layer: Layer) -> int:
+    return layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
+
+
+def _controls(
+    reading: Reading, chosen: Chosen, sought: Sought, asked: Find, exchange: Exchange, seen: Lens
+) -> ControlTexts:
+    crossing = chosen.kind is Kind.CROSS
+    asks = () if sought.query is None or crossing else seen.queries[sought.query]
+    key = () if sought.key is None else seen.keys[sought.key]
+    controls = exchange.controls(Controls(asked.controls, asked.seed, asks, key, seen.by))
+    if len(controls) < controls.wanted:
+        there = "is 1 control" if len(controls) == 1 else f"are {len(controls)} controls"
+        left = f"there {there}, not {controls.wanted}"
+        reading.listener.notice(f"{left}: its parts can stand in no more orders")
+    if crossing and exchange.name == "input_ids":
+        return replace(controls, how=f"{controls.how}; so does what the decoder reads")
+    return controls
+
+
+def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
+    if isinstance(attention, Returned):
+        return tuple(
+            dict.fromkeys((attention.reason, *(n for layer in attention.layers for n in layer.notes)))
+        )
+    return attention.remarks(layer.layer for layer in layers)
+
+
+MOST_KEPT, MOST_WEIGHTS = 1000, 25_000_000  # links; weights, of which about six times as many are held
+
+
+def links_in(reading: Reading, chosen: Chosen, asked: FindLinks) -> Answer[Links]:
+    """Every link between two words that nothing simpler explains, in any of the chosen heads.
+
+    With the numbers of all pairs of words, as they are held against those of other texts.
+
+    `InputError` for pictures and sounds, texts that the model goes on with, texts without controls, and where
+    all weights have no room.
+    """
+    if reading.perceived is not None:
+        raise InputError("links are sought between words: name a pair with --from and --to, or a --pattern")
+    if chosen.apart:
+        raise InputError("links are sought in whole lists of heads: name these (--layer, --head), or a pair")
+    if reading.asked.goes_on:
+        raise InputError("links are sought in a text that is there: leave --generate out")
+    _check_room(reading, chosen)
+    with reading.listener.working("reading the attention"):
+        attention = reading.attention(chosen)
+    layers, whole = layers_of(attention, chosen)
+    queries, keys = names_in(layers)
+    crosses = chosen.kind is Kind.CROSS
+    exchange = exchange_of(reading, chosen, names_in(whole)[1], ())
+    controls = exchange.controls(Controls(asked.controls, asked.seed))
+    own = _weights(layers, chosen)
+
+    def alike(others: Sequence[Layer]) -> bool:
+        return bool(np.abs(_weights(others, chosen) - own).max() <= rounding(whole))
+
+    def texts() -> Iterator[Read]:
+        yield Read(own, queries, keys)
+        read = runs(reading, chosen, controls, exchange, layers, alike)
+        for control, went in zip(read, exchange.went(controls, range(len(keys))), strict=True):
+            check_numbers(control)
+            other = in_order(keys, np.argsort(went))
+            yield Read(_weights(control, chosen), queries if crosses else other, other)
+
+    with reading.listener.working(f"reading {len(controls)} controls"):
+        seen = telling_links(texts(), crosses=crosses, causal=chosen.kind is Kind.DECODER)
+    links = tuple(
+        replace(link, layer=layers[link.layer].layer, head=chosen.heads[link.head]) for link in seen.links
+    )
+    found = Links(
+        kind=chosen.kind,
+        query_tokens=queries,
+        key_tokens=keys,
+        layers=tuple(layer.layer for layer in layers),
+        heads=chosen.heads,
+        links=links[:MOST_KEPT],
+        more=max(0, len(links) - MOST_KEPT),
+        best_of_controls=seen.best,
+        how=controls.how,
+        seed=asked.seed,
+        ids=controls.ids,
+        input=exchange.name,
+        verdicts=tuple(verdicts_of(layer, chosen.heads) for layer in whole),
+        provenance=attention.provenance,
+        tower=attention.tower,
+        notes=(*notes_of(attention, layers), *reading.notes),
+    )
+    return Answer(found, links=InPrompt(found, own, seen.explained))
+
+
+def _weights(layers: Sequence[Layer], chosen: Chosen) -> Weights:
+    return np.asarray(np.stack([rows_of(layer, chosen.heads) for layer in layers]))
+
+
+def _check_room(reading: Reading, chosen: Chosen) -> None:
+    queries, keys = map(len, reading.sides(chosen.kind))
+    heads = len(chosen.layers) * len(chosen.heads)
+    numbers = heads * queries * keys
+    if numbers > MOST_WEIGHTS:
+        raise DoesNotFitError(
+            f"all links of {queries:,} x {keys:,} tokens in {heads:,} heads are {numbers:,} weights, and "
+            f"{MOST_WEIGHTS:,} have room: choose layers with --layer, or name a pair with --from and --to"
+        )

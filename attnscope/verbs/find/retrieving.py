@@ -1,0 +1,274 @@
+"""Which heads fetch facts from a long text: looked at where the answer is written, and taken away.
+
+Every text has two facts, and asks for one of them: a head that looks at the other as often looks at facts,
+and fetches none (after Wu et al. 2024). Other facts are asked for without the heads that are named.
+"""
+
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import comb, log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attnscope import incoming
+from attnscope.analysis.answers import replacing
+from attnscope.analysis.answers.question import written_at
+from attnscope.analysis.claims.finding.needles import (
+    Fact,
+    Planted,
+    bundled_facts,
+    bundled_text,
+    planted,
+)
+from attnscope.analysis.intervals import wilson
+from attnscope.capture.intervening.changes import Change
+from attnscope.capture.intervening.experiments import Others, experiments_on
+from attnscope.errors import InputError
+from attnscope.model.inputs.text import limit_of
+from attnscope.model.loading.config import tokenizer_for
+from attnscope.model.loading.load import Plan
+from attnscope.results.claims.retrieval import (
+    Confirmation,
+    Head,
+    Masked,
+    Needle,
+    Retrieval,
+)
+from attnscope.session.choosing import Chosen
+from attnscope.session.questions.rows import fused_where_long
+from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs
+from attnscope.verbs.find.planted_texts import (
+    Asked,
+    Looks,
+    read_planted,
+    sampled,
+    size_by,
+)
+from attnscope.verbs.find.question import RETRIEVAL, Retrieve
+from attnscope.vocabulary import Kind, Route
+
+GROUPS, TRIED = 10, 6
+_KEYS = "needle", "question", "answer"
+
+
+def first(asked: Retrieve) -> Inputs:
+    """A fact and its question alone, by which a model is opened."""
+    fact = (facts_of(asked.facts) or bundled_facts(1, asked.seed))[0]
+    return Inputs(f"{fact.needle} {fact.question}", answer=fact.answer)
+
+
+def texts_of(asked: Retrieve, again: bool, size: Any, goes_on: bool) -> list[Planted]:
+    """Those of which heads are scored, or others, to ask `again`.
+
+    Bundled facts are asked for by a question, or by a sentence that `goes_on` with the answer.
+    """
+    seed, hay = 2 * asked.seed + again, asked.text or bundled_text()
+    facts = facts_of(asked.facts) or bundled_facts(asked.needles, seed, goes_on)
+    return planted(facts, hay, asked.counts, asked.needles, seed, size)
+
+
+def _tried(asked: Retrieve, goes_on: bool, size: Any) -> list[Planted]:
+    """A few others of the shortest length, by which it is seen how a model wants to be asked."""
+    seed, hay = -1 - asked.seed, asked.text or bundled_text()
+    return planted(bundled_facts(TRIED, seed, goes_on), hay, (min(asked.counts),), TRIED, seed, size)
+
+
+def facts_of(given: str | Path | Sequence[Fact] | None) -> tuple[Fact, ...]:
+    """The facts that are given, or those of a file; none where bundled ones are meant."""
+    return facts_in(Path(given)) if isinstance(given, str | Path) else tuple(given or ())
+
+
+def facts_in(file: Path) -> tuple[Fact, ...]:
+    """The facts of a file of JSON lines; `InputError` with the number of the line that is none."""
+    name, found = incoming.named(file), list[Fact]()
+    incoming.check_there(file, "the facts")
+    for number, raw in incoming.whole_lines(file, "the facts"):
+        if not raw.strip():
+            continue
+        given, where = incoming.parsed(raw, f"{name}:{number}"), f"{name}:{number}"
+        for key in _KEYS:
+            if not isinstance(given, dict) or not isinstance(given.get(key), str) or not given[key].strip():
+                wanted = '{"needle": "...", "question": "...", "answer": "..."}'
+                raise InputError(f"{where}: it has no text under '{key}': a fact is {wanted}")
+        found.append(Fact(*(given[key].strip() for key in _KEYS)))
+    if len({each.answer for each in found}) < 2:
+        raise InputError(
+            f"{name}: facts of two different answers are needed, one is asked for beside another"
+        )
+    return tuple(found)
+
+
+def check_retrieving(planned: Plan, chosen: Chosen, asked: Retrieve, code: bool) -> None:
+    """`InputError` for attention that writes no answer, and for lengths, before weights are read."""
+    _check_kind(chosen, planned.writes)
+    tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, True)
+    if tokenizer is not None:
+        _check_lengths(asked.counts, limit_of(tokenizer, planned.skeleton), planned.name)
+
+
+def _check_kind(chosen: Chosen, beside_encoder: bool) -> None:
+    if chosen.kind is Kind.ENCODER or (beside_encoder and chosen.kind is not Kind.CROSS):
+        crosses = ": --kind cross does" if beside_encoder else ", and this model writes none"
+        raise InputError(
+            f"--pattern {RETRIEVAL} looks where a model writes an answer behind a text: {chosen.kind} "
+            f"attention does not{crosses}"
+        )
+
+
+def _check_lengths(lengths: Sequence[int], limit: int | None, name: str) -> None:
+    if limit is not None and max(lengths) > limit:
+        raise InputError(f"--lengths {max(lengths)}: {name} reads at most {limit:,} tokens")
+
+
+def retrieve(reading: Reading, chosen: Chosen, asked: Retrieve) -> Retrieval:
+    """Every chosen head over all texts; `InputError` for a model that writes no answer, and for lengths."""
+    _check_kind(chosen, reading.model.writes)
+    if chosen.route is Route.RETURNED:
+        raise InputError("--route returned has weights alone: no head can be taken away")
+    reading = replace(reading, model=reading.model.settled())
+    model, listener = reading.model, reading.listener
+    if model.tokenizer is None:
+        raise InputError("facts are put into a text: give a model with its tokenizer")
+    _check_lengths(asked.counts, model.limit(), model.name)
+    goes_on, notes = _as_answered(reading, chosen, asked)
+    seen, needles, looks = dict[int, Any](), dict[int, Needle](), Looks(reading, chosen)
+    texts = texts_of(asked, False, size_by(reading), goes_on)
+    sample = sampled(texts)
+    for done, number in enumerate(sorted(range(len(texts)), key=lambda number: number not in sample)):
+        with listener.working(f"fact {done + 1} of {len(texts)}"):
+            one = read_planted(reading, chosen, texts[number])
+            needles[number], seen[number] = looks.at(one, certify=number in sample)
+    asks, places = (tuple(by_number[i] for i in range(len(texts))) for by_number in (needles, seen))
+    first, first_other, weights, weights_other = np.moveaxis(np.array(places), (0, 1, 2, 3), (3, 1, 0, 2))
+    right = [i for i, each in enumerate(asks) if each.right]
+    low, high, chance = certainty(first[..., right], first_other[..., right])
+    made = Retrieval(
+        asks, chosen.kind, chosen.layers, chosen.heads, first, first_other, weights, weights_other,
+        low, high, chance, None, _how(asked, goes_on), looks.certified, looks.provenance, looks.tower,
+        asked.seed, notes=notes, sampled=sample, failed=looks.failed, acts=looks.acts,
+    )  # fmt: skip
+    if not made.named:
+        return made
+    return replace(made, confirmation=confirmed(made, reading, chosen, asked, goes_on))
+
+
+def _how(asked: Retrieve, goes_on: bool) -> str:
+    own = "facts of the file" if asked.facts else "bundled facts"
+    form = ", as sentences to go on with" if goes_on else ""
+    return f"{own} in {'the text' if asked.text else 'a bundled text'}{form}"
+
+
+def _as_answered(reading: Reading, chosen: Chosen, asked: Retrieve) -> tuple[bool, tuple[str, ...]]:
+    """Whether the model answers more of a few other facts as sentences to go on with, and a note of that.
+
+    Where it answers as many either way, as it thinks the right answers likelier.
+    """
+    if asked.facts:
+        return False, ()
+    size, found = size_by(reading), list[tuple[int, float]]()
+    for goes_on in (False, True):
+        with reading.listener.working("trying how the model is to be asked"):
+            needles = [_alone(read_planted(reading, chosen, each)) for each in _tried(asked, goes_on, size)]
+        likely = sum(log(max(each.probability, sys.float_info.min)) for each in needles)
+        found.append((sum(each.right for each in needles), likely))
+        if found[0][0] == TRIED:
+            return False, ()
+    (questions, _), (sentences, _) = found
+    others = (
+        f"of {TRIED} other facts it answers {sentences} as sentences to go on with, {questions} as questions"
+    )
+    return found[1] > found[0], (others,)
+
+
+def _alone(one: Asked) -> Needle:
+    reading = one.answers.reading
+    with reading.running(), fused_where_long(reading):
+        return one.needle(one.answers.answered.chances())
+
+
+def certainty(
+    first: Float[np.ndarray, "layer head needle"], other: Float[np.ndarray, "layer head needle"]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The ends of the 95 % interval of each score, and the sign test of the one beside the other."""
+    count, shape = first.shape[-1], first.shape[:2]
+    low, high, chance = np.full((3, *shape), np.nan) if not count else np.empty((3, *shape))
+    for place in np.ndindex(shape) if count else ():
+        low[place], high[place] = wilson(float(first[place].mean()), count)
+        more, less = int((first[place] > other[place]).sum()), int((first[place] < other[place]).sum())
+        both = more + less
+        chance[place] = sum(comb(both, k) for k in range(more, both + 1)) / 2**both
+    return low, high, chance
+
+
+def confirmed(
+    made: Retrieval, reading: Reading, chosen: Chosen, asked: Retrieve, goes_on: bool
+) -> Confirmation:
+    """Other facts asked for with all heads, without the named ones, and without as many others."""
+    groups = (made.named, *other_groups(made, asked.seed))
+    answers = 0
+    left = np.zeros(len(groups), dtype=int)
+    texts, masked = texts_of(asked, True, size_by(reading), goes_on), _Without(chosen, groups)
+    for number, each in enumerate(texts, start=1):
+        with reading.listener.working(f"without heads: fact {number} of {len(texts)}"):
+            whole, without = masked.right(read_planted(reading, chosen, each))
+        answers += whole
+        left += np.array(without) & whole
+    told = [Masked(heads, int(right)) for heads, right in zip(groups, left, strict=True)]
+    ends, others_low = (float("nan"), float("nan")), float("nan")
+    if answers:
+        ends = wilson(told[0].right / answers, answers)
+    if answers and len(told) > 1:
+        mean = sum(each.right for each in told[1:]) / (len(told) - 1) / answers
+        others_low = wilson(mean, answers)[0]
+    return Confirmation(len(texts), answers, told[0], *ends, tuple(told[1:]), others_low)
+
+
+def other_groups(made: Retrieval, seed: int) -> Iterator[tuple[Head, ...]]:
+    """Groups of as many heads that are not named: of the layers from the first named one on, if they suffice.
+
+    What lies below makes what is looked at, as a model without it shows: it is no fair control.
+    """
+    every = [made.head(place) for place in made.ranking]
+    others, count = sorted({*every} - {*made.named}), len(made.named)
+    first = min(layer for layer, _ in made.named)
+    above = [head for head in others if head[0] >= first]
+    pool = above if len(above) >= count else others
+    if len(pool) < count:
+        return
+    draw, found = random.Random(seed), dict[tuple[Head, ...], None]()
+    for _ in range(20 * GROUPS):
+        found[tuple(sorted(draw.sample(pool, count)))] = None
+        if len(found) == GROUPS:
+            break
+    yield from found
+
+
+class _Without:
+    """Answers without groups of heads: of the first text by whole experiments, of others in one batch."""
+
+    def __init__(self, chosen: Chosen, groups: Sequence[Sequence[Head]]) -> None:
+        zeros, layers = replacing.zeros().what, sorted({layer for group in groups for layer, _ in group})
+        self.variants = [tuple(Change(*head, zeros) for head in group) for group in groups]
+        self.selection = chosen.selection(layers)
+        self.others: Others | None = None
+
+    def right(self, one: Asked) -> tuple[bool, list[bool]]:
+        reading, told = one.answers.reading, one.answers.answered
+        module, inputs = reading.model.module, reading.inputs
+        asked = written_at(told.rows, len(one.answers.tokens), told.ids, reading.model.spell).asked
+        with reading.running(), fused_where_long(reading):
+            found = None if self.others is None else self.others.scores(inputs, asked)
+            if found is None:
+                first = experiments_on(module, inputs, self.selection, asked)
+                outcomes = first.run(self.variants)
+                self.others = self.others or Others(first, self.variants)
+                found = torch.cat([first.untouched, *(each.scores for each in outcomes)])
+        whole, *without = (scores.argmax(-1).tolist() == list(told.ids) for scores in found)
+        return whole, without

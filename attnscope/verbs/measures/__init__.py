@@ -1,0 +1,14 @@
+"""The measures of heads, and what each is."""
+
+from attnscope.register import Verb
+
+VERB = Verb(
+    under="Arithmetic",
+    order=180,
+    examples=(
+        'attnscope heads "The door opened." -m demo --measure previous',
+        "attnscope measures",
+        "attnscope measures previous",
+    ),
+    command="attnscope.cli.commands.measures:measures",
+)

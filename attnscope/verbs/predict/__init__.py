@@ -1,0 +1,16 @@
+"""Show what the model itself answers."""
+
+from attnscope.register import Kind, Verb
+
+VERB = Verb(
+    under="Does the answer need it?",
+    order=100,
+    examples=(
+        'attnscope predict "I was watching the [MASK] when it opened." -m demo',
+        'attnscope predict "river king door river king" -m demo-causal --layers',
+        'attnscope predict "The door opened." -m demo-translate',
+    ),
+    kinds={
+        "layers": Kind("attnscope.results.layered:LayeredPrediction", "attnscope.render.sheets.prediction"),
+    },
+)

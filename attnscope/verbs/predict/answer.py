@@ -1,0 +1,134 @@
+"""What the model itself makes of what it read, alone and beside one head in a report."""
+
+from dataclasses import replace
+from typing import Any
+
+from attnscope.analysis import prediction
+from attnscope.analysis.heads import report as analysis
+from attnscope.errors import CertificateError, InputError
+from attnscope.model.loading.answering import Judging, class_names, judging
+from attnscope.results import Prediction, Report
+from attnscope.results.claims.effect import Asks
+from attnscope.session.choosing import Chosen
+from attnscope.session.looking import look_at, map_head
+from attnscope.session.question import Answer
+from attnscope.session.questions.answers import finds, tags
+from attnscope.session.questions.heads import OpenedHeads, laid_over
+from attnscope.session.questions.rows import fused_where_long
+from attnscope.session.questions.spoken import with_answer
+from attnscope.session.reading import Reading, read_target
+from attnscope.session.which import Name
+from attnscope.tokens import Tokens
+from attnscope.verbs.predict.question import Predict
+from attnscope.verbs.report.question import ReportHead
+from attnscope.vocabulary import Kind
+
+_TOP = 5  # guesses
+ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
+
+
+def predict(reading: Reading, asked: Predict = Predict()) -> Prediction:  # noqa: B008 - frozen
+    """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes, tags,
+    an answer within a text, a score.
+
+    Where an answer is named how likely it is, its tokens multiplied. `InputError` for a model that has no
+    head to answer with, and for a text that asks for nothing.
+    """
+    with fused_where_long(reading) as told:
+        top, answer = asked.top or _TOP, asked.answer
+        made = _predicted(reading, top) if answer is None else _named(reading, answer)
+        return replace(made, provenance=told(made.provenance), notes=reading.notes)
+
+
+def _named(reading: Reading, answer: str) -> Prediction:
+    model, tokens = reading.model, reading.encoded.tokens
+    if reading.task is None:
+        instead = ", ablate takes it" if judging(type(model.module)) is not None else ""
+        raise InputError(f"{model.name} has no head that predicts words: leave --answer out{instead}")
+    answer = reading.filled({"answer": answer}).get("answer", answer)
+    whole, question, _ = with_answer(reading, answer, None)
+    if question.asks is Asks.PAIR:
+        raise InputError("the verdict on a pair has its probability without --answer: leave it out")
+    provenance = reading.untouched
+    with whole.running("predicting"):
+        return prediction.named(
+            model.module, whole.inputs, tokens, provenance, question=question, spell=model.spell
+        )
+
+
+def predict_beside(reading: Reading, kind: Kind) -> Prediction | None:
+    """The answer beside attention of one kind: None where the model has no head for it, or nothing is asked.
+
+    Where the encoder was looked at and its decoder only opened, the model now writes.
+    """
+    if reading.task is None and not tags(reading) and not finds(reading):
+        return None
+    if kind is Kind.ENCODER and reading.captured is None:
+        reading = replace(reading, target=read_target(reading))
+    try:
+        return predict(reading)
+    except (InputError, CertificateError) as error:
+        reading.listener.notice(f"no prediction: {error}")
+        return None
+
+
+def _predicted(reading: Reading, top: int) -> Prediction:
+    model, target, tokens = reading.model, reading.target, reading.encoded.tokens
+    told = judging(type(model.module))
+    if reading.task is None and told is None:
+        raise InputError(f"{model.name} has no head that predicts words, and none that tells classes")
+    paired = reading.asked.paired
+    if paired and told is None and reading.task != "masked":
+        reading.listener.notice(
+            f"{model.name} has no next-sentence head: it reads the two texts as one input"
+        )
+    common = (model.module, reading.inputs, tokens, reading.untouched)
+    with reading.running("predicting"):
+        if told is Judging.SPAN and reading.task is None:
+            return prediction.found(*common, top=top)
+        if reading.task is None:
+            predicted = prediction.tagged if told is Judging.TAGS else prediction.classified
+            return predicted(*common, name=class_names(model.module).__getitem__, top=top)
+        if target is not None:
+            return prediction.written(
+                *common,
+                target=target.tokens,
+                spell=model.spell,
+                top=top,
+                finished=target.finished,
+                own=target.written,
+                step_chances=target.chances,
+                given=target.given,
+            )
+        if reading.task == "next":
+            return prediction.continued(*common, spell=model.spell, top=top)
+        return prediction.filled(
+            *common, mask_id=model.tokenizer.mask_token_id, spell=model.spell, top=top, pair=paired
+        )
+
+
+def report(reading: Reading, chosen: Chosen, asked: ReportHead) -> Answer[Report]:
+    """The report on one query of the head, by default the `default_query` of its weights."""
+    head = OpenedHeads(reading, chosen).head()
+    view, query = look_at(head, asked.looking), _position(head.query_tokens, asked.query)
+    if query is None:
+        query = analysis.default_query(head, reading.encoded.mask_id)
+    projection = map_head(head, asked.settings, reading.listener)
+    result = analysis.compose_report(projection, query, predict_beside(reading, head.kind), view)
+
+    def laid() -> dict[str, Any]:
+        over = reading.lies_over_medium(chosen)
+        return {"laid": laid_over(reading, result.head, result.query) if over else None}
+
+    drawn_by = asked.looking, asked.settings, result.query
+    return Answer(result, every_head=lambda: [result], beside=laid, drawn_by=drawn_by)
+
+
+def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: ReportHead) -> None:
+    """`InputError` for a query that is not there, or is several tokens."""
+    if queries is not None:
+        _position(queries, asked.query)
+
+
+def _position(tokens: Tokens, query: Name | None) -> int | None:
+    return None if query is None else tokens.span(query).one(f"{ONE_QUERY}, choose one of these")

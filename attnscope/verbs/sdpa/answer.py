@@ -1,0 +1,157 @@
+"""Attention worked out on numbers: arrays, a dictionary, an example, or the theatre through a model's head.
+
+Arrays are read, and refused, before torch is imported.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from attnscope import incoming
+from attnscope.errors import InputError
+from attnscope.session.listener import Listener
+from attnscope.session.option import slots
+from attnscope.session.request import Inputs
+from attnscope.verbs.sdpa.question import ARRAYS, AXES, Numbers, Theatre
+from attnscope.vocabulary import THEATRE, Scoring
+
+if TYPE_CHECKING:
+    from attnscope.results import HeadAttention, ScaleStudy, Worked
+    from attnscope.results.worked import Given
+    from attnscope.session.choosing import Chosen
+    from attnscope.session.opening import Opened
+
+SMALLEST = "fruit"  # the example that is worked out where nothing is given
+_BIASES = ("bq", "bk", "bv")  # which a file may hold
+_SEEN = 4096  # bytes of a JSON file in which its schema stands
+
+
+def work_out(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
+    """Every step of what is given, beside it the mistake that is wanted; `InputError` for bad arrays."""
+    found = _looked_up(asked) if asked.table is not None or asked.lookup else _worked(asked, listener)
+    result: Worked | ScaleStudy = _finished(found, asked, listener)
+    return result
+
+
+def _finished(result: Any, asked: Numbers | Theatre, listener: Listener) -> Any:
+    from attnscope.results import Worked
+    from attnscope.worked import mistaken
+
+    if asked.wrong is not None:
+        if not isinstance(result, Worked):
+            raise InputError("--wrong goes with one example of attention, not with a study")
+        result = mistaken(result, asked.wrong)
+    for warning in result.warnings:
+        listener.notice(warning)
+    return result
+
+
+def through_a_head(opened: "Opened", chosen: "Chosen", asked: Theatre, listener: Listener) -> "Worked":
+    """The theatre sentence through one head of a model, captured and certified."""
+    from attnscope.session.reading import read_inputs
+    from attnscope.worked.theatre import theatre
+
+    reading = read_inputs(opened, Inputs(THEATRE), listener)
+    if not chosen.one:
+        raise InputError("--layer, --head: the theatre needs one head")
+    with listener.working("reading the attention"):
+        captured = reading.capture(chosen)
+        found = theatre(reading.model.module, reading.inputs, captured, *chosen.only())
+    result: Worked = _finished(found, asked, listener)
+    return result
+
+
+def _looked_up(asked: Numbers) -> "Worked":
+    """In `apple=9, banana=6`; `InputError` for what is no entry, and for a key that stands twice."""
+    from attnscope.results.given import number
+
+    entries: dict[str, float] = {}
+    for entry in [] if asked.table is None else asked.table.split(","):
+        key, equals, value = (part.strip() for part in entry.rpartition("="))
+        if not equals or not key:
+            raise InputError(f"--table: '{entry.strip()}' is no entry such as apple=9")
+        if key in entries:
+            raise InputError(f"--table has two values for '{key}'")
+        entries[key] = number(value, f"--table, {key}")
+    from attnscope.worked import TABLE, look_up
+
+    entries = entries or TABLE
+    return look_up(entries, asked.lookup or [*entries], name="dictionary" if asked.table is None else "")
+
+
+def _worked(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
+    head = _stored_head(asked)
+    given, names = ({}, {}) if head is not None else _read(asked)
+    if asked.d_k is not None and "scores" not in given:
+        raise InputError("--d-k goes with --scores: the size of other vectors is known")
+    if asked.scoring is not None and "scores" in given:
+        raise InputError("--scores are given: leave --scoring and --no-scale out (--d-k divides them)")
+    if head is not None and asked.in_another_way:
+        raise InputError("a head is worked out as its model did it: leave out the mask and the scoring")
+    with listener.working("working it out"):
+        from attnscope import worked
+
+        if head is not None:
+            return worked.work_head(head)
+        if asked.example is not None or not given:
+            return worked.example(
+                asked.example or SMALLEST, asked.scoring and Scoring(asked.scoring), asked.causal
+            )
+        scale = None if asked.d_k is None else asked.d_k**-0.5
+        scoring = Scoring(asked.scoring or Scoring.SCALED_DOT)
+        return worked.work_out(given, scoring=scoring, causal=asked.causal, names=names, scale=scale)
+
+
+def _read(asked: Numbers) -> "tuple[dict[str, Given], dict[str, tuple[str, ...]]]":
+    """The arrays, and the names of axes, by the keys of files; `InputError` for what cannot be read.
+
+    Names among the options replace those of the file; an array has to be given once.
+    """
+    from attnscope.results.given import read_array, read_arrays
+
+    flags = {name: slot.option.name for name, slot in slots(Numbers).items()}
+    arrays, names = dict[str, "Given"](), dict[str, tuple[str, ...]]()
+    if asked.file is not None:
+        arrays, names = read_arrays(asked.file, (*ARRAYS, *_BIASES), AXES)
+    for key, given in asked.typed(ARRAYS).items():
+        if key in arrays:
+            raise InputError(f"{key} is given twice, in {asked.file} and by {flags[key]}")
+        arrays[key] = read_array(given, key, flags[key])
+    for key, text in asked.typed(AXES).items():
+        names[key] = tuple(name.strip() for name in text.split(","))
+        if not all(names[key]):
+            raise InputError(f"{flags[key]} '{text}' has an empty name: separate names by commas")
+    return arrays, names
+
+
+def _stored_head(asked: Numbers) -> "HeadAttention | None":
+    """The head in a file that attnscope wrote; None where the file is no such, or there is none.
+
+    `InputError` for another result, and for weights that a model only returned.
+    """
+    path = asked.file
+    if path is None or not _is_result(path):
+        return None
+    if asked.typed((*ARRAYS, *AXES)):
+        raise InputError(f"'{path}' is a head with arrays of its own: leave the others out")
+    from attnscope.results import HeadAttention, HeadWeights, load
+
+    result = load(path)
+    head = result if isinstance(result, HeadWeights) else getattr(result, "head", None)
+    if isinstance(head, HeadAttention):
+        return head
+    if isinstance(head, HeadWeights):
+        raise InputError(f"'{path}' has only weights as the model returned them: no q, k and v to work with")
+    raise InputError(
+        f"'{path}' is a {type(result).__name__} and not one head: attnscope show {path} shows it"
+    )
+
+
+def _is_result(path: Path) -> bool:
+    """Whether attnscope wrote the file; False also for one that cannot be read."""
+    try:
+        content = incoming.content(path)
+    except InputError:
+        return False
+    if content.startswith(b"PK"):
+        return b"meta.npy" in content  # as the list of what is in it says
+    return b'"attnscope.' in content[:_SEEN] and b'"schema"' in content[:_SEEN]

@@ -1,0 +1,24 @@
+"""The map of one head: its queries and keys together."""
+
+from attnscope.results import HeadView, Projection
+from attnscope.session.choosing import Chosen
+from attnscope.session.looking import aim_at, map_head
+from attnscope.session.question import Answer
+from attnscope.session.questions.heads import OpenedHeads
+from attnscope.session.reading import Reading
+from attnscope.verbs.tsne.question import Map
+
+
+def map_of(reading: Reading, chosen: Chosen, asked: Map) -> Answer[Projection]:
+    """The map of the head, by the points that are named where these are of several tokens."""
+    head = OpenedHeads(reading, chosen).head()
+    seen = aim_at(head, asked.looking, asked.query, asked.key, asked.compare_query)
+    view = seen.shown if isinstance(seen.shown, HeadView) else None
+    queries = [each for each in (seen.query, seen.beside) if each is not None]
+    result = map_head(head, asked.settings, reading.listener, view)
+    return Answer(
+        result,
+        {"queries": tuple(queries), "key": seen.key},
+        every_head=lambda: [result],
+        drawn_by=(asked.looking, asked.settings, queries, seen.key),
+    )

@@ -1,0 +1,142 @@
+"""Why one head looks from one token at another, and why a model answers as it does: which parts bring it."""
+
+from dataclasses import replace
+
+from attnscope.analysis.claims.why.answer import contributions
+from attnscope.analysis.claims.why.explain import Question, explain
+from attnscope.analysis.rows import certificates_of, rows_of
+from attnscope.attention import Capture
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.results import Why
+from attnscope.results.claims.contributions import Contributions
+from attnscope.session.choosing import Chosen
+from attnscope.session.questions.answers import question_of
+from attnscope.session.questions.long import captured_long
+from attnscope.session.questions.rows import fused_where_long, may_read_rows, sample_with
+from attnscope.session.reading import Reading
+from attnscope.tokens import Tokens
+from attnscope.verbs.ablate.answer import read_other
+from attnscope.verbs.why.question import WhyAnswers, WhyLooks
+from attnscope.vocabulary import Kind
+
+MOST = 1024  # tokens of a run that is held with its queries by keys until the sum is made
+
+
+def why(reading: Reading, chosen: Chosen, link: WhyLooks) -> Why:
+    """The score of the one chosen head for this link as a sum over parts, with what taking them away does.
+
+    Raises `InputError` for several heads, a link that is not there, and a model whose sum is not exact.
+    """
+    layer, head = chosen.only()
+    link = replace(link, **reading.filled(vars(link)))
+    if reading.captured is not None:
+        raise InputError("why reads a text at once: leave --generate out")
+    captured = _captured(reading, chosen, link)
+    call = captured.call(layer, block=chosen.block)
+    queries, keys = call.query_tokens, call.key_tokens
+    query, key, against = _places(link, queries, keys)
+    _check(query, key, against, chosen.kind, queries, keys)
+    other = None if link.patch_from is None else read_other(reading, link.patch_from)
+    model, inputs = reading.model.module, reading.inputs
+    with reading.running("taking the score apart"), fused_where_long(reading):
+        weight = float(rows_of(call, [head], [query])[0, 0, key])
+        certificate = certificates_of(call, [head])[0]
+        found = explain(
+            model,
+            inputs,
+            find_sites(model),
+            call,
+            Question(head, call.heads, query, key, against),
+            None if other is None else other.inputs,
+        )
+    return Why(
+        **vars(found),
+        layer=layer,
+        head=head,
+        kind=call.kind,
+        query_tokens=queries,
+        key_tokens=keys,
+        query=query,
+        key=key,
+        against=against,
+        weight=weight,
+        certificate=certificate,
+        provenance=captured.provenance,
+        other_tokens=None if other is None else other.encoded.tokens,
+        tower=captured.tower,
+        notes=(*captured.notes(layer), *reading.notes),
+    )
+
+
+def _captured(reading: Reading, chosen: Chosen, link: WhyLooks) -> Capture:
+    queries, keys = reading.sides(chosen.kind)
+    with reading.listener.working("reading the attention"):
+        if may_read_rows(reading, chosen):
+            query, _, _ = _places(link, queries, keys)
+            return captured_long(reading, chosen, queries=sample_with(len(queries), query))
+        if (longest := max(len(queries), len(keys))) > MOST:
+            raise InputError(
+                f"why holds whole layers where rows cannot be read alone: up to {MOST:,} tokens, here are "
+                f"{longest:,}"
+            )
+        return reading.capture(chosen)
+
+
+def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, link: WhyLooks) -> None:
+    """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
+    chosen.only()
+    if queries is None:
+        _places(replace(link, query=0), keys, keys)
+    else:
+        _check(*_places(link, queries, keys), chosen.kind, queries, keys)
+
+
+def _places(link: WhyLooks, queries: Tokens, keys: Tokens) -> tuple[int, int, int | None]:
+    single = "why takes one token each for --from and --to, choose one of these"
+    against = None if link.against is None else keys.span(link.against).one(single)
+    return queries.span(link.query).one(single), keys.span(link.key).one(single), against
+
+
+def _check(query: int, key: int, against: int | None, kind: Kind, queries: Tokens, keys: Tokens) -> None:
+    if against == key:
+        raise InputError(f"--against {keys.labels[key]} is what --to names: name another key")
+    for each in (key, against):
+        if kind is Kind.DECODER and each is not None and each > query:
+            raise InputError(f"{queries.named(query)} may not look at {keys.named(each)}, which follows it")
+
+
+def why_answer(reading: Reading, asked: WhyAnswers) -> Contributions:
+    """The answer's logit, or how far it lies above the other one's, as a sum over the parts of the model.
+
+    Raises `InputError` for an answer that the model cannot give, and for a model whose sum is not exact.
+    """
+    model, tokens = reading.model, reading.encoded.tokens
+    if reading.asked.goes_on or reading.captured is not None:
+        raise InputError("why reads a text at once: leave --generate out")
+    if reading.task == "generated":
+        raise InputError(
+            f"why --answer asks one place of a text, and {model.name} writes a text of its own: it works for "
+            "models that fill a [MASK], go on with a text or name a class, tags or an answer within the text"
+        )
+    asked = replace(asked, **reading.filled(vars(asked)))
+    question = question_of(reading, asked.answer, asked.against, query=asked.query)
+    if len(tokens) > MOST:
+        raise InputError(f"why holds all of a run at once: up to {MOST} tokens, here are {len(tokens)}")
+    other = None if asked.patch_from is None else read_other(reading, asked.patch_from)
+    with reading.running("taking the answer apart"):
+        told = contributions(
+            model.module,
+            reading.inputs,
+            find_sites(model.module),
+            question,
+            None if other is None else other.inputs,
+        )
+    return Contributions(
+        **vars(told),
+        tokens=tokens,
+        position=question.position,
+        provenance=reading.untouched,
+        other_tokens=None if other is None else other.encoded.tokens,
+        notes=reading.notes,
+    )
