@@ -41,7 +41,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "session": f"worked analysis capture model verify attention measures reference {EVERYWHERE}",
     "render": f"demo {EVERYWHERE}",
     "verbs": f"session worked analysis capture model verify attention measures tiles reference {EVERYWHERE}",
-    "library": f"verbs session worked analysis capture model {EVERYWHERE}",
+    "library": f"verbs session worked analysis attention capture model {EVERYWHERE}",
     "explore": f"verbs session render measures {EVERYWHERE}",
     "cli": f"explore verbs library session render worked measures model {EVERYWHERE}",
     "__main__": f"cli {EVERYWHERE}",

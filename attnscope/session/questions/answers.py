@@ -293,9 +293,6 @@ def _named(answer: str, names: Sequence[str]) -> int:
     return alike[0]
 
 
-_SURE = 0.99  # where ln p is nearly flat: all gradients shrink with 1 - p
-
-
 def of_answers(measures: Sequence[str]) -> tuple[str, ...]:
     """Those of `measures` that are about the model's answer."""
     return tuple(name for name in measures if OF_ANSWERS & MEASURES[name].needs)

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from attnscope.results.claims.prompts import Prompt
 
 STORED, MOST_CONTROLS = (".npz", ".json"), 100_000
-_QUESTIONS = "attnscope.session.questions"
+_HERE = "attnscope.verbs.compare"
 _BLOCK = "compare looks at block 0 of a layer: leave --block out"
 
 TEXT_B = argument(
@@ -153,7 +153,7 @@ class Runs(Compared["Difference | CorpusDifference"]):
     runs that cannot be paired.
     """
 
-    KIND, ANSWER = "Difference", f"{_QUESTIONS}.claims.difference:compare_runs"
+    KIND, ANSWER = "Difference", f"{_HERE}.stored:compare_runs"
     ALL = "two stored runs are all that is compared"
 
     a: Annotated[Union["Result", str, Path], TEXT]
@@ -206,7 +206,7 @@ class Tuned(Heads, Compared["Drift"]):
     cut with `truncate`.
     """
 
-    KIND, ANSWER, READS = "Drift", f"{_QUESTIONS}.claims.drift:compare_tuned", ("texts", "truncate")
+    KIND, ANSWER, READS = "Drift", f"{_HERE}.tuned:compare_tuned", ("texts", "truncate")
     ALL, over = "--texts of two models is all that is read", "how far heads moved"
 
     tuned: Annotated[str | Path | Any, MODEL_B]
@@ -278,7 +278,7 @@ class OfWord(Attention):
 class InTexts(OfWord, Looked, Compared["Senses"]):
     """One word in many texts, by their labels where they have some."""
 
-    KIND, ANSWER = "Senses", f"{_QUESTIONS}.comparison:compare_senses"
+    KIND, ANSWER = "Senses", f"{_HERE}.words:compare_senses"
     READS = "texts", "target", "target_ids", "truncate", "generate"
 
     word: Annotated[str, WORD]
@@ -337,7 +337,7 @@ class BothSides:
 class OnTwoSides(Word, BothSides, ReadOptions, Compared["Comparison"]):
     """One word in two texts, in two layers or under two models."""
 
-    KIND, ANSWER = "Comparison", f"{_QUESTIONS}.comparison:compare_word"
+    KIND, ANSWER = "Comparison", f"{_HERE}.words:compare_word"
     READS, TEXTS = tuple(slots(ReadOptions)), ("text", "text_b")
 
     files: Files = field(default=Files())

@@ -13,11 +13,13 @@ from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
-from attnscope.session.questions.answers import _SURE, of_answers, question_of
+from attnscope.session.questions.answers import of_answers, question_of
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading
 from attnscope.verbs.heads.question import AtAGlance, ShowHeads
 from attnscope.vocabulary import Route
+
+_SURE = 0.99  # where ln p is nearly flat: all gradients shrink with 1 - p
 
 
 def read_measured(heads: OpenedHeads, asked: AtAGlance | ShowHeads) -> Overview:

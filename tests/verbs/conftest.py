@@ -1,0 +1,1 @@
+from demo_reading import model, offline, reading  # noqa: F401
