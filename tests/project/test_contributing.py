@@ -1,4 +1,4 @@
-"""The examples of CONTRIBUTING.md, done to a copy of the package."""
+"""The examples of CONTRIBUTING.md, done to a copy of the package, and that of docs/verbs.md, installed beside it."""
 
 import json
 import os
@@ -6,6 +6,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,18 +17,31 @@ import attnscope as at
 
 ROOT = Path(__file__).parents[2]
 TEXT = "I was watching the door when it opened."
-ASK = f"""
+ASK = """
+import json, sys
 from typer.testing import CliRunner
 from attnscope.cli.app import app
-for arguments in (
-    ["distances", {TEXT!r}, "-m", "demo", "--layer", "0", "--head", "4", "--json"],
-    ["heads", {TEXT!r}, "-m", "demo", "--layer", "0", "--measure", "nearby", "--json"],
-    ["find", {TEXT!r}, "-m", "demo", "--from", "it", "--to", "door", "--controls=20", "--json", "-o", "a.md"],
-):
+for arguments in json.load(sys.stdin):
     done = CliRunner().invoke(app, arguments)
     assert not done.exit_code, (done.stdout, done.stderr, done.exception)
-    print(done.stdout.replace("\\n", " "))
+    print(json.dumps(done.stdout))
 """
+
+
+def asked(*commands: list[str], at: Path, beside: Path = ROOT) -> list[str]:
+    """What each command prints, run in one process with packages from `at` and `beside`."""
+    path = os.pathsep.join(map(str, (at, beside)))
+    environment = {**os.environ, "PYTHONPATH": path, "ATTNSCOPE_DIGESTS": "off", "COLUMNS": "100"}
+    done = subprocess.run(
+        [sys.executable, "-c", ASK],
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        cwd=at,
+        env=environment,
+    )
+    assert not done.returncode, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def apply(diff: str, root: Path) -> None:
@@ -57,26 +72,102 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_the_examples_of_contributing_give_the_right_numbers(changed: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(changed), "ATTNSCOPE_DIGESTS": "off"}
-    done = subprocess.run(
-        [sys.executable, "-c", ASK], capture_output=True, text=True, cwd=changed, env=environment
-    )
-    assert not done.returncode, done.stderr
-    distances, overview, found = map(json.loads, done.stdout.splitlines())
-    weights = at.load("demo").read(TEXT).head(0, 4).weights
+HEADS = ["heads", TEXT, "-m", "demo", "--layer", "0", "--measure", "nearby", "--json"]
+
+
+def is_nearby(overview: str, head: int) -> bool:
+    weights = at.load("demo").read(TEXT).head(0, head).weights
     tokens = range(len(weights))
-    by_distance = [np.mean([weights[q, q - back] for q in tokens if q >= back]) for back in tokens]
-    assert distances["weights"] == pytest.approx(by_distance)
-    assert distances["verdict"] == "certified"
     near = np.mean([sum(weights[q, k] for k in tokens if abs(q - k) <= 2) for q in tokens])
-    assert overview["measures"]["nearby"]["values"][0][4] == pytest.approx(near)
+    return bool(json.loads(overview)["measures"]["nearby"]["values"][0][head] == pytest.approx(near))
+
+
+def test_the_examples_of_contributing_give_the_right_numbers(changed: Path) -> None:
+    find = [
+        "find",
+        TEXT,
+        "-m",
+        "demo",
+        "--from",
+        "it",
+        "--to",
+        "door",
+        "--controls=20",
+        "--json",
+        "-o",
+        "a.md",
+    ]
+    overview, said = asked(HEADS, find, at=changed)
+    assert is_nearby(overview, 4)
+    found = json.loads(said)
     blocks = (changed / "a.md").read_text("utf-8").split("\n\n")
     ranking, *_, grid = [block.splitlines() for block in blocks if block.startswith("|")]
     layer, head = map(int, re.findall(r"\d+", next(line for line in ranking if line.startswith("| L")))[:2])
     cells = grid[2 + layer].split(" | ")[1:]
     assert len(cells) == len(found["weights"][layer])
     assert float(cells[head].strip("<| ")) == pytest.approx(found["weights"][layer][head], abs=0.006)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package of docs/verbs.md, as pip installs it."""
+    root = tmp_path_factory.mktemp("installed")
+    text = (ROOT / "docs" / "verbs.md").read_text("utf-8")
+    files = dict(re.findall(r"^`(\S+)`:\n\n```\w+\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    project = tomllib.loads(files.pop("pyproject.toml"))["project"]
+    name, version = project["name"].replace("-", "_"), project["version"]
+    about = f"{name}-{version}.dist-info"
+    files[f"{about}/entry_points.txt"] = "".join(
+        f"[{group}]\n" + "".join(f"{each} = {place}\n" for each, place in points.items())
+        for group, points in project["entry-points"].items()
+    )
+    files[f"{about}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    files[f"{about}/WHEEL"] = (
+        "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    )
+    files[f"{about}/RECORD"] = "".join(f"{each},,\n" for each in (*files, f"{about}/RECORD"))
+    wheel = root / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as packed:
+        for each, content in files.items():
+            packed.writestr(each, content)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--no-index",
+        "--target",
+        str(root),
+    ]
+    subprocess.run([*pip, str(wheel)], check=True, capture_output=True)
+    return root
+
+
+def test_a_package_of_somebody_else_brings_a_verb_and_a_measure(installed: Path) -> None:
+    run = ["distances", TEXT, "-m", "demo", "--layer", "0", "--head", "4", "--json"]
+    listed, told, stored, overview, shown, checked = asked(
+        ["--help"],
+        ["distances", "-h"],
+        [*run, "-o", "d.json", "-o", "d.png", "-o", "d.html", "-o", "d.csv"],
+        HEADS,
+        ["show", "d.json"],
+        ["check", "d.json"],
+        at=installed,
+    )
+    assert "distances" in listed
+    assert "--layer" in told
+    weights = at.load("demo").read(TEXT).head(0, 4).weights
+    tokens = range(len(weights))
+    by_distance = [np.mean([weights[q, q - back] for q in tokens if q >= back]) for back in tokens]
+    found = json.loads(stored)
+    assert found["weights"] == pytest.approx(by_distance)
+    assert found["verdict"] == "certified"
+    assert is_nearby(overview, 4)
+    assert found["answer"] in " ".join(shown.split())
+    assert "certified" in checked
+    assert all((installed / f"d.{suffix}").stat().st_size for suffix in ("png", "html", "csv"))
 
 
 def test_a_hunk_that_no_longer_fits_is_reported(tmp_path: Path) -> None:
