@@ -1,4 +1,4 @@
-"""The examples of CONTRIBUTING.md, done to a copy of the package, and that of docs/verbs.md, installed beside it."""
+"""The examples of CONTRIBUTING.md in a copy of the package, and that of docs/verbs.md beside ours."""
 
 import json
 import os
@@ -97,7 +97,7 @@ def test_the_examples_of_contributing_give_the_right_numbers(changed: Path) -> N
         "-o",
         "a.md",
     ]
-    overview, said = asked(HEADS, find, at=changed)
+    overview, said = asked(HEADS, [*find, "-o", "a.md"], at=changed)
     assert is_nearby(overview, 4)
     found = json.loads(said)
     blocks = (changed / "a.md").read_text("utf-8").split("\n\n")
@@ -122,9 +122,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for group, points in project["entry-points"].items()
     )
     files[f"{about}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-    files[f"{about}/WHEEL"] = (
-        "Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    )
+    files[f"{about}/WHEEL"] = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     files[f"{about}/RECORD"] = "".join(f"{each},,\n" for each in (*files, f"{about}/RECORD"))
     wheel = root / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as packed:
