@@ -14,7 +14,7 @@ from jaxtyping import Float
 from attnscope.analysis.intervals import interval
 from attnscope.errors import InputError
 from attnscope.results import Ablation, Contributions, Finding, Flow, LayeredPrediction, Why
-from attnscope.results.claims.flow import DISTANCE
+from attnscope.results.claims.attributed import DISTANCE
 from attnscope.results.claims.prompts import CORRELATION, Asked, Figure, beyond
 from attnscope.results.claims.ranking import LEAST_SPREAD
 from attnscope.results.claims.why import Part

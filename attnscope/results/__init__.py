@@ -20,10 +20,11 @@ from attnscope.results.claims.corpus import Corpus
 from attnscope.results.claims.difference import Difference
 from attnscope.results.claims.drift import Drift
 from attnscope.results.claims.explanation import Explanation
-from attnscope.results.claims.finding import Contents, Controls, Finding, Sought
+from attnscope.results.claims.finding import Controls, Finding, Sought
 from attnscope.results.claims.flow import Flow
 from attnscope.results.claims.links import Links
 from attnscope.results.claims.prompts import Prompts
+from attnscope.results.claims.ranking import Contents
 from attnscope.results.claims.referee import Referee
 from attnscope.results.claims.relations import Dependencies
 from attnscope.results.claims.retrieval import Retrieval
@@ -58,8 +59,9 @@ from attnscope.results.report import Report
 from attnscope.results.result import Result
 from attnscope.results.score import Dimensions, HeadTerms, Influence, Rotation
 from attnscope.results.scores import HeadScores, MeasureDescription
-from attnscope.results.verification import Check, HeadCheck, LayerCheck, OutputCheck, Verification
+from attnscope.results.verification import LayerCheck, OutputCheck, Verification
 from attnscope.results.worked import ScaleStudy, Worked
+from attnscope.verbs.check.result import Check, HeadCheck
 from attnscope.vocabulary import Pattern
 
 

@@ -17,7 +17,6 @@ from typing import (
     Generic,
     ParamSpec,
     Protocol,
-    TypeAlias,
     TypeVar,
     cast,
     get_args,
@@ -32,7 +31,6 @@ from attnscope.session.selection import check_seed
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import Dimensions, HeadTerms, HeadView, HeadWeights, Projection, Report
     from attnscope.results.claims.prompts import Prompts
     from attnscope.session.choosing import Chosen
     from attnscope.session.listener import Listener
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     from attnscope.session.wanted import Wanted
     from attnscope.tokens import Tokens
 
-    OfHead: TypeAlias = HeadWeights | HeadView | HeadTerms | Dimensions | Projection | Report
 
 P = ParamSpec("P")
 Q = ParamSpec("Q")
@@ -99,7 +96,7 @@ class Answer(Generic[R_co]):
 
     result: R_co
     focus: Mapping[str, Any] = field(default_factory=dict)
-    every_head: "Callable[[], Iterable[OfHead]] | None" = None
+    every_head: Callable[[], Iterable[Any]] | None = None
     beside: Callable[[], Mapping[str, Any]] | None = None
     drawn_by: Sequence[object] = ()
     links: Any = None

@@ -349,3 +349,17 @@ def _with_text(reading: Reading, written: Written, read: Tokens) -> Reading:
     inputs = {"input_ids": ids, "attention_mask": ids.new_ones(ids.shape)}
     taken_inputs = {name: value for name, value in inputs.items() if name in reading.encoded.inputs}
     return replace(reading, encoded=replace(reading.encoded, inputs=taken_inputs, tokens=read))
+
+
+def read_other(reading: Reading, text: str) -> Reading:
+    """The same model with another text, as long as the first one; `InputError` that names both lengths."""
+    asked = reading.asked
+    if asked.sensed or asked.ids is not None:
+        raise InputError("outputs of another text go into a text: what is read here is none")
+    inputs = replace(asked, text=text, words=None, split=False)
+    encoded = encode_inputs(Opened(reading.model, reading.task), inputs, reading.listener)
+    mine, its = len(reading.encoded.tokens), len(encoded.encoded.tokens)
+    if mine != its:
+        lengths = f"the texts have {mine} and {its} tokens"
+        raise InputError(f"{lengths}: an output can only stand in the place of one at the same position")
+    return replace(encoded, target=reading.target)

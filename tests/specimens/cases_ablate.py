@@ -9,7 +9,7 @@ import numpy as np
 
 from attnscope.render.sheets import Focus, ablation_words
 from attnscope.results import Ablation, Kind, Verdict
-from attnscope.results.claims.ablation import Case, Method, ranked
+from attnscope.results.claims.ablation import Case
 from attnscope.results.claims.effect import (
     Answer,
     Asks,
@@ -19,11 +19,13 @@ from attnscope.results.claims.effect import (
     HeadEffect,
     Intervention,
     Measured,
+    Method,
     Part,
     Path,
     PlaceEffect,
     Predicted,
     Receiver,
+    ranked,
 )
 
 BEFORE = 0.25

@@ -9,7 +9,7 @@ import made_results
 from attnscope.render.sheets import Focus
 from attnscope.render.sheets import check as sheet
 from attnscope.results import Check, HeadCheck, Verdict
-from attnscope.results.verification import Case, PartCheck
+from attnscope.verbs.check.result import Case, PartCheck
 
 
 def check(*, broken: bool = False) -> Check:

@@ -9,7 +9,8 @@ import numpy as np
 
 from attnscope.render.sheets import citation as sheet
 from attnscope.results import Citation, Kind, Referee, Verdict
-from attnscope.results.claims.citation import Case, Column, Method, Passage, Statement
+from attnscope.results.base.groups import Passage
+from attnscope.results.claims.citation import Case, Column, Method, Statement
 from attnscope.results.claims.prompts import Refused
 from attnscope.results.claims.referee import Judged, Score
 from attnscope.tokens import Token, Tokens

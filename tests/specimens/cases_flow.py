@@ -15,8 +15,9 @@ from attnscope.render.sheets import Focus
 from attnscope.render.sheets.flow import said
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.base.groups import joined
+from attnscope.results.claims.attributed import GRADIENT, INTEGRATED, WEIGHED, Attributed, Pooled
 from attnscope.results.claims.effect import Intervention
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED, Ablated, Attributed, Case, Pooled
+from attnscope.results.claims.flow import Ablated, Case
 from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import Unit
 

@@ -21,7 +21,7 @@ from attnscope.capture.intervening import value_zeroing
 from attnscope.errors import CertificateError, InputError
 from attnscope.render.sheets.flow import sheet
 from attnscope.results import Flow
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED
+from attnscope.results.claims.attributed import GRADIENT, INTEGRATED
 from attnscope.session.questions import replacing as instead
 from attnscope.tokens import Patches
 from attnscope.verbs.flow import answer as asked

@@ -18,8 +18,7 @@ from attnscope.capture.intervening.experiments import Experiments, Outcome
 from attnscope.capture.intervening.passing import gradients
 from attnscope.errors import InputError, listed
 from attnscope.reference import exact
-from attnscope.results.claims.ablation import ranked
-from attnscope.results.claims.effect import Effect, Floor, Group, HeadEffect, Intervention, Predicted
+from attnscope.results.claims.effect import Effect, Floor, Group, HeadEffect, Intervention, Predicted, ranked
 
 Head = tuple[int, int]  # layer and head
 MOST_DRAWN = 12  # other heads of a layer, and other groups

@@ -16,8 +16,7 @@ from attnscope.capture.intervening.taps import handed
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.reference import exact
-from attnscope.results.claims.ablation import Method
-from attnscope.results.claims.effect import ControlIds
+from attnscope.results.claims.effect import ControlIds, Method
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
 

@@ -24,6 +24,9 @@ from attnscope.results import (
     Kind,
     MeasureDescription,
     Overview,
+    PictureAttention,
+    Result,
+    SoundAttention,
     Special,
 )
 from attnscope.results.base.groups import Groups, joined, members, regrouped, taken_together, units_of_text
@@ -363,3 +366,10 @@ def place_in_text(call: AttentionCall, position: int) -> int:
     if position not in there:
         raise InputError(f"position {position} is padding: the text stands at {there[0]}-{there[-1]}")
     return there.index(position)
+
+
+def head_in(result: Result) -> HeadWeights | None:
+    """The one head that a result is about; None where it is about several, or none."""
+    held = result if isinstance(result, HeadWeights) else getattr(result, "head", None)
+    over = isinstance(result, PictureAttention | SoundAttention)
+    return held if isinstance(held, HeadWeights) and not over else None

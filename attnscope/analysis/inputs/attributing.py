@@ -27,7 +27,7 @@ from attnscope.capture.intervening.passing import slopes
 from attnscope.capture.running import Refused, evaluating, running_again, without_cache, without_weights
 from attnscope.errors import InputError, one_line
 from attnscope.reference import exact
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED, Attributed, ByGradients
+from attnscope.results.claims.attributed import GRADIENT, INTEGRATED, WEIGHED, Attributed, ByGradients
 
 
 class Measured(Protocol):

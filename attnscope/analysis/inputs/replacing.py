@@ -20,7 +20,7 @@ from attnscope.capture.running import evaluating, hooked
 from attnscope.errors import InputError
 from attnscope.reference import exact
 from attnscope.results import Contents, Sound
-from attnscope.results.claims.flow import DISTANCE, Trust
+from attnscope.results.claims.attributed import DISTANCE, Trust
 from attnscope.tokens import Patches, Tokens
 
 Effects = Float[np.ndarray, " place"]

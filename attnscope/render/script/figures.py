@@ -32,9 +32,8 @@ from attnscope.results import (
     Special,
     Why,
 )
-from attnscope.results.claims.ablation import Method
 from attnscope.results.claims.composition import STRONGEST
-from attnscope.results.claims.effect import Asks, Measured
+from attnscope.results.claims.effect import Asks, Measured, Method
 from attnscope.results.heads import MEAN
 from attnscope.tokens import Tokens
 

@@ -19,8 +19,8 @@ from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.sheets import ablation_words as words
 from attnscope.render.words import Said
 from attnscope.results import Ablation, Kind
-from attnscope.results.claims.ablation import Case, Method
-from attnscope.results.claims.effect import LITTLE, Effect, Group, HeadEffect, Part, PlaceEffect
+from attnscope.results.claims.ablation import Case
+from attnscope.results.claims.effect import LITTLE, Effect, Group, HeadEffect, Method, Part, PlaceEffect
 from attnscope.spelling import spelled
 
 _SHOWN, _PLACES_SHOWN = 12, 16  # heads, and places, that are shown

@@ -12,7 +12,7 @@ from attnscope.render.sheet.table import Column, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Check, HeadCheck, Verdict
-from attnscope.results.verification import PartCheck
+from attnscope.verbs.check.result import PartCheck
 
 Checked = HeadCheck | PartCheck
 

@@ -13,6 +13,7 @@ from attnscope.render.sheet.sheet import Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table, as_written, both_ways
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
+from attnscope.results.claims.attributed import ByGradients
 from attnscope.results.claims.citation import (
     ATTENTION,
     BY_NORM,
@@ -28,7 +29,6 @@ from attnscope.results.claims.citation import (
     Method,
     floor_of,
 )
-from attnscope.results.claims.flow import ByGradients
 from attnscope.results.claims.ranking import AHEAD, LEVEL, times
 from attnscope.results.claims.referee import Referee
 

@@ -21,7 +21,8 @@ from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table, Tint,
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Flow, Kind, Verdict
-from attnscope.results.claims.flow import DISTANCE, GRADIENT, INTEGRATED, Ablated
+from attnscope.results.claims.attributed import DISTANCE, GRADIENT, INTEGRATED
+from attnscope.results.claims.flow import Ablated
 from attnscope.spelling import told
 from attnscope.tokens import Patches
 from attnscope.vocabulary import Scaling, Special

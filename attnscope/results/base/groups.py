@@ -313,3 +313,11 @@ def special_mass(weights: Sequence[Float[np.ndarray, "query key"]], keys: Tokens
     for position, mass in zip(special, np.mean(means, axis=0).tolist(), strict=True):
         masses[keys.names[position]] = masses.get(keys.names[position], 0.0) + mass
     return SpecialMass(sum(masses.values()), masses)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of what was read that can be taken away: its `text`, and the `positions` of its tokens."""
+
+    text: str
+    positions: tuple[int, ...]

@@ -18,6 +18,7 @@ from attnscope.results.claims.effect import (
     HeadEffect,
     Intervention,
     Measured,
+    Method,
     Part,
     Path,
     PlaceEffect,
@@ -25,15 +26,6 @@ from attnscope.results.claims.effect import (
 )
 from attnscope.results.claims.ranking import LEVEL, times
 from attnscope.tokens import Tokens
-
-
-class Method(StrEnum):
-    """What stands in the place of a head's output."""
-
-    ZERO = "zero"
-    MEAN = "mean"
-    TEXT = "text"
-    LINK = "link"
 
 
 class Case(StrEnum):
@@ -239,11 +231,12 @@ class Ablation(Presented):
         if self.total is not None:
             yield self.total
 
+    @property
+    def best_heads(self) -> tuple[tuple[int, int], ...]:
+        """The heads that it ranks, the best first, then those of which more is predicted."""
+        removed = [(each.layer, each.head) for each in self.heads]
+        return tuple(dict.fromkeys(removed + [(each.layer, each.head) for each in self.predicted]))
+
     def npz_columns(self) -> Arrays:
         numbers = ("before", "after", "change", "kl", "typical", "predicted")
         return columns_of(self.heads, ("layer", "head", "below", "controls"), numbers)
-
-
-def ranked(heads: tuple[HeadEffect, ...]) -> tuple[HeadEffect, ...]:
-    """The heads by how far they exceed the typical head of their layer; of equal ones the first in order."""
-    return tuple(sorted(heads, key=lambda each: (-each.excess, each.layer, each.head)))

@@ -17,6 +17,7 @@ from enum import StrEnum
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.results.base.groups import Passage
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.presented import Presented, fits, in_tokens
 from attnscope.results.claims.ranking import times
@@ -53,14 +54,6 @@ class Case(StrEnum):
     FROM = "from passages"
     NONE = "from none"  # as probable without every passage
     SPREAD = "from no single one"  # it needs the passages, and none stands out
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A part of what was read that can be taken away: its `text`, and the `positions` of its tokens."""
-
-    text: str
-    positions: tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -336,3 +336,17 @@ class Without:
     asks: Asks
     position: int | None
     places: tuple[Place, ...]
+
+
+class Method(StrEnum):
+    """What stands in the place of a head's output."""
+
+    ZERO = "zero"
+    MEAN = "mean"
+    TEXT = "text"
+    LINK = "link"
+
+
+def ranked(heads: tuple[HeadEffect, ...]) -> tuple[HeadEffect, ...]:
+    """The heads by how far they exceed the typical head of their layer; of equal ones the first in order."""
+    return tuple(sorted(heads, key=lambda each: (-each.excess, each.layer, each.head)))

@@ -9,28 +9,9 @@ from jaxtyping import Float, Int
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.presented import Presented, Value, fits, in_tokens, one_for_each
-from attnscope.results.claims.ranking import TWICE, DependsOn, Evidence, Group, much
+from attnscope.results.claims.ranking import TWICE, Contents, DependsOn, Evidence, Group, much
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Pattern, Special, Unit
-
-
-class Contents(StrEnum):
-    """What controls are made of: the words of a text, the patches of a picture or the frames of a sound."""
-
-    TEXT = "text"
-    PICTURE = "picture"
-    SOUND = "sound"
-
-    @property
-    def part(self) -> str:
-        """One of what changes places."""
-        return {Contents.TEXT: "word", Contents.PICTURE: "patch", Contents.SOUND: "frame"}[self]
-
-    @property
-    def parts(self) -> str:
-        """What changes places."""
-        named = {Contents.PICTURE: "patches of the picture", Contents.SOUND: "frames of the sound"}
-        return named.get(self, "words of the text")
 
 
 class Case(StrEnum):
@@ -201,6 +182,11 @@ class Finding(Presented):
     def ranking(self) -> tuple[tuple[int, int], ...]:
         """The places of all heads that have a number, those with the strongest evidence first."""
         return self.evidence.ranking
+
+    @property
+    def best_heads(self) -> tuple[tuple[int, int], ...]:
+        """The heads in that order, each by its layer and head."""
+        return tuple((self.layers[i], self.heads[j]) for i, j in self.ranking)
 
     def stands_out(self, place: tuple[int, int]) -> bool:
         """Whether at most 5 % of controls have a head as far clear (Westfall and Young 1993)."""

@@ -8,23 +8,12 @@ from jaxtyping import Bool, Float
 
 from attnscope.results.base.origin import Counted, Kind, Provenance, Verdict
 from attnscope.results.base.presented import Presented, Value, fits, in_tokens, within
+from attnscope.results.claims.attributed import DISTANCE, Attributed, Pooled, Trust
 from attnscope.results.claims.effect import Intervention
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
-DISTANCE = "distance alone"  # the control that knows no attention
 LEVEL, LITTLE = 0.05, 0.1  # of shuffled effects that may come as far; nats, of which less is hardly an effect
-
-
-class ByGradients(StrEnum):
-    """The methods that go from the answer back by gradients."""
-
-    GRADIENT = "gradient x input"
-    INTEGRATED = "integrated gradients"
-    WEIGHED = "attention x gradient"
-
-
-GRADIENT, INTEGRATED, WEIGHED = ByGradients
 
 
 class Case(StrEnum):
@@ -35,42 +24,6 @@ class Case(StrEnum):
     TOO_FEW = "too few tokens"  # for a rank correlation
     AGREES = "a method agrees"
     CANNOT_TELL = "no method agrees"  # better than with shuffled effects
-
-
-@dataclass(frozen=True)
-class Trust:
-    """Spearman's rank correlation of what a `method` gives to input tokens with what replacing these does.
-
-    `low` and `high` hold the middle nine tenths of the controls, the same for effects that were shuffled
-    among the tokens; `below` counts those that it exceeds. All NaN where it has no meaning. `correlation` is
-    that one.
-    """
-
-    method: str
-    correlation: float
-    low: float
-    high: float
-    below: float
-
-
-@dataclass(frozen=True, eq=False)
-class Attributed:
-    """What a `method` that goes back by gradients gives to every token; `absent` says why there is none.
-
-    `gradient x input` (`values` in what the effects are measured in), `integrated gradients` (Sundararajan et
-    al. 2017, the same), `attention x gradient` (Chefer et al. 2021, shares). NaN for tokens that it says
-    nothing of. Of integrated gradients it is known what the parts sum to, the `whole`: what replacing all
-    tokens at once costs, found with so many `steps`. `off` is how far the sum is from that, `each_off` how
-    far one token may be off: what halving every step of twice this length changes at most. NaN where unknown.
-    """
-
-    method: ByGradients
-    values: Float[np.ndarray, " key"] | None
-    absent: str = ""
-    whole: float = float("nan")
-    off: float = float("nan")
-    each_off: float = float("nan")
-    steps: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,20 +96,6 @@ class Ablated:
         """The positions that were replaced, the largest effect first, of a group the first of them."""
         places = [each[0] for each in self.groups] or np.flatnonzero(~np.isnan(self.effects)).tolist()
         return tuple(sorted(places, key=lambda place: (-abs(float(self.effects[place])), place)))
-
-
-@dataclass(frozen=True, eq=False)
-class Pooled:
-    """That the question is about the one vector that a model makes of a text, and `how` it makes it.
-
-    `weights` say how much of each token's last vector is in it, or in what a pooler reads; they sum to 1.
-    `own` is the share of the vector itself that each token's own last vector is, its part along it: of a mean
-    of several vectors, else None.
-    """
-
-    how: str
-    weights: Float[np.ndarray, " key"]
-    own: Float[np.ndarray, " key"] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

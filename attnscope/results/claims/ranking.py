@@ -195,3 +195,22 @@ def beyond(
     rounding = _ROUNDINGS * np.finfo(np.float32).eps * np.abs(value) + 1e-9
     below = controls > value + rounding if smaller else controls < value - rounding
     return np.where(np.isnan(value), np.nan, np.asarray(below).sum(axis=0, dtype=float))
+
+
+class Contents(StrEnum):
+    """What controls are made of: the words of a text, the patches of a picture or the frames of a sound."""
+
+    TEXT = "text"
+    PICTURE = "picture"
+    SOUND = "sound"
+
+    @property
+    def part(self) -> str:
+        """One of what changes places."""
+        return {Contents.TEXT: "word", Contents.PICTURE: "patch", Contents.SOUND: "frame"}[self]
+
+    @property
+    def parts(self) -> str:
+        """What changes places."""
+        named = {Contents.PICTURE: "patches of the picture", Contents.SOUND: "frames of the sound"}
+        return named.get(self, "words of the text")

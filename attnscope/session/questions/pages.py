@@ -3,7 +3,7 @@
 Which heads a page has room for is known before the model runs (`Extent`); it draws nothing here.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.thumbnails import View, made_small
 from attnscope.analysis.rows import Layer, rows_of
 from attnscope.analysis.scores.supplies import AllowedPairs
@@ -21,7 +20,7 @@ from attnscope.capture.following.describe import names_in
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures.registry import needs_norms
-from attnscope.results import Ablation, Comparison, Finding, HeadAttention, Overview, Thumbnails
+from attnscope.results import HeadAttention, Overview, Thumbnails
 from attnscope.results.base.evidence import Link, Opening, Weights
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import ENTROPY
@@ -108,13 +107,13 @@ def read_small(reading: Reading, chosen: Chosen, looking: Looking) -> tuple[Thum
     return replace(small, notes=(*small.notes, *reading.notes)), {"full": full, "heads": (overview,)}
 
 
-def read_ranked(reading: Reading, chosen: Chosen, ranking: Finding | Ablation, *, whole: bool) -> Held:
+def read_ranked(reading: Reading, chosen: Chosen, ranked: Places, *, whole: bool) -> Held:
     """The heads that were ranked, so that a page shows what their numbers are taken of; the best in full.
 
     Not `whole`, only the best that are in full: the others have no room. Nothing where a layer does not look
     at what another one looks at; that is told.
     """
-    places = _ranked(ranking, chosen)
+    places = tuple(place for place in ranked if place[1] in chosen.heads)
     layers, heads = (tuple(sorted({place[axis] for place in places})) for axis in (0, 1))
     meant = replace(chosen, layers=layers, heads=heads)
     try:
@@ -197,14 +196,6 @@ def strongest_first(overview: Overview, link: Link | None = None) -> Places:
     return (first, *(place for place in every if place != first))
 
 
-def _ranked(ranking: Finding | Ablation, chosen: Chosen) -> Places:
-    if isinstance(ranking, Finding):
-        return tuple((ranking.layers[i], ranking.heads[j]) for i, j in ranking.ranking)
-    every = [(removal.layer, removal.head) for removal in ranking.heads]
-    every += [(each.layer, each.head) for each in ranking.predicted]
-    return tuple(dict.fromkeys(place for place in every if place[1] in chosen.heads))
-
-
 def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) -> AllowedPairs:
     """Where queries may look; what a model returns does not tell, and a weight of 0 is one like any other."""
     if isinstance(attention, Returned):
@@ -215,33 +206,3 @@ def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) 
 
 def _numbers(head: HeadAttention) -> int:
     return head.q.size + head.k.size + head.weights.size * (1 + len(head.terms))
-
-
-Fit = Callable[[Sequence[Extent]], bool]
-
-
-def both_fit(fit: Fit | None, *sides: tuple[Reading, Chosen]) -> bool:
-    """Whether a page has room for all heads of two sides, by what one layer of each comes to.
-
-    `fit` refuses where not even one of each has, before the model runs; None where nobody asks for a page.
-    """
-    if fit is None:
-        return False
-    ones = [(reading, replace(chosen, layers=chosen.layers[:1])) for reading, chosen in sides]
-    foreseen = [size for one in ones if (size := extent(*one)) is not None]
-    if len(foreseen) < len(sides):
-        return True
-    if any(reading.perceived is not None for reading, _ in sides):
-        foreseen = [seen_extent(*one, size) for one, size in zip(ones, foreseen, strict=True)]
-    return fit(foreseen)
-
-
-def both_heads(comparison: Comparison, captures: tuple[Capture, Capture]) -> tuple[Overview, ...]:
-    """All heads of both sides in the layers that are shown, where there are several."""
-    layers = [side.head.layer for side in comparison.sides]
-    calls = [
-        tuple(call for call in captured.calls if call.layer == layer)
-        for captured, layer in zip(captures, layers, strict=True)
-    ]
-    both = zip(captures, calls, strict=True) if len(comparison.heads) > 1 else ()
-    return tuple(measure_heads(replace(captured, calls=own), comparison.heads) for captured, own in both)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnscope import incoming
-from attnscope.analysis.claims.citing.taking import Answered
+from attnscope.analysis.answers.answered import Answered
 from attnscope.analysis.prediction import last_of
 from attnscope.analysis.rows import Layer
 from attnscope.attention import Capture
@@ -16,8 +16,7 @@ from attnscope.model.inputs.generation import LIKELIEST, write
 from attnscope.model.inputs.given import Numbered
 from attnscope.model.inputs.target import Target
 from attnscope.results import Verdict
-from attnscope.results.base.groups import units_of_text
-from attnscope.results.claims.citation import Passage
+from attnscope.results.base.groups import Passage, units_of_text
 from attnscope.session.choosing import Chosen
 from attnscope.session.prompts import Field, Prompt
 from attnscope.session.questions.long import attention_of

@@ -14,7 +14,7 @@ from attnscope.capture.running import evaluating
 from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling, is_pooled, named_pooling, pooler_of, pooling_of
 from attnscope.reference import exact
-from attnscope.results.claims.flow import Pooled
+from attnscope.results.claims.attributed import Pooled
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
 from attnscope.vocabulary import Kind

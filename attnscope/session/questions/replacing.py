@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
+from torch import nn
 
 from attnscope.analysis.answers.question import Question, word_at
 from attnscope.analysis.inputs.pieces import pieces_of
@@ -22,18 +23,20 @@ from attnscope.analysis.inputs.replacing import (
     word_embeddings,
 )
 from attnscope.analysis.prediction import tagged_places
+from attnscope.capture.intervening.passing import holding
 from attnscope.errors import InputError
 from attnscope.model.pooling import Pooling
 from attnscope.results import Contents
+from attnscope.results.claims.attributed import Pooled
 from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.flow import Pooled
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import question_of, tags
-from attnscope.session.questions.gradients import layer_module
 from attnscope.session.questions.pooled import last_of, pool_by
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Unit
+
+MOST_HELD = 512  # positions up to which all of a run is kept to go back through it
 
 NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
 MEAN_PATCH, SILENCE = "the mean patch", "silence"
@@ -223,3 +226,9 @@ def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -
         asking = asked.left or (asked.query,)
         turned = turned_vector(model.module, inputs, given, asking, last_of(model.module, inside))
         return None if turned is None else Effect(turned)
+
+
+def layer_module(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | None:
+    """The module that returns the vectors behind `layer`."""
+    site = next(site for site in chosen.tower.sites if layer in site.layers)
+    return next(iter(holding(module, site.path)), None)

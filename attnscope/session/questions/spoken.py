@@ -12,9 +12,7 @@ from attnscope.analysis.answers.question import Question
 from attnscope.analysis.prediction import last_of
 from attnscope.errors import InputError
 from attnscope.model.inputs.generation import tokens_behind
-from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.flow import Flow
-from attnscope.session.questions.answers import meant_at, question_of, spoken_token
+from attnscope.session.questions.answers import question_of, spoken_token
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 
@@ -86,10 +84,10 @@ def with_answer(
     tokens = reading.encoded.tokens
     prompt = tokens.only(range(last_of(tokens) + 1))
     question = question_of(reading, None)
-    return _behind(reading, prompt, question, answer, against)
+    return behind(reading, prompt, question, answer, against)
 
 
-def _behind(
+def behind(
     reading: Reading, prompt: Tokens, question: Question, answer: str, against: str | None
 ) -> tuple[Reading, Question, Ids]:
     ids = ids_behind(reading, prompt, answer)
@@ -103,24 +101,6 @@ def _behind(
         rival = ids_behind(reading, prompt, against, "--against")
         question = _held(reading, question, rival, against)
     return replace(_telling(whole, ids), said=prompt), question, ids[:-1]
-
-
-def meant_behind(
-    reading: Reading, question: Question, result: Flow, answer: str | None, against: str | None
-) -> tuple[Reading, Question]:
-    """What is asked at the query of a flow of the answer that is named, and what the model reads for it."""
-    named = [each for each in (answer, against) if each is not None]
-    single = all(spoken_token(reading, each) is not None for each in named)
-    if answer is None or single or question.asks is not Asks.NEXT or reading.perceived is not None:
-        return reading, meant_at(reading, question, answer, against)
-    if question.position != last_of(result.tokens):
-        raise InputError(
-            f"--answer '{answer}' has several tokens, which follow the text: --from takes its last token, "
-            f"{result.tokens.named(last_of(result.tokens))}"
-        )
-    prompt = result.tokens.only(range(last_of(result.tokens) + 1))
-    whole, question, _ = _behind(reading, prompt, question, answer, against)
-    return whole, question
 
 
 def _written(reading: Reading, answer: str, against: str | None) -> tuple[Reading, Question, Ids]:

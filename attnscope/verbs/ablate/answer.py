@@ -22,11 +22,10 @@ from attnscope.errors import InputError
 from attnscope.results import Ablation
 from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Path, Place, Predicted, Without
 from attnscope.session.choosing import Chosen, path_of, with_senders
-from attnscope.session.opening import Opened
 from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.questions.spoken import GIVEN, read_behind, with_answer
-from attnscope.session.reading import Reading, encode_inputs
+from attnscope.session.reading import Reading, read_other
 from attnscope.spans import Span
 from attnscope.verbs.ablate.places import (
     ablated_places,
@@ -161,20 +160,6 @@ def _replacement(
         link = link_ends(chosen, named, keys, asked)
         return replacing.without_link(*link), link
     return instead_of(reading, asked, experiments, other), None
-
-
-def read_other(reading: Reading, text: str) -> Reading:
-    """The same model with another text, as long as the first one; `InputError` that names both lengths."""
-    asked = reading.asked
-    if asked.sensed or asked.ids is not None:
-        raise InputError("outputs of another text go into a text: what is read here is none")
-    inputs = replace(asked, text=text, words=None, split=False)
-    encoded = encode_inputs(Opened(reading.model, reading.task), inputs, reading.listener)
-    mine, its = len(reading.encoded.tokens), len(encoded.encoded.tokens)
-    if mine != its:
-        lengths = f"the texts have {mine} and {its} tokens"
-        raise InputError(f"{lengths}: an output can only stand in the place of one at the same position")
-    return replace(encoded, target=reading.target)
 
 
 def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> Without:

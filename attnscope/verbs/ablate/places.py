@@ -25,8 +25,7 @@ from attnscope.capture.intervening.taps import find_taps, tapping
 from attnscope.capture.long.run import standings_of_beginning
 from attnscope.errors import InputError
 from attnscope.results import Ablation
-from attnscope.results.claims.ablation import Method
-from attnscope.results.claims.effect import Answer, Asks, Effect, Part, Path, PlaceEffect
+from attnscope.results.claims.effect import Answer, Asks, Effect, Method, Part, Path, PlaceEffect
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from attnscope import incoming
 from attnscope.analysis.claims.comparison.checking import checked_head, checked_heads, checked_parts
-from attnscope.analysis.claims.comparison.difference import head_in
+from attnscope.analysis.heads.view import head_in
 from attnscope.capture.arithmetic import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES

@@ -17,6 +17,7 @@ from attnscope.analysis.inputs.replacing import Input
 from attnscope.capture import Selection
 from attnscope.errors import InputError
 from attnscope.results import Verdict
+from attnscope.results.claims.attributed import ByGradients
 from attnscope.results.claims.citation import (
     ATTENTION,
     BY_NORM,
@@ -27,13 +28,11 @@ from attnscope.results.claims.citation import (
     Method,
     Statement,
 )
-from attnscope.results.claims.flow import ByGradients
 from attnscope.results.claims.prompts import Refused
 from attnscope.results.claims.referee import Judged, Referee
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
-from attnscope.session.questions.gradients import MOST
 from attnscope.session.questions.passages import (
     MOST_EACH,
     SUBSETS,
@@ -44,7 +43,7 @@ from attnscope.session.questions.passages import (
     text_of,
     woven,
 )
-from attnscope.session.questions.replacing import replacement
+from attnscope.session.questions.replacing import MOST_HELD, replacement
 from attnscope.session.questions.rows import (
     notes_of,
 )
@@ -135,8 +134,8 @@ def _by_attention(seen: Looked) -> tuple[Column, ...]:
 def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups, wanted: bool) -> tuple[Column, ...]:
     """What goes back to each passage from the log probability of a sentence, its tokens added up."""
     reading, told = answers.reading, answers.answered
-    if not wanted or told.length > MOST:
-        why = f"all of a run is kept for it: up to {MOST} positions" if wanted else "left out"
+    if not wanted or told.length > MOST_HELD:
+        why = f"all of a run is kept for it: up to {MOST_HELD} positions" if wanted else "left out"
         return tuple(Column(Method(each), None, why) for each in ByGradients)
     model, places = reading.model.module, tuple(map(tuple, passages))
     selection: Selection | str = chosen.selection()

@@ -1,5 +1,6 @@
 """One word held against itself: in two inputs, in two layers, under two models, or in many texts."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -7,10 +8,11 @@ import numpy as np
 from attnscope.analysis.claims.comparison.compare import compare
 from attnscope.analysis.claims.comparison.senses import separation, together
 from attnscope.analysis.claims.comparison.word import ComparedWord, Look, forms_in, word_in
+from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.view import Places, groups_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
-from attnscope.results import Between, Comparison, Senses
+from attnscope.results import Between, Comparison, Overview, Senses
 from attnscope.results.base.groups import joined
 from attnscope.results.base.origin import tallied
 from attnscope.results.claims.senses import Usage
@@ -19,12 +21,14 @@ from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Opening
 from attnscope.session.prompts import labelled_in
 from attnscope.session.question import Answer
-from attnscope.session.questions.pages import Fit, both_fit, both_heads
+from attnscope.session.questions.pages import Extent, extent, seen_extent
 from attnscope.session.reading import Reading, open_chosen, read_inputs
 from attnscope.session.request import ModelRequest, digests
 from attnscope.session.wanted import Looking
 from attnscope.spelling import spelled
 from attnscope.verbs.compare.question import InTexts, OnTwoSides, Word
+
+Fit = Callable[[Sequence[Extent]], bool]
 
 
 def compare_word(
@@ -187,3 +191,30 @@ def compare_senses(
         by=looking.unit,
     )
     return Answer(senses)
+
+
+def both_fit(fit: Fit | None, *sides: tuple[Reading, Chosen]) -> bool:
+    """Whether a page has room for all heads of two sides, by what one layer of each comes to.
+
+    `fit` refuses where not even one of each has, before the model runs; None where nobody asks for a page.
+    """
+    if fit is None:
+        return False
+    ones = [(reading, replace(chosen, layers=chosen.layers[:1])) for reading, chosen in sides]
+    foreseen = [size for one in ones if (size := extent(*one)) is not None]
+    if len(foreseen) < len(sides):
+        return True
+    if any(reading.perceived is not None for reading, _ in sides):
+        foreseen = [seen_extent(*one, size) for one, size in zip(ones, foreseen, strict=True)]
+    return fit(foreseen)
+
+
+def both_heads(comparison: Comparison, captures: tuple[Capture, Capture]) -> tuple[Overview, ...]:
+    """All heads of both sides in the layers that are shown, where there are several."""
+    layers = [side.head.layer for side in comparison.sides]
+    calls = [
+        tuple(call for call in captured.calls if call.layer == layer)
+        for captured, layer in zip(captures, layers, strict=True)
+    ]
+    both = zip(captures, calls, strict=True) if len(comparison.heads) > 1 else ()
+    return tuple(measure_heads(replace(captured, calls=own), comparison.heads) for captured, own in both)

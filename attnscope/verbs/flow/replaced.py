@@ -6,19 +6,21 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.analysis.answers.question import Question
 from attnscope.analysis.heads.view import Units
 from attnscope.analysis.inputs.attributing import Chance
 from attnscope.analysis.inputs.replacing import SHUFFLES, trusted
+from attnscope.analysis.prediction import last_of
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.flow import Ablated, Flow
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.answers import finds, question_of
-from attnscope.session.questions.gradients import by_gradients
+from attnscope.session.questions.answers import finds, meant_at, question_of, spoken_token
 from attnscope.session.questions.replacing import Replacing, replaced_each, silent, word_of
-from attnscope.session.questions.spoken import meant_behind
+from attnscope.session.questions.spoken import behind
 from attnscope.session.reading import Reading
 from attnscope.tokens import Patches
+from attnscope.verbs.flow.gradients import by_gradients
 from attnscope.verbs.flow.question import Follow
 
 
@@ -94,3 +96,21 @@ def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
         if place >= 0:
             near[place] = -np.hypot(number // stretch.columns - row, number % stretch.columns - column)
     return near
+
+
+def meant_behind(
+    reading: Reading, question: Question, result: Flow, answer: str | None, against: str | None
+) -> tuple[Reading, Question]:
+    """What is asked at the query of a flow of the answer that is named, and what the model reads for it."""
+    named = [each for each in (answer, against) if each is not None]
+    single = all(spoken_token(reading, each) is not None for each in named)
+    if answer is None or single or question.asks is not Asks.NEXT or reading.perceived is not None:
+        return reading, meant_at(reading, question, answer, against)
+    if question.position != last_of(result.tokens):
+        raise InputError(
+            f"--answer '{answer}' has several tokens, which follow the text: --from takes its last token, "
+            f"{result.tokens.named(last_of(result.tokens))}"
+        )
+    prompt = result.tokens.only(range(last_of(result.tokens) + 1))
+    whole, question, _ = behind(reading, prompt, question, answer, against)
+    return whole, question

@@ -1,30 +1,20 @@
 """What the model itself makes of what it read, alone and beside one head in a report."""
 
 from dataclasses import replace
-from typing import Any
 
 from attnscope.analysis import prediction
-from attnscope.analysis.heads import report as analysis
 from attnscope.errors import CertificateError, InputError
 from attnscope.model.loading.answering import Judging, class_names, judging
-from attnscope.results import Prediction, Report
+from attnscope.results import Prediction
 from attnscope.results.claims.effect import Asks
-from attnscope.session.choosing import Chosen
-from attnscope.session.looking import look_at, map_head
-from attnscope.session.question import Answer
 from attnscope.session.questions.answers import finds, tags
-from attnscope.session.questions.heads import OpenedHeads, laid_over
 from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.questions.spoken import with_answer
 from attnscope.session.reading import Reading, read_target
-from attnscope.session.which import Name
-from attnscope.tokens import Tokens
 from attnscope.verbs.predict.question import Predict
-from attnscope.verbs.report.question import ReportHead
 from attnscope.vocabulary import Kind
 
 _TOP = 5  # guesses
-ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 
 def predict(reading: Reading, asked: Predict = Predict()) -> Prediction:  # noqa: B008 - frozen
@@ -105,30 +95,3 @@ def _predicted(reading: Reading, top: int) -> Prediction:
         return prediction.filled(
             *common, mask_id=model.tokenizer.mask_token_id, spell=model.spell, top=top, pair=paired
         )
-
-
-def report(reading: Reading, chosen: Chosen, asked: ReportHead) -> Answer[Report]:
-    """The report on one query of the head, by default the `default_query` of its weights."""
-    head = OpenedHeads(reading, chosen).head()
-    view, query = look_at(head, asked.looking), _position(head.query_tokens, asked.query)
-    if query is None:
-        query = analysis.default_query(head, reading.encoded.mask_id)
-    projection = map_head(head, asked.settings, reading.listener)
-    result = analysis.compose_report(projection, query, predict_beside(reading, head.kind), view)
-
-    def laid() -> dict[str, Any]:
-        over = reading.lies_over_medium(chosen)
-        return {"laid": laid_over(reading, result.head, result.query) if over else None}
-
-    drawn_by = asked.looking, asked.settings, result.query
-    return Answer(result, every_head=lambda: [result], beside=laid, drawn_by=drawn_by)
-
-
-def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: ReportHead) -> None:
-    """`InputError` for a query that is not there, or is several tokens."""
-    if queries is not None:
-        _position(queries, asked.query)
-
-
-def _position(tokens: Tokens, query: Name | None) -> int | None:
-    return None if query is None else tokens.span(query).one(f"{ONE_QUERY}, choose one of these")

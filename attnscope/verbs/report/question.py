@@ -28,8 +28,8 @@ class ReportHead(Looked, Mapped, OneHead, Question["Report"]):
 
     KIND, WRITES, ARTICLE, DRAWS = "Report", True, True, True
     PURPOSE = Purpose.ATTENTION_AND_ANSWER
-    ANSWER = "attnscope.verbs.predict.answer:report"
-    NAMES = "attnscope.verbs.predict.answer:check_query"
+    ANSWER = "attnscope.verbs.report.answer:report"
+    NAMES = "attnscope.verbs.report.answer:check_query"
 
     query: Annotated[Name | None, QUERY] = None
 

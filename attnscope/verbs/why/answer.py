@@ -14,9 +14,8 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.long import captured_long
 from attnscope.session.questions.rows import fused_where_long, may_read_rows, sample_with
-from attnscope.session.reading import Reading
+from attnscope.session.reading import Reading, read_other
 from attnscope.tokens import Tokens
-from attnscope.verbs.ablate.answer import read_other
 from attnscope.verbs.why.question import WhyAnswers, WhyLooks
 from attnscope.vocabulary import Kind
 

@@ -41,8 +41,7 @@ from attnscope.capture.intervening.experiments import Experiments, experiments_o
 from attnscope.capture.intervening.passing import Observed, answers_to
 from attnscope.errors import CertificateError, InputError
 from attnscope.results import HeadScores, Verdict
-from attnscope.results.claims.ablation import ranked
-from attnscope.results.claims.effect import Asks, HeadEffect, Intervention
+from attnscope.results.claims.effect import Asks, HeadEffect, Intervention, ranked
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind
 

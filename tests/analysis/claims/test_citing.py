@@ -6,15 +6,9 @@ import torch
 from torch import nn
 from worded import worded
 
+from attnscope.analysis.answers.answered import Answered
 from attnscope.analysis.claims.citing.judging import rank, scored
-from attnscope.analysis.claims.citing.taking import (
-    Answered,
-    fitted,
-    halves,
-    log_odds,
-    others_together,
-    taken_away,
-)
+from attnscope.analysis.claims.citing.taking import fitted, halves, log_odds, others_together, taken_away
 from attnscope.errors import InputError
 from attnscope.results.claims.citation import LEAST, Method, candidates_of, sources_of
 from attnscope.results.claims.referee import Judged

@@ -14,8 +14,8 @@ from scipy.spatial import distance
 from torch import Tensor, nn
 
 from attnscope.analysis.claims.comparison.compare import compare
-from attnscope.analysis.claims.comparison.difference import cosines, jensen_shannon, total_variation
 from attnscope.analysis.claims.comparison.word import Look
+from attnscope.analysis.divergence import cosines, jensen_shannon, total_variation
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError

@@ -7,7 +7,7 @@ import of_others
 import pytest
 
 import attnscope
-from attnscope.results.claims.flow import INTEGRATED
+from attnscope.results.claims.attributed import INTEGRATED
 
 FIGURES = json.loads(of_others.FILE.read_text())
 EACH_HEAD = [(layer, head) for layer in range(of_others.LAYERS) for head in range(of_others.HEADS)]

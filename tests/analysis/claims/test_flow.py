@@ -33,7 +33,7 @@ from attnscope.analysis.inputs.entrance import Entrance
 from attnscope.analysis.inputs.replacing import trusted
 from attnscope.arithmetic import attend
 from attnscope.results import Flow
-from attnscope.results.claims.flow import GRADIENT, INTEGRATED, WEIGHED
+from attnscope.results.claims.attributed import GRADIENT, INTEGRATED, WEIGHED
 
 COUNT, LAYERS = 4, 3
 

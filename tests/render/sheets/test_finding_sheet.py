@@ -31,8 +31,8 @@ from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.terminal import sheet as terminal
 from attnscope.render.terminal.sheet import written
 from attnscope.results import Ablation, Dependencies, Finding, Pattern, Verdict
-from attnscope.results.claims.ablation import Case, ranked
-from attnscope.results.claims.effect import Effect, Floor, Intervention
+from attnscope.results.claims.ablation import Case
+from attnscope.results.claims.effect import Effect, Floor, Intervention, ranked
 from attnscope.results.claims.finding import Case as Found
 from attnscope.results.claims.ranking import Group
 from attnscope.results.claims.relations import LEAST, Direction, Example, Relation

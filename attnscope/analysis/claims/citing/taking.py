@@ -1,154 +1,19 @@
 """What each sentence of an answer loses without a passage, and what attention gives to each passage."""
 
-import inspect
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from sklearn.linear_model import Lasso
 from sklearn.metrics import r2_score
 from sklearn.preprocessing import StandardScaler
-from torch import Tensor, nn
 
-from attnscope.analysis.answers.question import LogChances, log_chances
+from attnscope.analysis.answers.answered import Answered, Removed
 from attnscope.analysis.rows import Layer, moved, rows_of
-from attnscope.capture.arithmetic import epsilon_of
-from attnscope.capture.running import evaluating, without_cache
-from attnscope.errors import CertificateError, InputError
+from attnscope.errors import CertificateError
 from attnscope.results.base.groups import members
 from attnscope.results.claims.citation import candidates_of
-
-Removed = Collection[int]  # positions
-_AT_ONCE = 2048  # tokens of a batch
-_STRAY = 0.25  # roots of the machine epsilon, of the size of the answer's log probability: rounding
-
-
-@dataclass(frozen=True, eq=False)
-class Answered:
-    """An answer that a model reads behind a text: `ids[i]` is written at the row `rows[i]`.
-
-    Tokens are removed of the first `length` positions; the rows move with them unless they are `apart`, those
-    of a decoder beside an encoder.
-    """
-
-    model: nn.Module
-    inputs: Mapping[str, Any]
-    length: int
-    rows: tuple[int, ...]
-    ids: tuple[int, ...]
-    apart: bool
-
-    @property
-    def name(self) -> str:
-        """What the model calls the tokens of which some are removed."""
-        return "input_ids"
-
-    def chances(self) -> LogChances:
-        """The log probability of every choice at each row of the answer, as the model itself has it."""
-        with evaluating(self.model):
-            return self.chances_in(self.model(**without_cache(self.model, self.inputs)))
-
-    def chances_in(self, said: Any) -> LogChances:
-        """The log probability of every choice at each row of the answer, in what the model returned."""
-        return log_chances(said.logits[0][list(self.rows)])
-
-    def untouched(self) -> Float[np.ndarray, " token"]:
-        """That of each token of the answer."""
-        return self._of_answer(self.chances())
-
-    def without(self, removed: Sequence[Removed]) -> Float[np.ndarray, "run token"]:
-        """The log probability of each token of the answer without each of these sets of positions."""
-        found = np.empty((len(removed), len(self.ids)))
-        kept = [sorted({*range(self.length)} - {*each}) for each in removed]
-        if not all(each and (self.apart or each[0] <= self.rows[0]) for each in kept):
-            raise InputError("without these passages nothing stands before the answer")
-        with evaluating(self.model):
-            for part in _alike(kept, padded=self._takes_mask):
-                some = [kept[i] for i in part]
-                rows = self._rows(some)
-                with _alone(self.model, rows, self._width(some)):
-                    made = self.model(**without_cache(self.model, self._batch(some))).logits
-                if made.shape[1] != len(self.ids):
-                    made = made[torch.arange(len(part))[:, None], rows]
-                for i, scores in zip(part, made, strict=True):
-                    found[i] = self._of_answer(log_chances(scores))
-        return found
-
-    def strays(self, one: Float[np.ndarray, " token"], other: Float[np.ndarray, " token"]) -> bool:
-        """Whether two runs of the same text differ by more than rounding."""
-        size = max(1.0, float(np.abs(one).max()))
-        epsilon = epsilon_of(next(self.model.parameters()))
-        return bool(np.abs(one - other).max() > _STRAY * epsilon**0.5 * size)
-
-    def _of_answer(self, chances: LogChances) -> Float[np.ndarray, " token"]:
-        return np.asarray(chances[torch.arange(len(self.ids)), list(self.ids)].numpy())
-
-    @property
-    def _takes_mask(self) -> bool:
-        return "attention_mask" in inspect.signature(self.model.forward).parameters
-
-    def _width(self, kept: Sequence[Sequence[int]]) -> int:
-        return self.inputs["decoder_input_ids"].shape[1] if self.apart else max(map(len, kept))
-
-    def _rows(self, kept: Sequence[Sequence[int]]) -> Int[Tensor, "entry row"]:
-        if self.apart:
-            return torch.tensor([self.rows] * len(kept))
-        return torch.tensor([[bisect_right(each, row) - 1 for row in self.rows] for each in kept])
-
-    def _batch(self, kept: Sequence[Sequence[int]]) -> dict[str, Any]:
-        ids, width = self.inputs[self.name], max(map(len, kept))
-        given = dict(self.inputs)
-        if self._takes_mask:
-            given.setdefault("attention_mask", torch.ones_like(ids))
-        for name, value in given.items():
-            if not isinstance(value, Tensor) or not value.ndim:
-                continue
-            if name.startswith("decoder_") or value.shape[1:2] != ids.shape[1:]:
-                given[name] = value.repeat_interleave(len(kept), 0)
-                continue
-            cut = value.new_zeros((len(kept), width, *value.shape[2:]))
-            for row, each in zip(cut, kept, strict=True):
-                row[: len(each)] = value[0, each]
-            given[name] = cut
-        return given
-
-
-def _alike(kept: Sequence[Sequence[int]], padded: bool) -> Iterator[list[int]]:
-    """The texts in batches of about the same length, of the very same where they cannot be `padded`."""
-    part: list[int] = []
-    for i in sorted(range(len(kept)), key=lambda i: -len(kept[i])):
-        width = len(kept[part[0]]) if part else 0
-        if part and ((len(part) + 1) * width > _AT_ONCE or not (padded or len(kept[i]) == width)):
-            yield part
-            part = []
-        part.append(i)
-    if part:
-        yield part
-
-
-@contextmanager
-def _alone(model: nn.Module, rows: Int[Tensor, "entry row"], width: int) -> Iterator[None]:
-    """While open, the model's output embeddings are multiplied with these rows alone, those of each entry."""
-    find: Any = getattr(model, "get_output_embeddings", lambda: None)
-    head = find()
-    if not isinstance(head, nn.Module) or rows.shape[1] >= width:
-        yield
-        return
-
-    def cut(_head: nn.Module, args: Sequence[Any]) -> Any:
-        hidden = args[0] if args else None
-        if isinstance(hidden, Tensor) and hidden.ndim == 3 and hidden.shape[:2] == (len(rows), width):
-            return (hidden[torch.arange(len(rows))[:, None], rows], *args[1:])
-        return None
-
-    with head.register_forward_pre_hook(cut):
-        yield
-
 
 KEPT = 0.5  # of the passages in a random subset
 ALPHA = 0.01  # of Lasso, on log odds by token: ContextCite's own

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Verdict
 from attnscope.results.base.presented import Value
 from attnscope.results.stored.codec import Object, encode
-from attnscope.results.verification import HeadCheck, PartCheck
+from attnscope.verbs.check.result import HeadCheck, PartCheck
 
 TIMES = 4
 _VECTORS = ("q", "k", "v", "output")

@@ -10,18 +10,16 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.analysis.divergence import jensen_shannon
+from attnscope.analysis.heads.view import head_in
 from attnscope.errors import InputError, listed
 from attnscope.results import (
     Difference,
-    Dimensions,
-    HeadTerms,
     HeadView,
     HeadWeights,
     Kind,
     Overview,
-    Projection,
     Provenance,
-    Report,
     Result,
     Verdict,
 )
@@ -44,13 +42,6 @@ class Matrices:
     tolerances: dict[Place, float]
     provenance: Provenance
     verdict: Verdict
-
-
-def head_in(result: Result) -> HeadWeights | None:
-    """The one head that a result is about; None where it is about several, or none."""
-    if isinstance(result, Dimensions | HeadTerms | HeadView | Projection | Report):
-        return result.head
-    return result if isinstance(result, HeadWeights) else None
 
 
 def matrices_in(result: Result, name: str) -> Matrices:
@@ -206,36 +197,3 @@ def _neighbours(run: Matrices) -> float:
             found.append(_mean(_rows(run.weights[layer, first], run.weights[layer, second])))
     known = [each for each in found if not math.isnan(each)]
     return float(np.median(known)) if known else math.nan
-
-
-def cosines(a: Float[np.ndarray, "head dim"], b: Float[np.ndarray, "head dim"]) -> Float[np.ndarray, " head"]:
-    """Cosine of the angle between each row of `a` and the same row of `b`; NaN where one is zero."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        directions = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (a, b)]
-    similarity: Float[np.ndarray, " head"] = np.clip((directions[0] * directions[1]).sum(axis=1), -1.0, 1.0)
-    return similarity
-
-
-def jensen_shannon(
-    a: Float[np.ndarray, "head key"], b: Float[np.ndarray, "head key"]
-) -> Float[np.ndarray, " head"]:
-    """Mean divergence of each row and its counterpart from their mean, in nats (Lin 1991)."""
-    divergence: Float[np.ndarray, " head"] = (_from_mean(a, a + b) + _from_mean(b, a + b)) / 2
-    return np.asarray(np.maximum(divergence, 0.0))
-
-
-def _from_mean(
-    rows: Float[np.ndarray, "head key"], total: Float[np.ndarray, "head key"]
-) -> Float[np.ndarray, " head"]:
-    """Kullback-Leibler divergence of each row from half the `total` of two rows, this being one of them."""
-    ratio = np.divide(2 * rows, total, out=np.ones_like(rows), where=rows > 0)
-    divergence: Float[np.ndarray, " head"] = (rows * np.log(ratio)).sum(axis=1)
-    return divergence
-
-
-def total_variation(
-    a: Float[np.ndarray, "head key"], b: Float[np.ndarray, "head key"]
-) -> Float[np.ndarray, " head"]:
-    """Half the sum of absolute differences of each row and its counterpart, 0 to 1."""
-    distance: Float[np.ndarray, " head"] = np.abs(a - b).sum(axis=1) / 2
-    return distance

@@ -1,24 +1,21 @@
-"""What the answer is made of by its gradients, beside what attention gives: columns of a flow."""
+"""What goes back by gradients, beside what replacing does."""
 
 from contextlib import nullcontext
 from dataclasses import replace
-
-from torch import nn
 
 from attnscope.analysis.inputs.attributing import Chance, Direction, Measured, attributed
 from attnscope.analysis.inputs.entrance import of_pieces, of_tokens
 from attnscope.analysis.inputs.replacing import Blanked, Input, vectors
 from attnscope.capture import Selection
-from attnscope.capture.intervening.passing import holding
 from attnscope.capture.running import evaluating
 from attnscope.errors import InputError
-from attnscope.results.claims.flow import Attributed, ByGradients, Flow
+from attnscope.results.claims.attributed import Attributed, ByGradients
+from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.pooled import last_of
+from attnscope.session.questions.replacing import MOST_HELD, layer_module
 from attnscope.session.reading import Reading
 from attnscope.vocabulary import Kind, Route
-
-MOST = 512  # positions up to which all of a run is kept to go back through it
 
 
 def by_gradients(
@@ -32,8 +29,8 @@ def by_gradients(
         return _without(result, f"they go back to tokens: leave --by {result.by} out")
     if result.query is None:
         return _without(result, "they follow the answer or the vector of one token, not a pooled vector")
-    if len(result.tokens) > MOST:
-        return _without(result, f"all of a run is kept for it: up to {MOST} positions")
+    if len(result.tokens) > MOST_HELD:
+        return _without(result, f"all of a run is kept for it: up to {MOST_HELD} positions")
     model, inputs = reading.model.module, reading.inputs
     selection: Selection | str = chosen.selection()
     if chosen.route is Route.RETURNED:
@@ -74,9 +71,3 @@ def _turned(reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Bl
     assert was is not None, "its vectors turned"
     assert result.query is not None, "a query, where nothing is pooled"
     return Direction(last, result.query, was[:, result.query].float())
-
-
-def layer_module(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | None:
-    """The module that returns the vectors behind `layer`."""
-    site = next(site for site in chosen.tower.sites if layer in site.layers)
-    return next(iter(holding(module, site.path)), None)
