@@ -16,10 +16,27 @@ FOLDER = "attnscope.verbs"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of result: the place of its class, and the module whose `sheet` says what it shows."""
+    """A kind of result: the place of its class, and that of the function that makes its sheet.
+
+    What only some have: `page` is the function that says what a page shows beside the sheet, `drawing` a module
+    whose `figure`, `pages` and `panels` draw a page of its own, or `no_picture` why there is none. `files` are
+    further formats by their suffix. `script` tells a program its figures, `again` is that program; `no_script`
+    says why there is none. `name` is what files call it, filled in where it is found.
+    """
 
     result: str
     sheet: str
+    page: str = ""
+    drawing: str = ""
+    no_picture: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    script: str = ""
+    again: str = ""
+    no_script: str = ""
+    name: str = ""
+
+
+_PLACES = ("result", "sheet", "page", "drawing", "script", "again")
 
 
 @dataclass(frozen=True)
@@ -44,30 +61,49 @@ class Verb:
         """Its questions; none of a verb that is a command alone."""
         return () if self.command else import_module(f"{self.package}.question").FORMS
 
-    def full(self, place: str) -> str:
-        """A place as Python has it."""
-        return self.package + place if place[0] == "." else place
+    def found(self, name: str, package: str) -> "Verb":
+        """The verb as it is called, and its places as Python has them."""
 
-    def there(self, place: str) -> Any:
-        """What stands at a place, a module or `module:name`."""
-        module, _, name = self.full(place).partition(":")
-        return getattr(import_module(module), name) if name else import_module(module)
+        def full(place: str) -> str:
+            return package + place if place[:1] == "." else place
+
+        kinds = {
+            each: replace(
+                kind,
+                name=each,
+                files={suffix: full(place) for suffix, place in kind.files.items()},
+                **{part: full(getattr(kind, part)) for part in _PLACES},
+            )
+            for each, kind in self.kinds.items()
+        }
+        return replace(self, name=name, package=package, kinds=kinds, command=full(self.command))
+
+
+def there(place: str) -> Any:
+    """What stands at a place: a module, or what has a name in it."""
+    module, _, name = place.partition(":")
+    return getattr(import_module(module), name) if name else import_module(module)
 
 
 @cache
 def registered() -> Mapping[str, Verb]:
     """All verbs by name, in the order of the help."""
-    there = iter_modules(import_module(FOLDER).__path__)
-    found = [_verb(each.name, f"{FOLDER}.{each.name}") for each in there]
+    packages = {each.name: f"{FOLDER}.{each.name}" for each in iter_modules(import_module(FOLDER).__path__)}
+    found = [import_module(package).VERB.found(name, package) for name, package in packages.items()]
     return {each.name: each for each in sorted(found, key=lambda each: (each.order, each.name))}
 
 
-def _verb(name: str, package: str) -> Verb:
-    verb: Verb = import_module(package).VERB
-    return replace(verb, name=name, package=package)
+@cache
+def kinds() -> Mapping[str, Kind]:
+    """Every kind of result that a verb has, by the name that files give it."""
+    return {name: kind for verb in registered().values() for name, kind in verb.kinds.items()}
 
 
 @cache
-def kinds() -> Mapping[str, tuple[Verb, Kind]]:
-    """Every kind of result that a verb has, by the name that files give it, with its verb."""
-    return {name: (verb, kind) for verb in registered().values() for name, kind in verb.kinds.items()}
+def _by_place() -> Mapping[str, Kind]:
+    return {kind.result: kind for kind in kinds().values()}
+
+
+def kind_of(result: type) -> Kind | None:
+    """The kind that results of this class are; None of those that no verb brings."""
+    return _by_place().get(f"{result.__module__}:{result.__qualname__}")

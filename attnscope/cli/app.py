@@ -17,7 +17,7 @@ from attnscope.cli.output import guard, remember, say
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
 from attnscope.process.ending import INTERRUPTED
-from attnscope.register import registered
+from attnscope.register import registered, there
 from attnscope.version import __version__
 
 _LONGEST = max(map(len, registered()))
@@ -203,7 +203,7 @@ def main() -> None:
 
 def _register() -> None:
     for name, verb in registered().items():
-        command = grouped(verb.there(verb.command)) if verb.command else command_of(verb)
+        command = grouped(there(verb.command)) if verb.command else command_of(verb)
         app.command(name, cls=Panelled)(command)
 
 

@@ -44,7 +44,7 @@ from attnscope.errors import (
     NobodyReadsError,
     lacking,
 )
-from attnscope.register import Verb
+from attnscope.register import Verb, there
 from attnscope.session.prompts import Line
 from attnscope.session.question import Alone, Answer, Files, OfModel, Question, is_of_each_head, verb_of
 from attnscope.session.request import ModelRequest, ProvenModel, check_something
@@ -305,7 +305,7 @@ def command_of(verb: Verb) -> Callable[..., None]:
     keyword = inspect.Parameter.KEYWORD_ONLY
     parameters = [inspect.Parameter(name, keyword, annotation=kind) for name, kind in groups.items()]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__name__, command.__doc__ = verb.name, verb.there(".question").__doc__
+    command.__name__, command.__doc__ = verb.name, there(f"{verb.package}.question").__doc__
     return grouped(command)
 
 

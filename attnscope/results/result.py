@@ -6,7 +6,7 @@ How a result is stored follows from its fields.
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from attnscope.register import kinds
+from attnscope.register import kind_of, kinds, there
 from attnscope.results.base.presented import Presented
 from attnscope.results.claims.prompts import Prompts
 from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
@@ -44,8 +44,7 @@ class Kinds(Mapping[str, type[Result]]):
     def __getitem__(self, name: str) -> type[Result]:
         if name in _OWN:
             return _OWN[name]
-        verb, kind = kinds()[name]
-        found: type[Result] = verb.there(kind.result)
+        found: type[Result] = there(kinds()[name].result)
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -60,6 +59,5 @@ KINDS = Kinds()
 
 def name_of(kind: type[Result]) -> str:
     """What a kind of result is called in files."""
-    place = f"{kind.__module__}:{kind.__qualname__}"
-    of_verbs = (name for name, (verb, each) in kinds().items() if verb.full(each.result) == place)
-    return _NAMES[kind] if kind in _NAMES else next(of_verbs)
+    of_verb = kind_of(kind)
+    return _NAMES[kind] if of_verb is None else of_verb.name

@@ -5,10 +5,9 @@ of another one; where a name has two parts the first is the module). A verb says
 """
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 
 from attnscope.errors import InputError
-from attnscope.register import kinds
+from attnscope.register import kind_of, there
 from attnscope.render.kit.palette import scaling
 from attnscope.render.kit.stage import MOST_LISTED, OF_KEYS, SHOWS, VECTORS, Show
 from attnscope.render.sheet.said import messages
@@ -133,14 +132,9 @@ _WITH = {
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
     """What a result shows of what is looked at, every text of it harmless."""
-    name = name_of(type(result))
-    if name in kinds():
-        verb, kind = kinds()[name]
-        module = verb.there(kind.sheet)
-    else:
-        name = name.split("-")[0]
-        module = import_module(f"{__name__}.{_WITH.get(name, name)}")
-    made: Sheet = module.sheet(result, focus)
+    kind, name = kind_of(type(result)), name_of(type(result)).split("-")[0]
+    place = f"{__name__}.{_WITH.get(name, name)}:sheet" if kind is None else kind.sheet
+    made: Sheet = there(place)(result, focus)
     made = as_the_file_says(made) if result.from_file else made
     return harmless(guarded(replace(made, messages=_messages(result)), result.verdict))
 

@@ -11,6 +11,8 @@ VERB = Verb(
         'attnscope ablate "The [MASK] opened." -m demo --link "[MASK]->opened"',
     ),
     kinds={
-        "ablation": Kind("attnscope.results.claims.ablation:Ablation", "attnscope.render.sheets.ablation"),
+        "ablation": Kind(
+            "attnscope.results.claims.ablation:Ablation", "attnscope.render.sheets.ablation:sheet"
+        ),
     },
 )

@@ -14,6 +14,8 @@ VERB = Verb(
         "alignment": Kind(
             "attnscope.results.claims.alignment:Alignment", "attnscope.render.sheets.alignment"
         ),
-        "timing": Kind("attnscope.results.claims.alignment:Timing", "attnscope.render.sheets.alignment"),
+        "timing": Kind(
+            "attnscope.results.claims.alignment:Timing", "attnscope.render.sheets.alignment:sheet"
+        ),
     },
 )

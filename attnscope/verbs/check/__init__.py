@@ -11,7 +11,7 @@ VERB = Verb(
         "attnscope check run.npz --device cpu --json",
     ),
     kinds={
-        "check": Kind("attnscope.verbs.check.result:Check", "attnscope.render.sheets.check"),
+        "check": Kind("attnscope.verbs.check.result:Check", "attnscope.render.sheets.check:sheet"),
     },
     command="attnscope.cli.commands.check:check",
 )

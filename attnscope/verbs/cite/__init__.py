@@ -11,7 +11,9 @@ VERB = Verb(
         'attnscope cite "It fell. I saw. He sat." -m demo-translate --answer "il est"',
     ),
     kinds={
-        "citation": Kind("attnscope.results.claims.citation:Citation", "attnscope.render.sheets.citation"),
-        "referee": Kind("attnscope.results.claims.referee:Referee", "attnscope.render.sheets.citation"),
+        "citation": Kind(
+            "attnscope.results.claims.citation:Citation", "attnscope.render.sheets.citation:sheet"
+        ),
+        "referee": Kind("attnscope.results.claims.referee:Referee", "attnscope.render.sheets.citation:sheet"),
     },
 )

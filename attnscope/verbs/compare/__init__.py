@@ -20,7 +20,7 @@ VERB = Verb(
         "difference": Kind(
             "attnscope.results.claims.difference:Difference", "attnscope.render.sheets.difference"
         ),
-        "drift": Kind("attnscope.results.claims.drift:Drift", "attnscope.render.sheets.drift"),
-        "senses": Kind("attnscope.results.claims.senses:Senses", "attnscope.render.sheets.senses"),
+        "drift": Kind("attnscope.results.claims.drift:Drift", "attnscope.render.sheets.drift:sheet"),
+        "senses": Kind("attnscope.results.claims.senses:Senses", "attnscope.render.sheets.senses:sheet"),
     },
 )

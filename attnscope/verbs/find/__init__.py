@@ -11,8 +11,8 @@ VERB = Verb(
         "attnscope find --pattern retrieval --lengths 128,512 -m demo-reader",
     ),
     kinds={
-        "finding": Kind("attnscope.results.claims.finding:Finding", "attnscope.render.sheets.finding"),
-        "links": Kind("attnscope.results.claims.links:Links", "attnscope.render.sheets.links"),
+        "finding": Kind("attnscope.results.claims.finding:Finding", "attnscope.render.sheets.finding:sheet"),
+        "links": Kind("attnscope.results.claims.links:Links", "attnscope.render.sheets.links:sheet"),
         "retrieval": Kind(
             "attnscope.results.claims.retrieval:Retrieval", "attnscope.render.sheets.retrieval"
         ),

@@ -11,6 +11,6 @@ VERB = Verb(
         'attnscope flow "The [MASK] opened." --from "[MASK]" -m demo -o flow.png',
     ),
     kinds={
-        "flow": Kind("attnscope.results.claims.flow:Flow", "attnscope.render.sheets.flow"),
+        "flow": Kind("attnscope.results.claims.flow:Flow", "attnscope.render.sheets.flow:sheet"),
     },
 )

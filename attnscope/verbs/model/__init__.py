@@ -11,7 +11,7 @@ VERB = Verb(
         "attnscope model demo-reader --length 128,1024",
     ),
     kinds={
-        "outline": Kind("attnscope.results.outline:Outline", "attnscope.render.sheets.outline"),
+        "outline": Kind("attnscope.results.outline:Outline", "attnscope.render.sheets.outline:sheet"),
     },
     command="attnscope.cli.commands.model:model",
 )

@@ -11,6 +11,8 @@ VERB = Verb(
         'attnscope predict "The door opened." -m demo-translate',
     ),
     kinds={
-        "layers": Kind("attnscope.results.layered:LayeredPrediction", "attnscope.render.sheets.prediction"),
+        "layers": Kind(
+            "attnscope.results.layered:LayeredPrediction", "attnscope.render.sheets.prediction:sheet"
+        ),
     },
 )

@@ -11,6 +11,6 @@ VERB = Verb(
         'attnscope report "river king river king" -m demo-causal --query 3',
     ),
     kinds={
-        "report": Kind("attnscope.results.report:Report", "attnscope.render.sheets.report"),
+        "report": Kind("attnscope.results.report:Report", "attnscope.render.sheets.report:sheet"),
     },
 )

@@ -14,6 +14,6 @@ VERB = Verb(
         "contributions": Kind(
             "attnscope.results.claims.contributions:Contributions", "attnscope.render.sheets.contributions"
         ),
-        "why": Kind("attnscope.results.claims.why:Why", "attnscope.render.sheets.why"),
+        "why": Kind("attnscope.results.claims.why:Why", "attnscope.render.sheets.why:sheet"),
     },
 )
