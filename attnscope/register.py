@@ -18,10 +18,10 @@ FOLDER = "attnscope.verbs"
 class Kind:
     """A kind of result: the place of its class, and that of the function that makes its sheet.
 
-    What only some have: `page` is the function that says what a page shows beside the sheet, `drawing` a module
-    whose `figure`, `pages` and `panels` draw a page of its own, or `no_picture` why there is none. `files` are
-    further formats by their suffix. `script` tells a program its figures, `again` is that program; `no_script`
-    says why there is none. `name` is what files call it, filled in where it is found.
+    What only some have: `page` is the function that says what a page shows beside the sheet. `drawing` is
+    a module whose `figure`, `pages` and `named_pages` draw in a design of their own; `no_picture` says why it
+    has no picture. `files` are further formats by their suffix. `script` gives a program its figures, `again`
+    is that program; `no_script` says why there is none. `name` is what files call it, and is filled in.
     """
 
     result: str

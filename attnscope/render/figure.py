@@ -7,33 +7,32 @@ modules of the rooms draw the same on any Axes.
 
 import io
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
+from attnscope.register import kind_of, there
 from attnscope.render.kit.page import ZoomedPages
 from attnscope.render.kit.typesetting import drawing, missing_glyphs
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.look import DPI, USUAL, Look, dressed
 from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.plot.sheet import figure as sheet_figure
-from attnscope.render.report.page import report_figure, report_pages, report_panels
 from attnscope.render.sheet.sheet import Sheet
-from attnscope.render.sheets import NO_PICTURE, WHOLE, Focus, focus_on, sheet_of
-from attnscope.results import Report, Result, Verdict
+from attnscope.render.sheets import WHOLE, Focus, focus_on, no_picture, sheet_of
+from attnscope.results import Result, Verdict
 from attnscope.results.base.origin import worst
 
 
 def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figure:
     """The picture of a result on one page; `InputError` for a result that has none."""
-    if (reason := NO_PICTURE.get(type(result))) is not None:
-        raise InputError(reason)
-    if isinstance(result, Report):  # whose page has a design of its own, and verdicts beside its title
+    _check_picture(result)
+    if (own := _own(result)) is not None:  # which has verdicts beside its title
         with dressed(look):
-            return report_figure(result)
+            return own.figure(result)  # type: ignore[no-any-return]
     with dressed(look):
         sheet = sheet_of(result, focus)
     with dressed(look, _remark(result, sheet)):
@@ -41,17 +40,30 @@ def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figur
 
 
 def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figure]:
-    """The pages of a result's PDF: a panel a page of a report, else its one picture."""
-    if not isinstance(result, Report):
+    """The pages of a result's PDF: a panel a page where it has panels, else its one picture."""
+    if (own := _own(result)) is None:
         return [figure_of(result, focus, look)]
     with dressed(look):
-        return report_pages(result)
+        return own.pages(result)  # type: ignore[no-any-return]
 
 
-def panels(result: Report, look: Look = USUAL) -> dict[str, Figure]:
-    """The panels of a report, each as a page of its own, by their names."""
+def panels(result: Result, look: Look = USUAL) -> dict[str, Figure]:
+    """The panels of a result, each as a page of its own, by their names; none where it has no panels."""
+    if (own := _own(result)) is None:
+        return {}
     with dressed(look):
-        return report_panels(result)
+        return own.named_pages(result)  # type: ignore[no-any-return]
+
+
+def _own(result: Result) -> Any:
+    """The module that draws results of this kind in a design of their own; None where there is none."""
+    kind = kind_of(type(result))
+    return there(kind.drawing) if kind is not None and kind.drawing else None
+
+
+def _check_picture(result: Result) -> None:
+    if reason := no_picture(type(result)):
+        raise InputError(reason)
 
 
 def _remark(result: Result, sheet: Sheet) -> str:
@@ -126,6 +138,5 @@ def plot(
 
 def drawn_focus(result: Result, show: str | None, query: Name, key: Name, scale: str | None = None) -> Focus:
     """What is to be drawn; `InputError` for what a picture of this result cannot show."""
-    if (reason := NO_PICTURE.get(type(result))) is not None:
-        raise InputError(reason)
+    _check_picture(result)
     return focus_on(result, show, query, key, scale)

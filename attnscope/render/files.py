@@ -17,71 +17,15 @@ import io
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 
-from attnscope.printable import printable
+from attnscope.register import kind_of, there
 from attnscope.render.kit.numbers import Row, exact, harmless_cell
-from attnscope.render.script.figures import SCRIPTS, as_script
+from attnscope.render.script.figures import as_script, has_script
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import missing
 from attnscope.render.sheets import sheet_of
-from attnscope.results import Alignment, Result, Timing
+from attnscope.results import Result
 from attnscope.results.stored import document
 from attnscope.results.stored.document import as_npz, schema
-
-
-def as_pharaoh(result: Alignment) -> str:
-    return f"{result.pharaoh}\n"
-
-
-def links_as_tsv(result: Alignment) -> str:
-    """A link a line: the numbers of both words, the words, the strength and, by gold, the chance."""
-    lines = ["source\ttarget\tsource_word\ttarget_word\tstrength\tconfidence"]
-    for link in result.links:
-        said = "" if link.confidence is None else f"{link.confidence:.6g}"
-        pair = _field(result.key_tokens.names[link.key]), _field(result.query_tokens.names[link.query])
-        lines.append("\t".join((str(link.key), str(link.query), *pair, f"{link.strength:.6g}", said)))
-    return "\n".join(lines) + "\n"
-
-
-def times_as_tsv(result: Timing) -> str:
-    """A word a line, as gold has it."""
-    return "".join(
-        f"{_field(word)}\t{each.begin:.3f}\t{each.end:.3f}\n"
-        for word, each in zip(result.query_tokens.names, result.times, strict=True)
-    )
-
-
-def as_srt(result: Timing) -> str:
-    """SubRip: numbered cues, a comma before the milliseconds."""
-    cues = enumerate(_cues(result, ","), start=1)
-    return "\n".join(f"{number}\n{times}\n{word}\n" for number, (times, word) in cues)
-
-
-def as_vtt(result: Timing) -> str:
-    """WebVTT, in which & and < are markup."""
-    return "WEBVTT\n\n" + "\n".join(
-        f"{times}\n{word.replace('&', '&amp;').replace('<', '&lt;')}\n" for times, word in _cues(result, ".")
-    )
-
-
-def _cues(result: Timing, mark: str) -> Iterator[tuple[str, str]]:
-    for word, each in zip(result.query_tokens.names, result.times, strict=True):
-        yield f"{_clock(each.begin, mark)} --> {_clock(each.end, mark)}", _field(word)
-
-
-def _clock(seconds: float, mark: str) -> str:
-    whole = round(1000 * seconds)
-    minutes, rest = divmod(whole, 60_000)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02}{mark}{rest % 1000:03}"
-
-
-def _field(word: str) -> str:
-    return " ".join(printable(word).split())
-
-
-OWN: dict[type[Result], dict[str, Callable[..., str]]] = {
-    Alignment: {".pharaoh": as_pharaoh, ".tsv": links_as_tsv},
-    Timing: {".srt": as_srt, ".vtt": as_vtt, ".tsv": times_as_tsv},
-}
 
 
 def as_csv(result: Result) -> str:
@@ -155,13 +99,19 @@ SCRIPT = ".py"
 
 def formats(kind: type[Result]) -> tuple[str, ...]:
     """Which of these there are of one kind of result, by their suffixes."""
-    return *FORMATS, *OWN.get(kind, ()), *([SCRIPT] if kind in SCRIPTS else [])
+    return *FORMATS, *_own(kind), *([SCRIPT] if has_script(kind) else [])
+
+
+def _own(kind: type[Result]) -> Mapping[str, str]:
+    of_verb = kind_of(kind)
+    return {} if of_verb is None else of_verb.files
 
 
 def numbers(result: Result, suffix: str) -> bytes:
     """The file of a result that `suffix` names, one of its `formats`."""
-    own = FORMATS | OWN.get(type(result), {})
-    content = as_script(result) if suffix == SCRIPT else own[suffix](result)
+    own = _own(type(result))
+    write = as_script if suffix == SCRIPT else there(own[suffix]) if suffix in own else FORMATS[suffix]
+    content = write(result)
     return content.encode() if isinstance(content, str) else content
 
 

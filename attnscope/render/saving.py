@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal, written_whole
+from attnscope.register import kinds
 from attnscope.render.look import USUAL, Look
-from attnscope.render.sheets import NO_PICTURE, WHOLE, Focus, proof_of, sheet_of
+from attnscope.render.sheets import WHOLE, Focus, no_picture, proof_of, sheet_of
 from attnscope.render.web.room import NOTHING, Beside
 from attnscope.results import Result
 from attnscope.results.heads import MEAN
@@ -29,7 +30,7 @@ PANEL = "{panel}"  # in the name of a file, for what each panel of a report is c
 
 def picture_suffixes(kind: type) -> tuple[str, ...]:
     """The suffixes of the pictures that there are of one kind of result; empty where there are none."""
-    return () if kind in NO_PICTURE else PICTURES
+    return () if no_picture(kind) else PICTURES
 
 
 def suffixes(kind: type) -> tuple[str, ...]:
@@ -55,8 +56,9 @@ def check_targets(targets: Sequence[Path], kind: type) -> None:
 
 def check_panels(targets: Sequence[Path], kind: str) -> None:
     """Refuse a file for each panel of what has none, or for numbers."""
+    panelled = any(each.drawing and each.result.endswith(f":{kind}") for each in kinds().values())
     for target in targets:
-        if PANEL in target.name and (kind != "Report" or target.suffix.lower() not in PICTURES):
+        if PANEL in target.name and (not panelled or target.suffix.lower() not in PICTURES):
             raise InputError(f"cannot write '{target}': only the picture of a report has panels")
 
 
@@ -192,12 +194,12 @@ def save(
 
 def _save_panels(result: Result, target: Path, look: Look, notice: Notice) -> Iterator[Path]:
     from attnscope.render import figure
-    from attnscope.results import Report
 
     suffix = target.suffix.lower()
-    if not isinstance(result, Report) or suffix not in PICTURES:
+    drawings = figure.panels(result, look) if suffix in PICTURES else {}
+    if not drawings:
         raise InputError(f"cannot write '{target}': only the picture of a report has panels")
-    for name, drawn in figure.panels(result, look).items():
+    for name, drawn in drawings.items():
         place = target.with_name(target.name.replace(PANEL, name))
         write(place, _picture(result, [drawn], suffix, look, notice))
         yield place

@@ -16,8 +16,8 @@ import numpy as np
 
 from attnscope import incoming
 from attnscope.errors import InputError, one_line
+from attnscope.results.steps import Axis, Given, Matrix
 from attnscope.results.stored.document import ARCHIVE, ARRAY, array_in, arrays_in
-from attnscope.results.worked import Axis, Given, Matrix
 from attnscope.vocabulary import Scoring
 
 LISTED = 100  # bytes of a cell among Python's objects

@@ -1,18 +1,17 @@
 """Attention as a worked example: every array that was given and every step from it, with named axes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from attnscope.results.base.origin import Certificate, Provenance, Verdict
-from attnscope.results.base.presented import Presented, Value, fits, within
+from attnscope.results.base.presented import Presented, Value, fits
+from attnscope.results.steps import WRONG, Check, Step
 from attnscope.vocabulary import Scoring
 
 MEASURES = ("spread", "entropy", "gradient")  # of a study of the scale
-WRONG = "wrong_"  # before the keys of steps that a mistake makes
 _MOST_NUMBERS = 4  # of an output that is the answer
 _ALIKE = 0.005  # weights that lie less apart are the same on screen
 
@@ -30,127 +29,6 @@ class Case(StrEnum):
     OTHER_WEIGHT = "other weight"
     ALIKE = "alike"
     IMPOSSIBLE = "impossible"
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """An array as the user gave it, with the names of its rows and columns where it came with any."""
-
-    values: Float[np.ndarray, "row column"]
-    rows: tuple[str, ...] | None = None
-    columns: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One axis: what it counts (`query`, `key`, `dimension`), its names, and its symbol (`d_k`) if any.
-
-    `word` is what it counts, `names` are those of its places, `symbol` is empty where it has none.
-    """
-
-    word: str
-    names: tuple[str, ...]
-    symbol: str = ""
-
-    @property
-    def size(self) -> str:
-        """`d_k=3`, or `3` where the axis has no symbol."""
-        return f"{self.symbol}={len(self.names)}" if self.symbol else str(len(self.names))
-
-    @property
-    def plural(self) -> str:
-        """What a line of words calls it: `d_k`, `keys`, `queries`."""
-        if self.symbol and self.word == "dimension":
-            return self.symbol
-        return f"{self.word[:-1]}ies" if self.word.endswith("ry") else f"{self.word}s"
-
-
-@dataclass(frozen=True, eq=False)
-class Matrix:
-    """An array with a name for each of its rows and columns; `symbol` is how formulas call it.
-
-    `values` are its numbers.
-    """
-
-    symbol: str
-    values: Float[np.ndarray, "row column"]
-    rows: Axis = field(metadata={"file": "row_axis"})
-    columns: Axis = field(metadata={"file": "column_axis"})
-
-    @property
-    def shape(self) -> str:
-        """`3 x d_k=2`."""
-        return f"{self.rows.size} x {self.columns.size}"
-
-    @property
-    def reading(self) -> str:
-        """`rows = keys, columns = d_k`; of a single row that has no name only the columns."""
-        columns = f"columns = {self.columns.plural}"
-        return f"rows = {self.rows.plural}, {columns}" if self.rows.word else columns
-
-
-@dataclass(frozen=True)
-class Cell:
-    """How one number of a step comes about.
-
-    The terms of `products` are pairs whose products are summed, as are those of `tanh` (factor, argument);
-    `quotient` has one pair; `softmax` one logit per allowed key, with the cell's own first. `row` and
-    `column` are its place, `operation` what is done with its `terms`.
-    """
-
-    row: int
-    column: int
-    operation: Literal["products", "tanh", "quotient", "softmax"]
-    terms: tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One array of the example: `key` names it in files, `formula` says how it was made, empty if given.
-
-    `allowed` is False where a key is masked (None: nowhere). Rows of `weights` steps lie between 0 and 1.
-    `meaning` is what its numbers are, in words.
-    """
-
-    key: str
-    matrix: Matrix = field(metadata={"spread": True})
-    formula: str = ""
-    meaning: str = ""
-    weights: bool = False
-    allowed: Bool[np.ndarray, "row column"] | None = None
-    cell: Cell | None = None
-
-    @property
-    def wrong(self) -> bool:
-        """Whether it is what a mistake makes, shown beside what is right."""
-        return self.key.startswith(WRONG)
-
-    @property
-    def seen(self) -> Bool[np.ndarray, "row column"]:
-        """Where a query may look, of a step with a number for each query and key."""
-        finite: Bool[np.ndarray, "row column"] = np.isfinite(self.matrix.values)
-        return finite if self.allowed is None else finite & self.allowed
-
-    def check_parts(self) -> None:
-        shape = self.matrix.values.shape
-        names = len(self.matrix.rows.names), len(self.matrix.columns.names)
-        fits(
-            shape == names,
-            "'row_axis' and 'column_axis' have not as many names as the step has rows and columns",
-        )
-        fits(self.allowed is None or self.allowed.shape == shape, "'allowed' has not the shape of its step")
-        cell = self.cell
-        inside = cell is None or (within(cell.row, shape[0]) and within(cell.column, shape[1]))
-        fits(inside, "'cell' lies outside of its step")
-
-    def derived(self) -> dict[str, Value]:
-        axes = self.matrix.rows, self.matrix.columns
-        return {
-            "given": not self.formula,
-            "shape": self.matrix.values.shape,
-            "axes": [each.symbol or each.word for each in axes],
-            **{name: each.names for name, each in zip(("rows", "columns"), axes, strict=True)},
-        }
 
 
 @dataclass(frozen=True)
@@ -179,32 +57,6 @@ class Pair:
     weight: float
     rank: int
     pairs: int
-
-
-@dataclass(frozen=True)
-class Check:
-    """Two ways to the same numbers: the largest absolute difference, and how much rounding explains.
-
-    `what` are these two, `difference` lies within `tolerance` or the check has failed.
-    """
-
-    what: str
-    difference: float
-    tolerance: float
-    verdict: Verdict
-
-    for_readers = ("passed",)
-
-    @classmethod
-    def of(cls, what: str, difference: float, tolerance: float) -> "Check":
-        """With the verdict that follows."""
-        passed = difference <= tolerance
-        return cls(what, difference, tolerance, Verdict.CERTIFIED if passed else Verdict.FAILED)
-
-    @property
-    def passed(self) -> bool:
-        """Whether the difference is no more than that."""
-        return self.difference <= self.tolerance
 
 
 def apart(one: Float[np.ndarray, "row column"], other: Float[np.ndarray, "row column"]) -> np.ndarray:

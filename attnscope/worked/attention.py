@@ -16,7 +16,8 @@ from attnscope.errors import InputError
 from attnscope.reference import EXACT, exact
 from attnscope.results import HeadAttention
 from attnscope.results.given import given_array, named, squares
-from attnscope.results.worked import Axis, Cell, Check, Given, Matrix, Step, Worked, apart
+from attnscope.results.steps import Axis, Cell, Check, Given, Matrix, Step
+from attnscope.results.worked import Worked, apart
 from attnscope.vocabulary import Scoring
 from attnscope.worked.proof import Allowed, excused, prove_additive, prove_dot
 

@@ -14,7 +14,8 @@ from attnscope.arithmetic import softmax
 from attnscope.errors import InputError
 from attnscope.reference import EXACT
 from attnscope.results.given import typed
-from attnscope.results.worked import Axis, Check, Matrix, ScaleStudy, Step, Worked
+from attnscope.results.steps import Axis, Check, Matrix, Step
+from attnscope.results.worked import ScaleStudy, Worked
 from attnscope.vocabulary import Scoring
 from attnscope.worked.attention import work_out
 

@@ -11,7 +11,8 @@ from jaxtyping import Float
 
 from attnscope.arithmetic import softmax
 from attnscope.errors import InputError
-from attnscope.results.worked import WRONG, Matrix, Mistake, Step, Worked, apart
+from attnscope.results.steps import WRONG, Matrix, Step
+from attnscope.results.worked import Mistake, Worked, apart
 
 _SAME = 1e-12  # of the largest number: what two orders of adding up the same may differ by
 

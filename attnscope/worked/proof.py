@@ -19,7 +19,7 @@ from attnscope.arithmetic import Operands, Stages
 from attnscope.attention import AttentionCall, Term
 from attnscope.reference import EXACT
 from attnscope.results import Certificate, Fault, Kind, Verdict
-from attnscope.results.worked import Matrix
+from attnscope.results.steps import Matrix
 from attnscope.tokens import Token, Tokens
 from attnscope.verify import certify, conclusion
 

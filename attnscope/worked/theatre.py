@@ -25,7 +25,8 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.placed import weight_of
 from attnscope.reference import EXACT, exact
 from attnscope.results import HeadAttention
-from attnscope.results.worked import Check, Given, Pair, Worked
+from attnscope.results.steps import Check, Given
+from attnscope.results.worked import Pair, Worked
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import THEATRE
 from attnscope.worked.attention import beside_of, of_head, work_out

@@ -21,10 +21,11 @@ from PIL import Image
 
 from attnscope.render.figure import FORMATS, figure_bytes, figure_of
 from attnscope.render.look import Look
-from attnscope.render.report.page import report_figure, report_pages
 from attnscope.render.saving import content
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.results import Report, Result
+from attnscope.verbs.report.drawing.page import figure as report_figure
+from attnscope.verbs.report.drawing.page import pages as report_pages
 from attnscope.vocabulary import Scaling
 
 DPI, BLOCK = 60, 12  # dots of an inch, and of a side of a block

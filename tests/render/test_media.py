@@ -34,7 +34,7 @@ from attnscope.render.look import Look
 from attnscope.render.present import html as notebook
 from attnscope.render.present import summary, text
 from attnscope.render.saving import content, picture_suffixes, suffixes
-from attnscope.render.sheets import NO_PICTURE, sheet_of
+from attnscope.render.sheets import no_picture, sheet_of
 from attnscope.render.terminal.console import Paper
 from attnscope.render.terminal.sheet import screen
 from attnscope.render.web.page import as_page
@@ -42,7 +42,7 @@ from attnscope.results import Report, Verdict
 
 EVERY = made_every.every()
 KINDS = pytest.mark.parametrize("kind", EVERY)
-PICTURED = pytest.mark.parametrize("kind", [kind for kind in EVERY if type(EVERY[kind]) not in NO_PICTURE])
+PICTURED = pytest.mark.parametrize("kind", [kind for kind in EVERY if not no_picture(type(EVERY[kind]))])
 DRAWN_APART = (  # by code of their own
     *("HeadAttention", "HeadTerms", "Projection", "Report", "Worked", "PictureHeads", "SoundHeads"),
     *("Finding", "Senses", "Thumbnails"),
@@ -178,7 +178,7 @@ def test_in_tables_and_documents(kind: str, tmp_path: Path) -> None:
 @KINDS
 def test_what_has_no_picture_says_so_in_one_line(kind: str, tmp_path: Path) -> None:
     result = EVERY[kind]
-    if type(result) not in NO_PICTURE:
+    if not no_picture(type(result)):
         assert picture_suffixes(type(result)) == (".png", ".svg", ".pdf")
         return
     assert picture_suffixes(type(result)) == ()

@@ -36,7 +36,7 @@ from attnscope.render.plot.layout import side
 from attnscope.render.plot.row import MOST_STRONGEST
 from attnscope.render.sheets import Focus, focus_on
 from attnscope.results import HeadAttention
-from attnscope.results.worked import Given
+from attnscope.results.steps import Given
 from attnscope.vocabulary import Scaling
 from attnscope.worked import example, work_out
 

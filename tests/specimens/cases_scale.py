@@ -7,7 +7,8 @@ import numpy as np
 
 from attnscope.render.sheets import scale as sheets
 from attnscope.results import ScaleStudy
-from attnscope.results.worked import Check, Scaled
+from attnscope.results.steps import Check
+from attnscope.results.worked import Scaled
 
 SAID, CASES = sheets.said, Scaled
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 
 from attnscope.render.sheets import worked as sheets
-from attnscope.results.worked import Case, Given, Pair, Worked
+from attnscope.results.steps import Given
+from attnscope.results.worked import Case, Pair, Worked
 from attnscope.worked import example, look_up, mistaken, work_out
 
 SAID, CASES = sheets.said, Case

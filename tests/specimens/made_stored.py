@@ -55,7 +55,8 @@ from attnscope.results import (
     Verdict,
 )
 from attnscope.results.claims.prompts import Asked
-from attnscope.results.worked import Given, Scoring, Worked
+from attnscope.results.steps import Given
+from attnscope.results.worked import Scoring, Worked
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Pool, Unit
 from attnscope.worked import example, look_up, mistaken, scale_study, work_out

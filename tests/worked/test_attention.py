@@ -11,7 +11,8 @@ import attnscope as at
 from attnscope.arithmetic import additive_scores, logits_over
 from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
-from attnscope.results.worked import Given, Scoring
+from attnscope.results.steps import Given
+from attnscope.results.worked import Scoring
 from attnscope.worked import attention, example, work_out
 
 QUERIES, KEYS, DIM, VALUE_DIM, OWN_DIM, HIDDEN = 4, 5, 3, 2, 6, 7

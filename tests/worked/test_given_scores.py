@@ -8,7 +8,8 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
 from attnscope.results.given import MOST_PAIRS
-from attnscope.results.worked import Given, Scoring
+from attnscope.results.steps import Given
+from attnscope.results.worked import Scoring
 from attnscope.worked import work_out
 
 SCORES = [[2.0, 0.0, 1.0], [0.5, -1.0, 3.0]]

@@ -7,7 +7,8 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.results import Verdict
-from attnscope.results.worked import Given, Scoring, Worked, apart
+from attnscope.results.steps import Given
+from attnscope.results.worked import Scoring, Worked, apart
 from attnscope.worked import example, work_out
 from attnscope.worked.mistakes import mistaken
 

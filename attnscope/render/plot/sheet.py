@@ -34,10 +34,10 @@ from attnscope.render.sheet.blocks import (
 )
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.steps import Steps
 from attnscope.render.sheet.table import legend
 from attnscope.render.sheets.picture import Original, Overlay, Overlays, Timeline
 from attnscope.render.sheets.projection import Map
-from attnscope.render.sheets.worked import Steps
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
 

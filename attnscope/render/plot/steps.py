@@ -14,8 +14,8 @@ from attnscope.render.kit.palette import FAINT, INK, by_root
 from attnscope.render.kit.typesetting import line_height, text_width
 from attnscope.render.plot.heat import AROUND, WEIGHTS, background, weight_norm
 from attnscope.render.plot.panel import Panel
-from attnscope.render.sheets.worked import Steps, shape_words, texts
-from attnscope.results.worked import Axis, Step
+from attnscope.render.sheet.steps import Steps, shape_words, texts
+from attnscope.results.steps import Axis, Step
 
 TITLE, SMALL = 9.0, 7.0
 _MOST_CELLS, _ROOMY = 16, 6  # cells of an axis that still have numbers and labels; few enough to be large

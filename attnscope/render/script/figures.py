@@ -6,69 +6,61 @@ import ast
 import math
 import sys
 from collections import defaultdict
-from collections.abc import Callable
-from itertools import pairwise
+from importlib.util import find_spec
 from pathlib import Path
 from pprint import pformat
 from textwrap import indent
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from attnscope.demo import FOLDERS
 from attnscope.errors import InputError
+from attnscope.register import kind_of, registered, there
 from attnscope.results import (
-    Ablation,
-    Composition,
-    Contributions,
-    Explanation,
-    Finding,
-    Flow,
-    HeadAttention,
     HeadWeights,
     Kind,
     Provenance,
     Result,
-    Special,
-    Why,
 )
-from attnscope.results.claims.composition import STRONGEST
-from attnscope.results.claims.effect import Asks, Measured, Method
 from attnscope.results.heads import MEAN
 from attnscope.tokens import Tokens
 
 _MOST = 2048  # weights of a head: all of short texts, of longer ones the largest of every query
-_EXACT = ("float32", "float64")
-_WEIGHTS, _NATS = 1e-5, 1e-4  # how far a weight may lie off in these types, and a log probability
-_COARSE = 2e-2  # and either in others
+EXACT = ("float32", "float64")
+_WEIGHTS, NATS = 1e-5, 1e-4  # how far a weight may lie off in these types, and a log probability
+COARSE = 2e-2  # and either in others
 Told = dict[str, Any]
-
-
-class Script(NamedTuple):
-    """The program for one kind of result, and what it is told."""
-
-    program: str
-    told: Callable[[Any], Told]
 
 
 def shown(result: Result) -> Told:
     """All that the program of a result is told; `InputError` where its figures cannot be computed plainly."""
-    return script_of(result).told(result)
+    kind = kind_of(type(result))
+    if kind is None and isinstance(result, HeadWeights):
+        return _head(result)
+    if kind is None or not kind.script:
+        verbs = [
+            name for name, verb in registered().items() if any(each.script for each in verb.kinds.values())
+        ]
+        there_are = f"there is one of one head of a text, and of {', '.join(verbs)}"
+        raise InputError(f"no script: {why_none(type(result)) or there_are}")
+    told: Told = there(kind.script)(result)
+    return told
 
 
-def script_of(result: Result) -> Script:
-    """The program of a result; `InputError` where there is none of its kind."""
-    if type(result) not in SCRIPTS:
-        raise InputError(f"no script: {why_none(type(result)) or _OF}")
-    return SCRIPTS[type(result)]
+def has_script(kind: type) -> bool:
+    """Whether results of this class have a program."""
+    of_verb = kind_of(kind)
+    return issubclass(kind, HeadWeights) if of_verb is None else bool(of_verb.script)
 
 
 def why_none(kind: type) -> str:
     """Why there is none of this kind of result; empty where nothing more is to be said of it."""
-    return _NONE.get(kind, "")
+    of_verb = kind_of(kind)
+    return "" if of_verb is None else of_verb.no_script
 
 
-def _loaded(origin: Provenance, tower: str) -> Told:
+def of_model(origin: Provenance, tower: str) -> Told:
     if origin.adapter not in (None, "none"):
         raise InputError("no script: an adapter was put into the model")
     if tower:
@@ -82,15 +74,15 @@ def _loaded(origin: Provenance, tower: str) -> Told:
         "architecture": origin.architecture,
         "dtype": origin.dtype,
         "versions": origin.versions,
-        "allowed": _WEIGHTS if origin.dtype in _EXACT else _COARSE,
+        "allowed": _WEIGHTS if origin.dtype in EXACT else COARSE,
     }
 
 
-def _run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
+def of_run(origin: Provenance, tokens: Tokens, kind: Kind, tower: str) -> Told:
     if not origin.inputs:
         raise InputError("no script: what the model read is no text alone, or was read piece by piece")
     read = {"text": tokens.sentence, "inputs": origin.inputs, "kind": kind.value}
-    return _loaded(origin, tower) | read
+    return of_model(origin, tower) | read
 
 
 def _head(result: HeadWeights) -> Told:
@@ -106,194 +98,40 @@ def _head(result: HeadWeights) -> Told:
         for j in np.argsort(-result.weights[i], kind="stable")[:most]
     ]
     links.sort(key=lambda link: (-link[0], link[1:]))
-    return _run(result.provenance, queries, result.kind, result.tower) | {
+    return of_run(result.provenance, queries, result.kind, result.tower) | {
         "layer": result.layer,
         "head": result.head,
-        "queries": _names(queries),
-        "keys": _names(keys),
+        "queries": names_of(queries),
+        "keys": names_of(keys),
         "weights": [(query, key, weight) for weight, query, key in links],
     }
 
 
-def _finding(result: Finding) -> Told:
-    controls = result.controls
-    if result.by.is_long:
-        raise InputError(f"no script: its rows are {result.by.several}, and a script reads tokens or words")
-    if result.by.joins and result.special is not Special.SHOW:
-        raise InputError("no script: its tokens are joined to words, and special ones left out")
-    told = _run(result.provenance, result.query_tokens, result.kind, result.tower)
-    sides = (result.query_tokens, result.key_tokens)
-    queries, keys = (_pieces(tokens, result, told["inputs"]) for tokens in sides)
-    places = [(result.layers[i], result.heads[j], i, j) for i, j in result.ranking]
-    return told | {
-        "queries": queries,
-        "keys": keys,
-        "renormalised": result.special is Special.RENORMALISE,
-        "links": result.links.tolist(),
-        "like": result.question.like,
-        "smaller is better": result.smaller_is_better,
-        "controls": controls.ids.tolist(),
-        "exchanged": controls.input,
-        "heads": [
-            (layer, head, *(float(each[i, j]) for each in (result.weights, controls.mean, controls.below)))
-            for layer, head, i, j in places
-        ],
-    }
-
-
-def _ablation(result: Ablation) -> Told:
-    if result.method is Method.LINK:
-        raise InputError("no script: a link is cut within the softmax, where no module can be told to")
-    if result.path is not None:
-        raise InputError("no script: in a program a change comes to everything, and not along one path")
-    if result.places:
-        raise InputError("no script: only heads are taken away in a program, at all tokens")
-    if result.measured is not Measured.CHANCE:
-        raise InputError(f"no script: a program measures probabilities, no {result.measured}")
-    if result.answer.asks is Asks.SPAN:
-        raise InputError("no script: a program reads one row of scores, and the ends of a span stand in two")
-    told = _run(result.provenance, result.tokens, result.kind, result.tower)
-    answer, group = result.answer, result.group
-    first = answer.position
-    if first is None:  # what a decoder writes ends where its input does, behind what it was given
-        written = result.provenance.inputs.get("decoder_input_ids", ())
-        first = max(len(written) - 1 - len(answer.ids), 0)
-    rows = list(range(first, first + len(answer.ids)))
-    rows = rows if answer.asks is Asks.WRITTEN or answer.position is not None else []
-    texts: list[dict[str, Any]] = [
-        {side.input: side.ids[i % len(side.ids)].tolist() for side in result.mean_over}
-        for i in range(max((len(side.ids) for side in result.mean_over), default=0))
-    ]
-    if result.other is not None:
-        texts = [{"input_ids": result.other.ids}]
-    return told | {
-        "allowed": max(_NATS if result.provenance.dtype in _EXACT else _COARSE, 4 * result.floor.rounding),
-        "modules": result.modules,
-        "texts": texts,
-        "rows": rows,
-        "answer": answer.ids,
-        "said": answer.text,
-        "probability": answer.probability,
-        "heads": [(each.layer, each.head, each.change, each.kl) for each in result.heads],
-        "random heads": [(each.layer, each.head, each.change) for each in result.floor.random],
-        "group": [] if group is None else group.heads,
-        "group change": None if group is None else group.effect.change,
-        "drawn": [] if group is None else group.drawn,
-        "drawn median": None if group is None else group.typical,
-    }
-
-
-def _flow(result: Flow) -> Told:
-    ablated = result.ablated
-    if ablated is None:
-        raise InputError(f"no script: nothing was replaced: {result.reason}")
-    if result.query is None:
-        raise InputError("no script: none computes a pooled vector again")
-    if result.by.joins:
-        raise InputError(f"no script: it is by {result.by.several}, and a script follows tokens")
-    if result.query_span:
-        raise InputError("no script: it is from several tokens, and a script goes back from one")
-    if ablated.against:
-        raise InputError("no script: it is of a lead, and a script tells what one answer loses")
-    if len(ablated.answer_ids) > 1:
-        raise InputError(
-            "no script: its answer has several tokens, and a script tells what one of them loses"
-        )
-    told = _run(result.provenance, result.tokens, result.kind, result.tower)
-    places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
-    return told | {
-        "allowed": _NATS if result.provenance.dtype in _EXACT else _COARSE,
-        "layers": len(result.layers),
-        "heads": result.heads,
-        "query": result.query,
-        "tokens": _names(result.tokens),
-        "rollout": result.rollout[-1].tolist(),
-        "replaced in": ablated.input,
-        "replacement": ablated.replacement,
-        "replacement id": ablated.replacement_id,
-        "said": ablated.answer,
-        "answer": next(iter(ablated.answer_ids), None),
-        "probability": ablated.probability,
-        "effects": [(place, float(ablated.effects[place])) for place in places],
-    }
-
-
-def _composition(result: Composition) -> Told:
-    pairs = [pair for through in result.through for pair in result.ranked(through, most=STRONGEST)]
-    layers = {layer for pair in pairs for layer in (pair.early[0], pair.late[0])}
-    between = {(pair.early[0], pair.late[0], pair.through) for pair in pairs}
-    return _loaded(result.provenance, result.tower) | {
-        "norms": [(each.module, each.weight, each.one, each.centred) for each in result.norms],
-        "matrices": {
-            f"{each.side} of L{each.layer}": (each.module, each.firsts, each.size, each.reader)
-            for each in result.matrices
-            if each.layer in layers
-        },
-        "ways": {
-            f"L{each.early} to {each.through.value} of L{each.late}": each.norms
-            for each in result.ways
-            if (each.early, each.late, each.through) in between
-        },
-        "hidden": result.hidden,
-        "draws": result.draws,
-        "seed": result.seed,
-        "pairs": [
-            (*pair.early, *pair.late, pair.through.value, pair.score, pair.chance, pair.below)
-            for pair in pairs
-        ],
-    }
-
-
-def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]]) -> list[list[int]]:
-    starts, asked = list(tokens.positions), result.question
-    if not result.by.joins:
-        sides = {"queries": asked.query_span, "keys": asked.key_span}
-        if result.kind is Kind.CROSS:
-            del sides["keys" if tokens is result.query_tokens else "queries"]
-        named = {span[0]: list(span) for span in sides.values() if span}
-        return [named.get(start, [start]) for start in starts]
-    own = tokens is result.query_tokens and result.kind is not Kind.ENCODER
-    read = inputs.get("decoder_input_ids" if own else "input_ids", inputs["input_ids"])
-    return [list(range(*ends)) for ends in pairwise([*starts, len(read)])]
-
-
-def _names(tokens: Tokens) -> list[str]:
+def names_of(tokens: Tokens) -> list[str]:
     names = dict(zip(tokens.positions, tokens.names, strict=True))
     return [names.get(position, "") for position in range(1 + max(names, default=-1))]
 
 
-_APART = "its sum needs every operation of the run cut into parts, which no plain program does"
-_OF = "there is one of one head of a text, and of find, flow, ablate, compose"
-_NONE: dict[type, str] = {
-    Why: _APART,
-    Contributions: f"{_APART}; ablate --answer has one of what is lost without heads",
-    Explanation: "it is several questions: find, ablate, flow and compose, which it names, have one each",
-}
-SCRIPTS: dict[type[Result], Script] = {
-    HeadWeights: Script("head", _head),
-    HeadAttention: Script("head", _head),
-    Finding: Script("find", _finding),
-    Ablation: Script("ablate", _ablation),
-    Flow: Script("flow", _flow),
-    Composition: Script("compose", _composition),
-}
+_COMMON, _HEAD = (f"{__package__}.again.{name}" for name in ("common", "head"))
 
 
-_PROGRAMS = Path(__file__).parent / "again"
 _EMPTY = "SHOWN: dict[str, Any] = {}"
 
 
 def as_script(result: Result) -> str:
     """A program that computes the figures of `result` again; `InputError` where that cannot be plain."""
-    common, own = (_source(name) for name in ("common", script_of(result).program))
-    entries = (f"    {key!r}: {_laid_out(value)},\n" for key, value in shown(result).items())
+    kind, told = kind_of(type(result)), shown(result)
+    common, own = (_source(module) for module in (_COMMON, _HEAD if kind is None else kind.again))
+    entries = (f"    {key!r}: {_laid_out(value)},\n" for key, value in told.items())
     given = _body(common).replace(_EMPTY, f"{_EMPTY[:-1]}\n{''.join(entries)}}}")
     said = "".join(f"# {line}".rstrip() + "\n" for line in _said(own).splitlines())
     return f'"""{_said(common)}\n"""\n\n{_imports(common, own)}{given}\n\n{said}{_body(own)}'
 
 
-def _source(program: str) -> str:
-    return (_PROGRAMS / f"{program}.py").read_text("utf-8")
+def _source(module: str) -> str:
+    found = find_spec(module)
+    assert found is not None and found.origin is not None, module
+    return Path(found.origin).read_text("utf-8")
 
 
 def _said(source: str) -> str:

@@ -24,7 +24,7 @@ from attnscope.render.kit.words.header import (
 from attnscope.render.look import look_now
 from attnscope.results import Certificate, HeadWeights, Kind, Overview, Provenance, Special, Verdict
 from attnscope.results.heads import head_name
-from attnscope.results.worked import Check
+from attnscope.results.steps import Check
 from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import Unit
 

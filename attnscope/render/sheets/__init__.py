@@ -13,13 +13,11 @@ from attnscope.render.kit.stage import MOST_LISTED, OF_KEYS, SHOWS, VECTORS, Sho
 from attnscope.render.sheet.said import messages
 from attnscope.render.sheet.sheet import Sheet, Stored, as_the_file_says, guarded, harmless
 from attnscope.results import (
-    Check,
     HeadAttention,
     HeadTerms,
     HeadView,
     HeadWeights,
     LongHead,
-    Outline,
     PictureAttention,
     PictureHeads,
     Projection,
@@ -154,7 +152,7 @@ def _messages(result: Result) -> str:
     return ""
 
 
-NO_PICTURE: dict[type, str] = {
-    Outline: "an outline of a model has no picture: it is a table of layers",
-    Check: "a check of a stored run has no picture: it is a line for each head",
-}
+def no_picture(kind: type[Result]) -> str:
+    """Why results of this class have no picture; empty where they have one."""
+    of_verb = kind_of(kind)
+    return "" if of_verb is None else of_verb.no_picture

@@ -41,7 +41,7 @@ def said(result: Links) -> Said:
     """The words of `find` without a pair about this result."""
     first = result.links[0] if result.links else None
     query, key = _pair(result, first) if first else (None, None)
-    by, most = max(explaining(first), key=lambda pair: pair[1]) if first else (None, None)
+    by, most = max(first.explained, key=lambda pair: pair[1]) if first else (None, None)
     facts = {
         "head": name(first.layer, first.head) if first else None,
         "query": query,
@@ -55,12 +55,6 @@ def said(result: Links) -> Said:
         "heads": len(result.layers) * len(result.heads),
     }
     return Said("links", result, facts)
-
-
-def explaining(link: Link) -> list[tuple[str, float]]:
-    """What else may explain a link, by name, and how much of the weight it gives."""
-    each = {"controls": link.controls, "distance": link.distance, "others": link.others, "even": link.even}
-    return [(by, share) for by, share in each.items() if share is not None]
 
 
 def _pair(result: Links, link: Link) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """One query of one head: what each key adds to its output, the head in numbers, what the model predicts.
 
-A picture of it is a page of its own design, in `render.report`.
+A picture of it is a page of its own design, in `verbs.report.drawing`.
 """
 
 import math

@@ -32,10 +32,10 @@ from attnscope.render.sheet.blocks import (
 )
 from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Next, Sheet, as_stored
+from attnscope.render.sheet.steps import Steps
 from attnscope.render.sheet.table import meanings
 from attnscope.render.sheets import WHOLE, Focus, sheet_of
 from attnscope.render.sheets.picture import Timeline
-from attnscope.render.sheets.worked import Steps
 from attnscope.render.terminal.console import Paper
 from attnscope.render.terminal.grid import Mosaic, cells_of, grid, shades
 from attnscope.render.terminal.matrix import Picture, numbers

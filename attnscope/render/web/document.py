@@ -1,17 +1,17 @@
 """What a page shows of each kind of result: which heads, numbers, map, prediction; what opens first."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from attnscope.register import kind_of, there
 from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import counted
 from attnscope.render.kit.words.header import model_words, spans, weights_words, where_words
 from attnscope.render.sheet.said import attention, grid_size
 from attnscope.render.sheets import Focus, sheet_of
-from attnscope.render.sheets import comparison as words
 from attnscope.render.sheets.projection import DISCLAIMER, points_words, said
 from attnscope.render.sheets.thumbnails import pooled_words
 from attnscope.render.web import media
@@ -22,8 +22,6 @@ from attnscope.render.web.passage import told as told_first
 from attnscope.render.web.readings import first_token
 from attnscope.render.web.room import Beside, Laid
 from attnscope.results import (
-    Comparison,
-    Difference,
     HeadTerms,
     HeadView,
     HeadWeights,
@@ -31,7 +29,6 @@ from attnscope.results import (
     PictureAttention,
     PictureHeads,
     Projection,
-    Report,
     Result,
     SoundAttention,
     SoundHeads,
@@ -118,7 +115,12 @@ STAGES = {"scores": "parts", "scaled": "parts", "q": "product", "k": "product"}
 def document(result: Result, focus: Focus, beside: Beside) -> Document:
     """The parts of a page of any result."""
     made = Document(Blocks())
-    next((_PARTS[kind] for kind in type(result).__mro__ if kind in _PARTS), of_sheet)(made, result, beside)
+    kind = kind_of(type(result))
+    if kind is not None:
+        parts = there(kind.page) if kind.page else of_sheet
+    else:
+        parts = next((_PARTS[each] for each in type(result).__mro__ if each in _PARTS), of_sheet)
+    parts(made, result, beside)
     if isinstance(result, HeadView) and spans(result) and result.special is Special.SHOW:
         # a page has its tokens one by one: on the first of a span that was named
         key = None if focus.key is None else result.key_groups[focus.key][0]
@@ -146,84 +148,6 @@ def of_sheet(made: Document, found: Any, beside: Beside) -> None:
     if sheet.opens:
         made.opener = sides.opener(found)
         opens(made, **opened(made, sheet.opens))
-
-
-def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
-    made.first = "sheet"
-    made.readings = of_sides(found, beside.heads, made.blocks)
-    a = found.a
-    made.both = {"pairs": pairs_of(found, beside.heads), "aligned": found.divergence is not None}
-    say = words.said(found)
-    made.heading = told(say("subject"), words.heads(found), words.models(found))
-    made.says += [say("subject"), *say.lines("view_notes")]
-    looked: dict[str, Any] = {"words": found.by.joins, "special": found.special.value}
-    opens(made, a.head.layer, a.head.head, "both", query=a.position, **looked)
-
-
-def of_difference(made: Document, found: Difference, beside: Beside) -> None:
-    sheet = sheet_of(found)
-    made.first = "sheet"
-    made.heading = sheet.title
-    made.both = {"pairs": found.pairs, "aligned": True}
-    made.readings, looked = of_runs(found, beside.heads, made.blocks)
-    opens(made, view="both", **sheet.opens, **looked)
-
-
-def of_runs(
-    found: Difference, held: Sequence[Result], blocks: Blocks
-) -> tuple[list[sides.Reading], dict[str, Any]]:
-    """The readings of both sides, and how they are looked at; the pair that is shown is there exactly.
-
-    `held` are the results that were compared, or nothing.
-    """
-    names = [f"{letter}: {run.name}" for letter, run in zip("ab", (found.a, found.b), strict=True)]
-    looked = [_looked(result) for result in held]
-    pairs = zip(held, names, strict=True) if held else ()
-    whole = [sides.of_result(result, blocks, name) for result, name in pairs]
-    known = [each for each in whole if each is not None]
-    if len(known) < 2 or looked[0] != looked[1]:
-        return _alone(found, names, blocks), {}
-    if looked[0] == _looked(None):
-        for each, exact in zip(known, _alone(found, names, blocks), strict=True):
-            each["full"] = exact["full"] | each["full"]
-    return known, looked[0]
-
-
-def of_sides(found: Comparison, held: Sequence[Result], blocks: Blocks) -> list[sides.Reading]:
-    """Both sides of a word: the heads of the layer that is shown where they are `held`, that one exactly."""
-    made = []
-    for i, (letter, side) in enumerate(zip("ab", found.sides, strict=True)):
-        name = f"{letter}: {words.side_words(found, side) or words.sentence(side)}"
-        overview = held[i] if held else None
-        if isinstance(overview, Overview):
-            made.append(sides.of_overview(overview, blocks, [side.head], name, found.by))
-            made[-1]["opens"] = {"layer": side.head.layer, "head": side.head.head}
-        else:
-            made.append(sides.of_heads([side.head], blocks, name, found.by))
-        made[-1]["opens"]["query"] = side.position
-    return made
-
-
-def pairs_of(found: Comparison, held: Sequence[Result]) -> list[list[int]]:
-    """Heads of one number belong together."""
-    a, b = (side.head for side in found.sides)
-    heads = found.heads if held else (a.head,)
-    return [[a.layer, head, b.layer, head] for head in heads]
-
-
-def _alone(found: Difference, names: Sequence[str], blocks: Blocks) -> list[sides.Reading]:
-    layer, head, other, second = found.pairs[found.shown]
-    return [
-        sides.of_matrix(found.a, names[0], (layer, head), found.before, blocks),
-        sides.of_matrix(found.b, names[1], (other, second), found.after, blocks),
-    ]
-
-
-def _looked(result: Result | None) -> dict[str, Any]:
-    """By words, or without special tokens, or as it is."""
-    special = getattr(result, "special", Special.SHOW)
-    by = getattr(result, "by", Unit.TOKEN)
-    return {"words": by.joins, "special": special.value}
 
 
 def of_head(made: Document, head: HeadWeights, beside: Beside, by: Unit = Unit.WORD) -> None:
@@ -296,21 +220,6 @@ def of_map(made: Document, found: Projection, beside: Beside) -> None:
         made.opening |= {"words": found.view.by.joins, "special": found.view.special.value}
 
 
-def of_report(made: Document, report: Report, beside: Beside) -> None:
-    """One page from the answer to the proof, over a picture or a sound too."""
-    made.first = "sheet"
-    of_map(made, report.projection, beside)
-    made.below = ("map", "proof")
-    if beside.laid is not None:
-        _medium(made, beside.laid)
-    if report.prediction is not None:
-        predicted = sheet_of(report.prediction)
-        made.says += (predicted.answer, *predicted.notes)
-    made.opening |= {"view": "matrix", "query": report.query, "key": None}
-    if report.view is not None:
-        made.opening |= {"words": report.view.by.joins, "special": report.view.special.value}
-
-
 def of_medium(made: Document, found: Laid, beside: Beside) -> None:
     """Opens on the patch or frame that its answer names, of the head that it names."""
     weights = found.weights.reshape(*found.weights.shape[: -found.gaze.keys.ndim], -1)
@@ -324,10 +233,10 @@ def of_medium(made: Document, found: Laid, beside: Beside) -> None:
         made.opening |= {"layer": layers[place[0]], "head": heads[place[1]]}
     query = found.gaze.query
     made.opening |= {"query": query, "key": None if query is None else int(found.gaze.keys.ravel()[at])}
-    _medium(made, found)
+    show_medium(made, found)
 
 
-def _medium(made: Document, found: Laid) -> None:
+def show_medium(made: Document, found: Laid) -> None:
     if isinstance(found, PictureAttention | PictureHeads):
         made.picture = media.of_picture(found)
     else:
@@ -354,7 +263,7 @@ def known_map(found: Projection) -> dict[str, Any]:
     }
 
 
-# the kinds whose page is more than their sheet
+# kinds of no verb whose page is more than their sheet
 _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     HeadWeights: of_head,
     HeadView: of_view,
@@ -362,11 +271,8 @@ _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     Overview: of_overview,
     Thumbnails: of_thumbnails,
     Projection: of_map,
-    Report: of_report,
     PictureAttention: of_medium,
     PictureHeads: of_medium,
     SoundAttention: of_medium,
     SoundHeads: of_medium,
-    Comparison: of_comparison,
-    Difference: of_difference,
 }

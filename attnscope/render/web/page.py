@@ -25,7 +25,7 @@ from attnscope.render.web.media import original
 from attnscope.render.web.ranking import linked, paragraph
 from attnscope.render.web.room import HARD_BYTES, KEPT, NOTHING, Beside, room_for, too_large
 from attnscope.render.web.sheet import section
-from attnscope.results import Comparison, HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict
+from attnscope.results import HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict
 from attnscope.tokens import Tokens
 from attnscope.version import __version__
 
@@ -168,9 +168,9 @@ def _told(result: Result, made: Document, beside: Beside) -> dict[str, Any]:
     }
 
 
-def _read(result: Result) -> str:
-    if isinstance(result, Comparison):
-        return "   |   ".join(dict.fromkeys(_read(side.head) for side in result.sides))
+def _read(result: Any) -> str:
+    if both := getattr(result, "sides", ()):
+        return "   |   ".join(dict.fromkeys(_read(side.head) for side in both))
     sides = [
         each
         for name in ("query_tokens", "key_tokens", "tokens")

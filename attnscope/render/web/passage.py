@@ -14,7 +14,6 @@ from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.sheet.blocks import Linked, Passage, Tie
 from attnscope.render.sheet.said import named
 from attnscope.render.sheet.table import Scale
-from attnscope.render.sheets.links import explaining
 from attnscope.render.web.blocks import escape, shaded, strip
 from attnscope.render.words import Said
 from attnscope.results import Kind, Overview
@@ -152,7 +151,7 @@ def told(overview: Overview, opening: Opening) -> Told:
     facts["query"] = f'<b class="asks">{escape(query)}</b>{writes}'
     facts["key"] = f'<b class="looked">{escape(key)}</b>'
     say = Said("links", overview, facts)
-    less = [say("less", by, share) for by, share in explaining(link)]
+    less = [say("less", by, share) for by, share in link.explained]
     if link.controls is not None:  # which come first
         less[0] += f" ({say('shuffled')})"
     unread = " No shuffled texts were read." if link.controls is None else ""

@@ -23,7 +23,6 @@ from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.room import DENSE_BYTES, FINE_TOKENS, KEPT
 from attnscope.results import Certificate, HeadAttention, HeadWeights, Overview, Result, Thumbnails, Verdict
 from attnscope.results.base.groups import joined, placed, units_of_text
-from attnscope.results.claims.difference import Run
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Special, Unit
 
@@ -179,25 +178,6 @@ def of_result(result: Result, blocks: Blocks, name: str = "") -> Reading | None:
     return of_heads([head], blocks, name) if isinstance(head, HeadWeights) else None
 
 
-def of_matrix(run: Run, name: str, place: tuple[int, int], weights: np.ndarray, blocks: Blocks) -> Reading:
-    """One head of a run of which nothing is known but its weights; a pair that has 0 is masked."""
-    layer, head = place
-    masked = blocks.floats(np.where(weights == 0, np.nan, weights))
-    return {
-        "name": name,
-        **sides(run.query_tokens, run.key_tokens),
-        "layers": [layer],
-        "heads": [head],
-        "depth": 0,
-        "blocks": None,
-        "small": None,
-        "full": {f"L{layer}H{head}": {"weights": masked, "q": None}},
-        "certificates": blocks.json(_table([[run.verdict]], [[verdict_words(run.verdict)]])),
-        "opens": {"layer": layer, "head": head},
-        "command": "",
-    }
-
-
 def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
     """Thumbnails as they are: where a cell stands for several tokens, it is called by the first of them."""
     verdicts = [[verdict_words(each) for each in row] for row in small.verdicts]
@@ -208,7 +188,7 @@ def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
         "heads": small.heads,
         **_packed(list(small.weights), blocks),
         "full": {},
-        "certificates": blocks.json(_table([list(row) for row in small.verdicts], verdicts)),
+        "certificates": blocks.json(table([list(row) for row in small.verdicts], verdicts)),
         "opens": {"layer": small.layers[0], "head": small.heads[0]},
         "command": opener(small),
     }
@@ -339,12 +319,12 @@ def _bytes(head: codes.Codes) -> bytes:
 
 def _certificates(rows: Sequence[Sequence[Certificate | None]]) -> dict[str, Any]:
     verdicts = [[None if each is None else each.verdict for each in row] for row in rows]
-    return _table(
+    return table(
         verdicts, [["" if each is None else certificate_words(each) for each in row] for row in rows]
     )
 
 
-def _table(verdicts: list[list[Verdict | None]], words: list[list[str]]) -> dict[str, Any]:
+def table(verdicts: list[list[Verdict | None]], words: list[list[str]]) -> dict[str, Any]:
     every = list(dict.fromkeys(each for row in verdicts for each in row))
     texts = list(dict.fromkeys(each for row in words for each in row))
     return {

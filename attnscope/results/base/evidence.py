@@ -66,6 +66,17 @@ class Link:
         explained = (self.controls, self.distance, self.others, self.even)
         return self.weight - max(each for each in explained if each is not None)
 
+    @property
+    def explained(self) -> tuple[tuple[str, float], ...]:
+        """What else may explain it, by name, and how much of the weight that gives."""
+        each = {
+            "controls": self.controls,
+            "distance": self.distance,
+            "others": self.others,
+            "even": self.even,
+        }
+        return tuple((by, share) for by, share in each.items() if share is not None)
+
 
 @dataclass(frozen=True)
 class Opening:

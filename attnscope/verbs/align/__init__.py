@@ -15,7 +15,9 @@ VERB = Verb(
             "attnscope.results.claims.alignment:Alignment", "attnscope.render.sheets.alignment"
         ),
         "timing": Kind(
-            "attnscope.results.claims.alignment:Timing", "attnscope.render.sheets.alignment:sheet"
+            "attnscope.results.claims.alignment:Timing",
+            "attnscope.render.sheets.alignment:sheet",
+            files={".srt": ".files:as_srt", ".vtt": ".files:as_vtt", ".tsv": ".files:times_as_tsv"},
         ),
     },
 )

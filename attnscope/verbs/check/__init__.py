@@ -11,7 +11,11 @@ VERB = Verb(
         "attnscope check run.npz --device cpu --json",
     ),
     kinds={
-        "check": Kind("attnscope.verbs.check.result:Check", "attnscope.render.sheets.check:sheet"),
+        "check": Kind(
+            "attnscope.verbs.check.result:Check",
+            "attnscope.render.sheets.check:sheet",
+            no_picture="a check of a stored run has no picture: it is a line for each head",
+        ),
     },
     command="attnscope.cli.commands.check:check",
 )

@@ -11,7 +11,11 @@ VERB = Verb(
         "attnscope model demo-reader --length 128,1024",
     ),
     kinds={
-        "outline": Kind("attnscope.results.outline:Outline", "attnscope.render.sheets.outline:sheet"),
+        "outline": Kind(
+            "attnscope.results.outline:Outline",
+            "attnscope.render.sheets.outline:sheet",
+            no_picture="an outline of a model has no picture: it is a table of layers",
+        ),
     },
     command="attnscope.cli.commands.model:model",
 )

@@ -16,7 +16,7 @@ from attnscope.vocabulary import THEATRE, Scoring
 
 if TYPE_CHECKING:
     from attnscope.results import HeadAttention, ScaleStudy, Worked
-    from attnscope.results.worked import Given
+    from attnscope.results.steps import Given
     from attnscope.session.choosing import Chosen
     from attnscope.session.opening import Opened
 

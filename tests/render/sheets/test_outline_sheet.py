@@ -16,11 +16,11 @@ from attnscope.render.figure import figure_of
 from attnscope.render.kit.numbers import amount, roughly
 from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Ranking
+from attnscope.render.sheet.steps import spelled_out, texts
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.outline import range_words, time_words
 from attnscope.render.sheets.prediction import sheet as prediction
 from attnscope.render.sheets.scale import sheet as scale_study
-from attnscope.render.sheets.worked import spelled_out, texts
 from attnscope.render.terminal import sheet as terminal
 from attnscope.render.terminal.sheet import screen
 from attnscope.render.terminal.steps import grid
@@ -36,7 +36,8 @@ from attnscope.results import (
     Worked,
 )
 from attnscope.results.prediction import Case
-from attnscope.results.worked import Axis, Cell, Check, Matrix, Pair, Scoring, Step
+from attnscope.results.steps import Axis, Cell, Check, Matrix, Step
+from attnscope.results.worked import Pair, Scoring
 from attnscope.worked import mistaken
 
 

@@ -21,9 +21,9 @@ from attnscope.render.kit.palette import RAMPS
 from attnscope.render.saving import content
 from attnscope.render.sheet.blocks import Heap, Passage
 from attnscope.render.sheet.heads import Companion, HeadGrid
+from attnscope.render.sheet.steps import Steps
 from attnscope.render.sheet.table import Line, Mark, Scale
 from attnscope.render.sheets import Focus, sheet_of
-from attnscope.render.sheets.worked import Steps
 from attnscope.render.web.assets import asset
 from attnscope.render.web.blocks import shaded
 from attnscope.render.web.document import document

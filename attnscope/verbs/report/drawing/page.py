@@ -1,7 +1,7 @@
 """One head and one of its queries on one landscape page.
 
 From left to right and down: the sentence and what the model says to it; scores, weights and the map; what
-each key adds to the output, and the head in numbers; the small print. `report_pages` has them one a page.
+each key adds to the output, and the head in numbers; the small print. `pages` has them one a page.
 """
 
 import math
@@ -15,9 +15,11 @@ from attnscope.render.kit.page import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.kit.stage import Show
 from attnscope.render.kit.typesetting import Sizes, drawing
 from attnscope.render.look import look_now
-from attnscope.render.report import header as header
-from attnscope.render.report import panels as panels
-from attnscope.render.report.panels import (
+from attnscope.render.sheets.report import facts, shares, shares_remark
+from attnscope.results import Report
+from attnscope.verbs.report.drawing import header as header
+from attnscope.verbs.report.drawing import panels
+from attnscope.verbs.report.drawing.panels import (
     ON_PAGE,
     ON_SLIDE,
     REMARK,
@@ -28,10 +30,8 @@ from attnscope.render.report.panels import (
     facts_width,
     label_width,
 )
-from attnscope.render.sheets.report import facts, shares, shares_remark
-from attnscope.results import Report
 
-__all__ = ["report_figure", "report_pages"]
+__all__ = ["figure", "named_pages", "pages"]
 
 _GAP, _GUTTER, _BETWEEN = 0.3, 0.55, 0.3  # inches between heat maps, between columns, between rows
 _BEFORE_FOOT = 0.08
@@ -95,7 +95,7 @@ class HeatMaps:
         panels.heat_map(page, result, "weights", second, self.weights, labelled=self.labelled)
 
 
-def report_figure(result: Report) -> Figure:
+def figure(result: Report) -> Figure:
     """The page of a report."""
     with drawing():
         maps = HeatMaps.of(result)
@@ -141,15 +141,15 @@ _MOST_LARGER = 1.5  # of the numbers of the head, which are few
 Draw = Callable[[Sheet, Report, Place], None]
 
 
-def report_pages(result: Report) -> list[Figure]:
+def pages(result: Report) -> list[Figure]:
     """The text with the prediction, scores, weights, the map, contributions, the head in numbers.
 
     Of bare pages the first, which is nothing but text, is left out.
     """
-    return list(report_panels(result).values())
+    return list(named_pages(result).values())
 
 
-def report_panels(result: Report) -> dict[str, Figure]:
+def named_pages(result: Report) -> dict[str, Figure]:
     """The pages of a report, by what each is called where it is a file of its own."""
     with drawing():
         both = [_cells(result, "scaled"), _cells(result, "weights")]
