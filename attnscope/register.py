@@ -21,7 +21,8 @@ class Kind:
     What only some have: `page` is the function that says what a page shows beside the sheet. `drawing` is
     a module whose `figure`, `pages` and `named_pages` draw in a design of their own; `no_picture` says why it
     has no picture. `files` are further formats by their suffix. `script` gives a program its figures, `again`
-    is that program; `no_script` says why there is none. `name` is what files call it, and is filled in.
+    is that program; `no_script` says why there is none. `many` makes figures of one for many prompts.
+    `name` is what files call it, and is filled in.
     """
 
     result: str
@@ -32,11 +33,12 @@ class Kind:
     files: Mapping[str, str] = field(default_factory=dict)
     script: str = ""
     again: str = ""
+    many: str = ""
     no_script: str = ""
     name: str = ""
 
 
-_PLACES = ("result", "sheet", "page", "drawing", "script", "again")
+_PLACES = ("result", "sheet", "page", "drawing", "script", "again", "many")
 
 
 @dataclass(frozen=True)

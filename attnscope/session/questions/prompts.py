@@ -1,23 +1,22 @@
 """One question over many prompts: each is answered by itself, and its figures are kept beside the others'."""
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from attnscope.analysis.claims.finding.links import InPrompt, figures_of_links
 from attnscope.analysis.prediction import chances_at
 from attnscope.analysis.prompts import (
     Answered,
     Figures,
-    figures_of,
+    InOne,
     figures_of_answers,
     tabled,
 )
 from attnscope.capture import provenance_of
 from attnscope.errors import CertificateError, InputError
-from attnscope.results import Contributions, Prediction, Result, Verdict
+from attnscope.register import kind_of, there
+from attnscope.results import Prediction, Result, Verdict
 from attnscope.results.base.origin import Provenance, tallied
 from attnscope.results.claims.prompts import Asked, Prompt, Prompts, Refused
 from attnscope.session.reading import Reading
@@ -43,14 +42,15 @@ class Gathered:
         self._kind: Kind | None = None
         self._tower = ""
         self._by, self._special = Unit.TOKEN, Special.SHOW
-        self._links: list[InPrompt] = []
-        self._sums: list[Contributions] = []
+        self._links: list[Any] = []
+        self._kept: list[InOne] = []
         self._notes: dict[str, None] = {}
 
-    def add(self, line: int, reading: Reading, result: Result, links: InPrompt | None = None) -> None:
+    def add(self, line: int, reading: Reading, result: Result, links: Any = None) -> None:
         """The result of one prompt; `CertificateError` where it does not stand, so that it counts nowhere.
 
-        Of a text's links there are `links` with all numbers, those that say nothing too.
+        Of a text's links there are `links` with all numbers, those that say nothing too; `together` makes
+        figures of those of all texts.
         """
         if result.verdict is Verdict.FAILED:
             raise CertificateError("the certificate FAILED: its numbers are left out")
@@ -64,14 +64,16 @@ class Gathered:
             self.asked = Asked.LINKS
             self._links.append(links)
         else:
-            if isinstance(result, Contributions):
-                self._sums.append(result)
-            single: Any = result
+            kind = kind_of(type(result))
+            assert kind is not None, "`over` is asked"
             fields = reading.encoded.tokens.fields
             times = Counter(each.name for each in fields)
             spans = {each.name: each.positions for each in fields if times[each.name] == 1}
-            self.asked, figures = figures_of(single, spans)
-            self._figures.append(figures)
+            one: InOne = there(kind.many)(result, spans)
+            self.asked = one.asked
+            self._figures.append(one.figures)
+            if one.note is not None:
+                self._kept.append(one)
         if result.verdict is not None:
             self._verdicts.append(result.verdict)
         told: Any = result
@@ -99,11 +101,10 @@ class Gathered:
         if self._answers:
             every = figures_of_answers(self._answers, self._names)
         if self._links:
-            every, pairs = figures_of_links(self._links)
-            among = pairs * self._links[0].weights.shape[0] * self._links[0].weights.shape[1]
-            self._notes[_looked_at(pairs, among)] = None
-        if self._sums:
-            self._notes[_summed(self._sums)] = None
+            every, among, note = self._links[0].together(self._links)
+            self._notes[note] = None
+        if self._kept and (made := self._kept[0].note) is not None:
+            self._notes[made([each.kept for each in self._kept])] = None
         return Prompts(
             asked=self.asked,
             question=self.question,
@@ -119,23 +120,6 @@ class Gathered:
             by=self._by,
             special=self._special,
         )
-
-
-def _looked_at(pairs: int, among: int) -> str:
-    if not pairs:
-        return "no two words or fields stand in most of these prompts, as in a template they do (--fill)"
-    of = f"{pairs:,} pairs of words or fields" if pairs > 1 else "one pair of words or fields"
-    return f"{among:,} links were held against one another: {of} in every head"
-
-
-def _summed(every: Sequence[Contributions]) -> str:
-    what = "logit" if every[0].against is None else "difference of logits"
-    mean, told = (float(np.mean([getattr(each, name) for each in every])) for name in ("summed", "logit"))
-    off = max(each.residual for each in every)
-    return (
-        f"in the mean all parts sum to {mean:+.5g}, and the {what} of the untouched model is {told:+.5g}; in "
-        f"no prompt are they more than {off:.1g} of it apart"
-    )
 
 
 def answer_of(reading: Reading, result: Prediction) -> Answered:

@@ -91,6 +91,12 @@ class InPrompt:
     weights: Weights
     explained: Weights
 
+    def together(self, every: Sequence["InPrompt"]) -> tuple[list[Figures], int, str]:
+        """The links of all texts, prompt by prompt, among how many they were chosen, and that in words."""
+        found, pairs = figures_of_links(every)
+        among = pairs * self.weights.shape[0] * self.weights.shape[1]
+        return found, among, _looked_at(pairs, among)
+
 
 def figures_of_links(every: Sequence[InPrompt]) -> tuple[list[Figures], int]:
     """The links that lie above what explains them in the mean, prompt by prompt, and of how many pairs.
@@ -169,3 +175,10 @@ def called(tokens: Tokens) -> list[str]:
         for place in field.positions:
             told[place] = f"field:{field.name}{which}"
     return told
+
+
+def _looked_at(pairs: int, among: int) -> str:
+    if not pairs:
+        return "no two words or fields stand in most of these prompts, as in a template they do (--fill)"
+    of = f"{pairs:,} pairs of words or fields" if pairs > 1 else "one pair of words or fields"
+    return f"{among:,} links were held against one another: {of} in every head"

@@ -1,0 +1,20 @@
+"""What one prompt says of the layers, beside other prompts."""
+
+from collections.abc import Iterator
+
+from attnscope.analysis.prompts import InOne, Seen, Spans
+from attnscope.results import LayeredPrediction
+from attnscope.results.claims.prompts import Asked, Figure
+
+
+def told(result: LayeredPrediction, spans: Spans) -> InOne:
+    """Each layer by what it gives the model's answer."""
+    return InOne(Asked.LAYERS, dict(_layers(result)))
+
+
+def _layers(result: LayeredPrediction) -> Iterator[tuple[Figure, Seen]]:
+    for each in result.places[0].layers:
+        name = "embeddings" if each.layer < 0 else f"layer {each.layer}"
+        layer = None if each.layer < 0 else each.layer
+        stands = each.rank == 1
+        yield Figure(name, "probability", layer), Seen(each.probability, each.control, stands=stands)
