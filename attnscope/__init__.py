@@ -22,7 +22,7 @@ _HOMES = {
     "Model": "attnscope.library.models",
     "Reading": "attnscope.library.readings",
     "open": "attnscope.results",
-    "sdpa": "attnscope.worked.attention",
+    "sdpa": "attnscope.verbs.sdpa.attention",
     "AttnscopeError": "attnscope.errors",
 }
 _NAMES = {"open": "load"}  # where a name is another one at home
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from attnscope.library.several import corpus as corpus
     from attnscope.library.several import difference as difference
     from attnscope.results import load as open
-    from attnscope.worked.attention import sdpa as sdpa
+    from attnscope.verbs.sdpa.attention import sdpa as sdpa
 
 __all__ = [
     "AttnscopeError",

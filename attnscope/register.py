@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -46,17 +47,24 @@ class Verb:
     """A verb: the heading of the help that it stands `under`, and three examples of its command.
 
     `order` is where it stands there, the lowest first. `kinds` are those of its results, by the name that
-    files give them. Its questions are the `FORMS` of its module `question`; a `command` is one that is not
-    made of these. `name` and `package` are filled in where it is found.
+    files give them; `also` are other classes that `attnscope.results` has of it, by name. Its questions are
+    the `FORMS` of its module `question`; a `command` is one that is not made of these. `name` and `package`
+    are filled in where it is found.
     """
 
     under: str
     examples: tuple[str, ...]
     order: int = 1000
     kinds: Mapping[str, Kind] = field(default_factory=dict)
+    also: Mapping[str, str] = field(default_factory=dict)
     command: str = ""
     name: str = ""
     package: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Where it lies; `Said` finds its tables of words there."""
+        return Path(str(import_module(self.package).__file__)).parent
 
     @property
     def forms(self) -> tuple[Any, ...]:
@@ -78,7 +86,9 @@ class Verb:
             )
             for each, kind in self.kinds.items()
         }
-        return replace(self, name=name, package=package, kinds=kinds, command=full(self.command))
+        also = {each: full(place) for each, place in self.also.items()}
+        command = full(self.command)
+        return replace(self, name=name, package=package, kinds=kinds, also=also, command=command)
 
 
 def there(place: str) -> Any:
@@ -104,6 +114,13 @@ def kinds() -> Mapping[str, Kind]:
 @cache
 def _by_place() -> Mapping[str, Kind]:
     return {kind.result: kind for kind in kinds().values()}
+
+
+def public(name: str) -> Any:
+    """The class of a verb that `attnscope.results` has by this name; None where there is none."""
+    places = {kind.result.partition(":")[2]: kind.result for kind in kinds().values()}
+    places |= {each: place for verb in registered().values() for each, place in verb.also.items()}
+    return there(places[name]) if name in places else None
 
 
 def kind_of(result: type) -> Kind | None:

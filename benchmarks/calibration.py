@@ -44,27 +44,27 @@ from transformers import (
 )
 
 import attnscope as at
-from attnscope.analysis.claims.finding.needles import Fact
 from attnscope.analysis.inputs.replacing import trusted
 from attnscope.demo import folder as folder_named
 from attnscope.errors import AttnscopeError
 from attnscope.results import Finding
 from attnscope.results.base.evidence import LEAST
-from attnscope.results.claims.ablation import Case as Moved
-from attnscope.results.claims.citation import Case as Cited
-from attnscope.results.claims.composition import Case as Composed
-from attnscope.results.claims.corpus import Case as Apart
-from attnscope.results.claims.drift import Case as Drifted
-from attnscope.results.claims.finding import Case as Found
-from attnscope.results.claims.flow import Case as Flowed
 from attnscope.results.claims.prompts import Case as Overall
 from attnscope.results.claims.ranking import Group
-from attnscope.results.claims.relations import Case as Related
-from attnscope.results.claims.senses import Case as Parted
-from attnscope.results.claims.why import Side
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
+from attnscope.verbs.ablate.result import Case as Moved
+from attnscope.verbs.cite.result import Case as Cited
+from attnscope.verbs.compare.drift_result import Case as Drifted
 from attnscope.verbs.compare.question import InTexts
+from attnscope.verbs.compare.senses_result import Case as Parted
+from attnscope.verbs.compose.result import Case as Composed
+from attnscope.verbs.corpus.result import Case as Apart
+from attnscope.verbs.dependencies.result import Case as Related
+from attnscope.verbs.find.needles import Fact
+from attnscope.verbs.find.result import Case as Found
+from attnscope.verbs.flow.result import Case as Flowed
+from attnscope.verbs.why.result import Side
 
 PROMISED = 0.05
 CONTROLS = 39  # of which one may reach as far: 2 in 40

@@ -69,11 +69,11 @@ def works(length: int, layers: int = LAYERS[0]) -> dict[str, Work]:
     from transformers import BertConfig, BertModel
 
     from attnscope.analysis.heads.overview import measure_heads
-    from attnscope.analysis.verification import verify_model
     from attnscope.capture import Selection, provenance_of, record
     from attnscope.capture.cause.standing import standings_of
     from attnscope.capture.following.describe import sides_of, tokens_of
     from attnscope.capture.run import rungs
+    from attnscope.verbs.verify.certifying import verify_model
     from attnscope.verify import certify_heads
 
     torch.set_num_threads(1)

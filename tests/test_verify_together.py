@@ -14,14 +14,14 @@ from made_calls import call_of
 from one_by_one import certificate_of
 from torch import Tensor
 
-from attnscope.analysis import verification
-from attnscope.analysis.verification import verify_model
 from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall, Term
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Verdict
+from attnscope.verbs.verify import certifying as verification
+from attnscope.verbs.verify.certifying import verify_model
 from attnscope.verify import FAULTS, certificate, certify, certify_heads
 
 HEADS, QUERIES, KEYS = 6, 7, 9

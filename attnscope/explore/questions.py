@@ -15,9 +15,10 @@ import numpy as np
 
 from attnscope.explore.state import Head, State, View
 from attnscope.measures import MEASURES
-from attnscope.results import Difference, HeadView, HeadWeights, Overview
+from attnscope.results import HeadView, HeadWeights, Overview
 from attnscope.results.base.evidence import Explained
 from attnscope.results.claims.ranking import HALF
+from attnscope.verbs.compare.difference_result import Difference
 from attnscope.vocabulary import Kind, Special
 
 PLACE, SPECIAL, FIRST, KEY = "position", "special", "first key", "any query"

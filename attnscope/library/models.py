@@ -10,7 +10,6 @@ from attnscope.library.prompted import Prompted
 from attnscope.library.readings import Reading
 from attnscope.model.inputs.text import Tokenizer
 from attnscope.process.machine import each_alone
-from attnscope.results import Drift, Referee, Retrieval
 from attnscope.session.choosing import choose, towers_of
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, open_model
@@ -19,11 +18,14 @@ from attnscope.session.question import OfModel, R, asks, taking
 from attnscope.session.reading import encode_inputs
 from attnscope.session.request import InputOptions, Inputs, ModelRequest
 from attnscope.verbs.cite.question import Judge
+from attnscope.verbs.cite.referee_result import Referee
+from attnscope.verbs.compare.drift_result import Drift
 from attnscope.verbs.compare.question import Tuned
 from attnscope.verbs.compare.tuned import drift_of
 from attnscope.verbs.compose.question import Compose
 from attnscope.verbs.dependencies.question import Relate
 from attnscope.verbs.find.question import Retrieve
+from attnscope.verbs.find.retrieval_result import Retrieval
 from attnscope.vocabulary import Purpose
 
 

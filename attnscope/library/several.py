@@ -12,16 +12,19 @@ from typing import Any, cast
 from attnscope.errors import InputError
 from attnscope.library.readings import Reading
 from attnscope.process.machine import alone
-from attnscope.results import Comparison, Corpus, CorpusDifference, Difference
 from attnscope.session.listener import Listener, Log
 from attnscope.session.question import taking
 from attnscope.session.request import Loading, ProvenModel
 from attnscope.session.which import Heads
+from attnscope.verbs.compare.corpora_result import CorpusDifference
+from attnscope.verbs.compare.difference_result import Difference
 from attnscope.verbs.compare.question import OnTwoSides, Runs, Word
+from attnscope.verbs.compare.result import Comparison
 from attnscope.verbs.compare.words import compare_in_layers, compare_readings
 from attnscope.verbs.corpus.answer import corpus_of
 from attnscope.verbs.corpus.engine.interface import Done, Progress
 from attnscope.verbs.corpus.question import CorpusQuestion
+from attnscope.verbs.corpus.result import Corpus
 
 _FORMAT = "{l_bar}{bar}| {elapsed} gone, {remaining} left{postfix}"
 

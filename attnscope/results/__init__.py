@@ -5,33 +5,15 @@ project's own: layer, head, query, key, dim. Numbers are float64 as the referenc
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import InputError
+from attnscope.register import public
 from attnscope.results.base.groups import Special, SpecialMass
 from attnscope.results.base.origin import Certificate, Fault, Kind, Provenance, Reach, Route, Verdict
-from attnscope.results.claims.ablation import Ablation
-from attnscope.results.claims.alignment import Alignment, Timing
-from attnscope.results.claims.citation import Citation
-from attnscope.results.claims.comparison import Between, Comparison, Divergence, Side, Similarity
-from attnscope.results.claims.composition import Composition
-from attnscope.results.claims.contributions import Contributions
-from attnscope.results.claims.corpora import CorpusDifference
-from attnscope.results.claims.corpus import Corpus
-from attnscope.results.claims.difference import Difference
-from attnscope.results.claims.drift import Drift
-from attnscope.results.claims.explanation import Explanation
-from attnscope.results.claims.finding import Controls, Finding, Sought
-from attnscope.results.claims.flow import Flow
-from attnscope.results.claims.links import Links
 from attnscope.results.claims.prompts import Prompts
 from attnscope.results.claims.ranking import Contents
-from attnscope.results.claims.referee import Referee
-from attnscope.results.claims.relations import Dependencies
-from attnscope.results.claims.retrieval import Retrieval
-from attnscope.results.claims.senses import Senses
-from attnscope.results.claims.why import Why
 from attnscope.results.heads import HeadAttention, HeadView, HeadWeights
-from attnscope.results.layered import LayerAnswer, LayeredPlace, LayeredPrediction
 from attnscope.results.long import LongHead
 from attnscope.results.media import (
     Gaze,
@@ -55,14 +37,36 @@ from attnscope.results.prediction import (
     Prediction,
 )
 from attnscope.results.projection import MapSettings, Projection
-from attnscope.results.report import Report
 from attnscope.results.result import Result
 from attnscope.results.score import Dimensions, HeadTerms, Influence, Rotation
 from attnscope.results.scores import HeadScores, MeasureDescription
-from attnscope.results.verification import LayerCheck, OutputCheck, Verification
-from attnscope.results.worked import ScaleStudy, Worked
-from attnscope.verbs.check.result import Check, HeadCheck
 from attnscope.vocabulary import Pattern
+
+if TYPE_CHECKING:  # at run time a verb gives them, where it is there (`__getattr__`)
+    from attnscope.verbs.ablate.result import Ablation
+    from attnscope.verbs.align.result import Alignment, Timing
+    from attnscope.verbs.check.result import Check, HeadCheck
+    from attnscope.verbs.cite.referee_result import Referee
+    from attnscope.verbs.cite.result import Citation
+    from attnscope.verbs.compare.corpora_result import CorpusDifference
+    from attnscope.verbs.compare.difference_result import Difference
+    from attnscope.verbs.compare.drift_result import Drift
+    from attnscope.verbs.compare.result import Between, Comparison, Divergence, Side, Similarity
+    from attnscope.verbs.compare.senses_result import Senses
+    from attnscope.verbs.compose.result import Composition
+    from attnscope.verbs.corpus.result import Corpus
+    from attnscope.verbs.dependencies.result import Dependencies
+    from attnscope.verbs.explain.result import Explanation
+    from attnscope.verbs.find.links_result import Links
+    from attnscope.verbs.find.result import Controls, Finding, Sought
+    from attnscope.verbs.find.retrieval_result import Retrieval
+    from attnscope.verbs.flow.result import Flow
+    from attnscope.verbs.predict.result import LayerAnswer, LayeredPlace, LayeredPrediction
+    from attnscope.verbs.report.result import Report
+    from attnscope.verbs.sdpa.result import ScaleStudy, Worked
+    from attnscope.verbs.verify.result import LayerCheck, OutputCheck, Verification
+    from attnscope.verbs.why.contributions_result import Contributions
+    from attnscope.verbs.why.result import Why
 
 
 def load(path: str | Path) -> Result:
@@ -89,6 +93,13 @@ def json_schema(kind: str) -> dict[str, object]:
     if kind not in DESCRIBED:
         raise InputError(f"no document is called '{kind}': there are {', '.join(DESCRIBED)}")
     return of_kind(kind)
+
+
+def __getattr__(name: str) -> Any:
+    """A class of a verb."""
+    if (found := public(name)) is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found
 
 
 __all__ = [

@@ -11,7 +11,6 @@ from made_outlines import outline
 from outlined import config, grown, inputs, outlined, planned
 from sharded import SHARDS, in_shards, llama, shard_name
 
-from attnscope.analysis.outline.outline import cost_at, outline_plan, rate, recomputation, seconds
 from attnscope.arithmetic import Operands, attend
 from attnscope.capture import Selection, record
 from attnscope.capture.dry_run.watch import DryCall
@@ -21,6 +20,7 @@ from attnscope.model.source.find import Source
 from attnscope.model.source.listing import list_files
 from attnscope.render.sheets import sheet_of
 from attnscope.results import Cost, Kind
+from attnscope.verbs.model.outline import cost_at, outline_plan, rate, recomputation, seconds
 
 N = 11
 LAYER = 2

@@ -10,8 +10,6 @@ import transformers as hf
 from outlined import ALL, config, grown, inputs, layers_of, outlined, planned
 from torch import nn
 
-from attnscope.analysis.outline import outline as outlining
-from attnscope.analysis.outline.outline import outline_plan
 from attnscope.attention import AttentionCall
 from attnscope.capture.dry_run.run import run_dry
 from attnscope.capture.following.takeover import STAND_INS
@@ -19,6 +17,8 @@ from attnscope.capture.run import run_watched
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Gap, LayerOutline, Outline, Position, Route
+from attnscope.verbs.model import outline as outlining
+from attnscope.verbs.model.outline import outline_plan
 
 LENGTH = 11
 TRACED = ("bloom", "falcon", "gpt_neo", "deberta-v2")

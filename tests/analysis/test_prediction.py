@@ -16,7 +16,6 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, BertForNextSentenc
 
 from attnscope import demo
 from attnscope.analysis import prediction
-from attnscope.analysis.layered import layered_places, probabilities_of
 from attnscope.capture import provenance_of
 from attnscope.capture.intervening.changes import AnswerRows
 from attnscope.capture.layer_answers import EMBEDDINGS, answers_by_layer
@@ -25,6 +24,7 @@ from attnscope.model.loading.answering import NoAnswerError, Task, load_answerin
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import find
 from attnscope.results import Prediction
+from attnscope.verbs.predict.layered import layered_places, probabilities_of
 
 TEXT = "I was watching the [MASK] when [MASK] opened."
 

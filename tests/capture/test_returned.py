@@ -9,13 +9,13 @@ from families import CONFIGS, HEADS, LAYERS, eager_weights, ids, padded, sharp, 
 
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.returned import returned_head, returned_overview
-from attnscope.analysis.verification import verify_model
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.capture.returned import ASKED, SPARSE, ask_for_weights
 from attnscope.capture.run import NothingSeenError
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, Route, Verdict
+from attnscope.verbs.verify.certifying import verify_model
 from attnscope.verify import certify
 
 SIZES = {

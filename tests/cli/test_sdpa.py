@@ -14,7 +14,7 @@ import torch
 import attnscope as at
 from attnscope import incoming
 from attnscope.errors import InputError
-from attnscope.results.given import typed
+from attnscope.verbs.sdpa.given import typed
 
 TENSORS = ("sdpa", "--q", "1,0,1", "--k", "1,0,1; 0,1,0; 1,1,0", "--v", "1,2; 3,4; 5,6")
 WEIGHTS = [[0.53289684, 0.16794345, 0.29915971]]

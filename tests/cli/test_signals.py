@@ -126,7 +126,7 @@ def test_a_signal_that_was_switched_off_is_not_answered(tmp_path: Path) -> None:
 
 def test_the_cursor_that_a_spinner_hides_is_given_back() -> None:
     ours, theirs = pty.openpty()
-    given = command(signal.SIGINT, "attnscope.worked:example", FRUIT[:-1])
+    given = command(signal.SIGINT, "attnscope.verbs.sdpa.examples:example", FRUIT[:-1])
     process = subprocess.Popen(
         given, stdout=subprocess.DEVNULL, stderr=theirs, env=ENVIRONMENT, preexec_fn=listening
     )

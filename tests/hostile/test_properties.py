@@ -14,8 +14,8 @@ from hypothesis import strategies as any_
 from attnscope.errors import InputError, one_line
 from attnscope.printable import printable
 from attnscope.results import load
-from attnscope.results.given import typed
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.sdpa.given import typed
 
 from .oracle import RAW
 

@@ -62,7 +62,7 @@ HOMES = {
     "Model": "type attnscope.library.models",
     "Reading": "type attnscope.library.readings",
     "open": "function attnscope.results",
-    "sdpa": "function attnscope.worked.attention",
+    "sdpa": "function attnscope.verbs.sdpa.attention",
     "AttnscopeError": "type attnscope.errors",
     "__version__": "str",
 }

@@ -19,7 +19,6 @@ from matplotlib.figure import Figure
 from torch import Tensor
 from typer.testing import CliRunner
 
-from attnscope.analysis.heads.report import statistics
 from attnscope.cli.app import app
 from attnscope.measures import MEASURES, Measure, Tile, parse_measures
 from attnscope.measures.registry import formula, measurable
@@ -28,12 +27,13 @@ from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.kit.numbers import number
 from attnscope.render.sheet import measured
 from attnscope.render.sheets import Focus
-from attnscope.render.sheets.corpus import sheet as corpus
 from attnscope.render.sheets.overview import sheet as overview
-from attnscope.render.sheets.report import facts
 from attnscope.render.terminal.measures import BEGIN, measure_explained, measures_begun, measures_table
 from attnscope.results import Kind, MeasureDescription, Overview, Verdict
 from attnscope.results.stored.document import MeasureListed, MeasuresListing, measures_document
+from attnscope.verbs.corpus.sheet import sheet as corpus
+from attnscope.verbs.report.composing import statistics
+from attnscope.verbs.report.sheet import facts
 
 FAILED = {(1, 2): Verdict.FAILED}
 EVERY = ("entropy", "confidence", "distance", "self", "previous", "next", "first")

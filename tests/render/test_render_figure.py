@@ -37,8 +37,9 @@ from attnscope.render.plot.row import MOST_STRONGEST
 from attnscope.render.sheets import Focus, focus_on
 from attnscope.results import HeadAttention
 from attnscope.results.steps import Given
+from attnscope.verbs.sdpa.attention import work_out
+from attnscope.verbs.sdpa.examples import example
 from attnscope.vocabulary import Scaling
-from attnscope.worked import example, work_out
 
 WORDS = ["the", "quick", "brown", "fox", "saw", "internationalisation"] * 12
 

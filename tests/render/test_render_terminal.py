@@ -24,11 +24,11 @@ from attnscope.render.kit.cells import bar
 from attnscope.render.kit.words.certificate import certificate_line, power_words
 from attnscope.render.kit.words.header import special_words, weights_words
 from attnscope.render.sheets import WHOLE, Focus, focus_on, sheet_of
-from attnscope.render.sheets.report import shares, shares_remark
 from attnscope.render.terminal.sheet import body as of_sheet
 from attnscope.render.terminal.sheet import screen
 from attnscope.results import HeadAttention, Result, Special, SpecialMass, Verdict
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.report.sheet import shares, shares_remark
 from attnscope.vocabulary import Standing, Unit
 
 LONG = [f"w{i}" for i in range(70)]

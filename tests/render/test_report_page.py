@@ -20,14 +20,14 @@ from rich.console import Group, RenderableType
 from attnscope.render.figure import figure_bytes
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.sheets import sheet_of
-from attnscope.render.sheets.report import facts, shares, shares_remark
 from attnscope.render.terminal.sheet import screen
 from attnscope.results import Kind, Report, Verdict
-from attnscope.results.report import Case
 from attnscope.verbs.report.drawing.header import answer
 from attnscope.verbs.report.drawing.page import figure as report_figure
 from attnscope.verbs.report.drawing.page import pages as report_pages
 from attnscope.verbs.report.drawing.panels import scores_words
+from attnscope.verbs.report.result import Case
+from attnscope.verbs.report.sheet import facts, shares, shares_remark
 
 
 def of_length(count: int) -> Report:

@@ -7,9 +7,8 @@ from typing import Any
 import made_results as made
 import numpy as np
 
-from attnscope.render.sheets import Focus, ablation_words
+from attnscope.render.sheets import Focus
 from attnscope.results import Ablation, Kind, Verdict
-from attnscope.results.claims.ablation import Case
 from attnscope.results.claims.effect import (
     Answer,
     Asks,
@@ -27,6 +26,8 @@ from attnscope.results.claims.effect import (
     Receiver,
     ranked,
 )
+from attnscope.verbs.ablate import words_sheet as ablation_words
+from attnscope.verbs.ablate.result import Case
 
 BEFORE = 0.25
 

@@ -7,9 +7,9 @@ import cases_media
 import made_results as made
 import numpy as np
 
-from attnscope.render.sheets import alignment as sheet
 from attnscope.results import Alignment, Kind, Timing, Verdict
-from attnscope.results.claims.alignment import (
+from attnscope.verbs.align import sheet
+from attnscope.verbs.align.result import (
     Case,
     Direction,
     Judged,

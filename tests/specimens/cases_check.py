@@ -7,8 +7,8 @@ from dataclasses import replace
 import made_results
 
 from attnscope.render.sheets import Focus
-from attnscope.render.sheets import check as sheet
 from attnscope.results import Check, HeadCheck, Verdict
+from attnscope.verbs.check import sheet
 from attnscope.verbs.check.result import Case, PartCheck
 
 

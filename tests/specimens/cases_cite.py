@@ -7,13 +7,13 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
-from attnscope.render.sheets import citation as sheet
 from attnscope.results import Citation, Kind, Referee, Verdict
 from attnscope.results.base.groups import Passage
-from attnscope.results.claims.citation import Case, Column, Method, Statement
 from attnscope.results.claims.prompts import Refused
-from attnscope.results.claims.referee import Judged, Score
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.cite import sheet
+from attnscope.verbs.cite.referee_result import Judged, Score
+from attnscope.verbs.cite.result import Case, Column, Method, Statement
 from attnscope.vocabulary import Unit
 
 TEXTS = ("The door was red.", "A box fell.", "She saw it.", "What was red?")

@@ -7,7 +7,6 @@ import made_results as made
 import numpy as np
 
 from attnscope.analysis.heads.view import viewed
-from attnscope.render.sheets import comparison
 from attnscope.results import (
     Between,
     Comparison,
@@ -18,7 +17,8 @@ from attnscope.results import (
     Special,
     Verdict,
 )
-from attnscope.results.claims.comparison import Case
+from attnscope.verbs.compare import sheet as comparison
+from attnscope.verbs.compare.result import Case
 from attnscope.vocabulary import Unit
 
 RIVER = ["[CLS]", "we", "sat", "on", "the", "bank", ".", "[SEP]"]

@@ -7,9 +7,9 @@ import made_results
 import numpy as np
 
 from attnscope.render.sheets import Focus
-from attnscope.render.sheets import composition as sheet
 from attnscope.results import Composition, Kind, Verdict
-from attnscope.results.claims.composition import Case, HeadMatrix, Through
+from attnscope.verbs.compose import sheet
+from attnscope.verbs.compose.result import Case, HeadMatrix, Through
 
 LAYERS, COUNTS, HIDDEN, DRAWS = (0, 1, 3), (4, 5, 3), 20, 50
 

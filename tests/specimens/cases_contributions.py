@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import made_results as made
 
-from attnscope.render.sheets import contributions as sheets
 from attnscope.results import Contributions
-from attnscope.results.claims.contributions import Case, Contribution, Taken
 from attnscope.results.claims.effect import Answer, Asks
+from attnscope.verbs.why import contributions_sheet as sheets
+from attnscope.verbs.why.contributions_result import Case, Contribution, Taken
 
 _SHARES = [
     ("L0 H2", 1.5), ("MLP L1", -0.8), ("L0 H5", 0.1), ("token", 0.6), ("biases", 0.3), ("left over", -0.2)

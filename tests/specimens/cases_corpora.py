@@ -8,10 +8,11 @@ import made_corpus as made
 import numpy as np
 from cases_corpus import NOTHING, flat
 
-from attnscope.render.sheets import Focus, corpora
+from attnscope.render.sheets import Focus
 from attnscope.results import CorpusDifference
-from attnscope.results.claims.corpora import Case
-from attnscope.results.claims.corpus import LengthPair
+from attnscope.verbs.compare import corpora_sheet as corpora
+from attnscope.verbs.compare.corpora_result import Case
+from attnscope.verbs.corpus.result import LengthPair
 
 SAID, CASES = corpora.said, Case
 

@@ -7,9 +7,10 @@ from functools import partial
 import made_corpus as made
 import numpy as np
 
-from attnscope.render.sheets import Focus, corpus_words
+from attnscope.render.sheets import Focus
 from attnscope.results import Corpus
-from attnscope.results.claims.corpus import Case
+from attnscope.verbs.corpus import words_sheet as corpus_words
+from attnscope.verbs.corpus.result import Case
 
 SAID, CASES = corpus_words.said, Case
 

@@ -6,18 +6,18 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
-from attnscope.analysis.claims.relations import (
+from attnscope.render.sheets import Focus
+from attnscope.results import Dependencies, Kind, Verdict
+from attnscope.results.claims.ranking import Z
+from attnscope.verbs.dependencies import sheet
+from attnscope.verbs.dependencies.relations import (
     FIXED_DISTANCES,
     Tally,
     accuracies,
     distance_accuracies,
     ranked,
 )
-from attnscope.render.sheets import Focus
-from attnscope.render.sheets import dependencies as sheet
-from attnscope.results import Dependencies, Kind, Verdict
-from attnscope.results.claims.ranking import Z
-from attnscope.results.claims.relations import Case, Example, Treebank
+from attnscope.verbs.dependencies.result import Case, Example, Treebank
 
 LAYERS, HEADS, NAMES = (0, 1, 3), (0, 2, 3, 5), ("det", "nsubj", "punct", "vocative")
 

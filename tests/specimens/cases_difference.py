@@ -7,10 +7,10 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
-from attnscope.analysis.claims.comparison.difference import Matrices, Picked, difference, matrices_in
-from attnscope.render.sheets import difference as sheet
 from attnscope.results import Difference, Verdict
-from attnscope.results.claims.difference import Case
+from attnscope.verbs.compare import difference_sheet as sheet
+from attnscope.verbs.compare.difference import Matrices, Picked, difference, matrices_in
+from attnscope.verbs.compare.difference_result import Case
 
 
 def run(seed: int = 0, layers: int = 3, heads: int = 4) -> Matrices:

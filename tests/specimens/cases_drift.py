@@ -6,11 +6,11 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
-from attnscope.analysis.claims.comparison.drift import intervals
-from attnscope.render.sheets import drift as sheet
 from attnscope.results import Drift, Kind, Verdict
-from attnscope.results.claims.drift import Case, Place, PutBack
 from attnscope.results.claims.prompts import Prompt
+from attnscope.verbs.compare import drift_sheet as sheet
+from attnscope.verbs.compare.drift import intervals
+from attnscope.verbs.compare.drift_result import Case, Place, PutBack
 
 TEXTS = ("the door opened", "she opened the box", "I was watching it", "the old box")
 

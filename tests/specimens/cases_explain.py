@@ -10,10 +10,10 @@ import cases_why
 import numpy as np
 from cases_why import changed
 
-from attnscope.render.sheets.explanation import said
 from attnscope.results import Ablation, Composition, Explanation, Why
 from attnscope.results.claims.effect import Effect, Group
-from attnscope.results.claims.explanation import Asked, Case, Lost, Replaced, Unasked
+from attnscope.verbs.explain.result import Asked, Case, Lost, Replaced, Unasked
+from attnscope.verbs.explain.sheet import said
 
 HEADS = ((3, 1), (0, 1), (2, 4))  # of layers and heads that the finding has
 QUERY, KEY = 8, 2

@@ -8,12 +8,12 @@ import cases_media
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.claims.finding.rank import summary
 from attnscope.analysis.controls import ControlTexts
-from attnscope.render.sheets import finding_words
 from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
-from attnscope.results.claims.finding import Case
 from attnscope.tokens import Tokens
+from attnscope.verbs.find import words_sheet as finding_words
+from attnscope.verbs.find.rank import summary
+from attnscope.verbs.find.result import Case
 from attnscope.vocabulary import Unit
 
 LAYERS, HEADS, CONTROLS = (0, 2, 3), (0, 1, 4, 5), 30

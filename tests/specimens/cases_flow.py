@@ -7,18 +7,18 @@ from functools import partial
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.claims.rollout import by_units, max_flow, mixed, rollout
 from attnscope.analysis.heads.view import Units
 from attnscope.analysis.inputs.replacing import trusted
 from attnscope.model.media.patches import position_token
 from attnscope.render.sheets import Focus
-from attnscope.render.sheets.flow import said
 from attnscope.results import Flow, Kind, Verdict
 from attnscope.results.base.groups import joined
 from attnscope.results.claims.attributed import GRADIENT, INTEGRATED, WEIGHED, Attributed, Pooled
 from attnscope.results.claims.effect import Intervention
-from attnscope.results.claims.flow import Ablated, Case
 from attnscope.tokens import Patches, Tokens
+from attnscope.verbs.flow.result import Ablated, Case
+from attnscope.verbs.flow.rollout import by_units, max_flow, mixed, rollout
+from attnscope.verbs.flow.sheet import said
 from attnscope.vocabulary import Unit
 
 QUERY = 8

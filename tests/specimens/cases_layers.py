@@ -8,7 +8,7 @@ import numpy as np
 
 from attnscope.render.sheets import prediction as sheets
 from attnscope.results import Guess, LayerAnswer, LayeredPlace, LayeredPrediction
-from attnscope.results.layered import Case
+from attnscope.verbs.predict.result import Case
 
 SAID, CASES = sheets.layers_said, Case
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from cases_cite import referee
 
-from attnscope.render.sheets import citation as sheets
-from attnscope.results.claims.citation import Method
-from attnscope.results.claims.referee import Case, Referee
+from attnscope.verbs.cite import sheet as sheets
+from attnscope.verbs.cite.referee_result import Case, Referee
+from attnscope.verbs.cite.result import Method
 
 SAID, CASES = sheets.referee_said, Case
 

@@ -8,9 +8,9 @@ import made_results as made
 import numpy as np
 
 from attnscope.analysis.heads.view import viewed
-from attnscope.render.sheets import report as sheets
 from attnscope.results import HeadAttention, Report, Special
-from attnscope.results.report import Case
+from attnscope.verbs.report import sheet as sheets
+from attnscope.verbs.report.result import Case
 from attnscope.vocabulary import Unit
 
 SAID, CASES = sheets.said, Case

@@ -7,9 +7,9 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
-from attnscope.render.sheets import retrieval as sheet
 from attnscope.results import Kind, Retrieval, Verdict
-from attnscope.results.claims.retrieval import Case, Confirmation, Masked, Needle
+from attnscope.verbs.find import retrieval_sheet as sheet
+from attnscope.verbs.find.retrieval_result import Case, Confirmation, Masked, Needle
 
 
 def retrieval(*, answers: bool = True, named: bool = True, others: int = 3) -> Retrieval:

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.render.sheets import scale as sheets
 from attnscope.results import ScaleStudy
 from attnscope.results.steps import Check
-from attnscope.results.worked import Scaled
+from attnscope.verbs.sdpa import scale_sheet as sheets
+from attnscope.verbs.sdpa.result import Scaled
 
 SAID, CASES = sheets.said, Scaled
 

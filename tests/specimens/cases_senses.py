@@ -6,10 +6,10 @@ from dataclasses import replace
 import made_results
 import numpy as np
 
-from attnscope.analysis.claims.comparison.senses import separation, together
-from attnscope.render.sheets import senses as sheet
 from attnscope.results import Kind, Senses, Verdict
-from attnscope.results.claims.senses import Case, Usage
+from attnscope.verbs.compare import senses_sheet as sheet
+from attnscope.verbs.compare.senses import separation, together
+from attnscope.verbs.compare.senses_result import Case, Usage
 
 LABELS = ("river", "river", "money", "money", "money")
 TEXTS = ("the bank of the river", "a muddy bank", "the bank has the money", "his bank", "two banks lend")

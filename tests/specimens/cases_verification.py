@@ -7,9 +7,9 @@ from dataclasses import replace
 from made_results import verification
 
 from attnscope.render.sheets import Focus
-from attnscope.render.sheets import verification as sheets
 from attnscope.results import Kind, Verdict, Verification
-from attnscope.results.verification import Proved
+from attnscope.verbs.verify import sheet as sheets
+from attnscope.verbs.verify.result import Proved
 
 SAID, CASES = sheets.said, Proved
 EVERY = [(i, j) for i in range(4) for j in range(12)]

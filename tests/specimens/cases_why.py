@@ -6,9 +6,9 @@ from dataclasses import replace
 import made_results as made
 
 from attnscope.render.sheets import Focus
-from attnscope.render.sheets import why as sheet
 from attnscope.results import Kind, Why
-from attnscope.results.claims.why import Case, Pair, Part, Removed, Side
+from attnscope.verbs.why import sheet
+from attnscope.verbs.why.result import Case, Pair, Part, Removed, Side
 
 QUERY, KEY, SCORE = 8, 5, 7.5
 _SHARES = {

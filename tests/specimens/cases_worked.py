@@ -5,10 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from attnscope.render.sheets import worked as sheets
 from attnscope.results.steps import Given
-from attnscope.results.worked import Case, Pair, Worked
-from attnscope.worked import example, look_up, mistaken, work_out
+from attnscope.verbs.sdpa import sheet as sheets
+from attnscope.verbs.sdpa.attention import work_out
+from attnscope.verbs.sdpa.examples import example, look_up
+from attnscope.verbs.sdpa.mistakes import mistaken
+from attnscope.verbs.sdpa.result import Case, Pair, Worked
 
 SAID, CASES = sheets.said, Case
 TABLE = {"apple": 9.0, "chair": 3.5}

@@ -35,8 +35,8 @@ from attnscope.analysis.heads.view import viewed
 from attnscope.results import HeadAttention, HeadTerms, HeadWeights, Result, Special
 from attnscope.results.result import KINDS
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.sdpa.examples import example
 from attnscope.vocabulary import Unit
-from attnscope.worked import example
 
 HOSTILE = '<script>alert(1)</script> & "x"'
 

@@ -56,10 +56,12 @@ from attnscope.results import (
 )
 from attnscope.results.claims.prompts import Asked
 from attnscope.results.steps import Given
-from attnscope.results.worked import Scoring, Worked
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.sdpa.attention import work_out
+from attnscope.verbs.sdpa.examples import example, look_up, scale_study
+from attnscope.verbs.sdpa.mistakes import mistaken
+from attnscope.verbs.sdpa.result import Scoring, Worked
 from attnscope.vocabulary import Pool, Unit
-from attnscope.worked import example, look_up, mistaken, scale_study, work_out
 
 HALF = "half \ud83d of one \\ud83d"
 

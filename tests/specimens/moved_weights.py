@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 from torch import nn
 
-from attnscope.analysis.claims.comparison.checking import TIMES
 from attnscope.capture.arithmetic import move_weights
+from attnscope.verbs.check.checking import TIMES
 
 Numbers = Float[np.ndarray, "..."]
 

@@ -11,7 +11,6 @@ from families import CONFIGS, HEADS, HIDDEN, KEY_HEADS, LAYERS, WINDOW
 from torch import nn
 from transformers import PreTrainedConfig
 
-from attnscope.analysis.outline.outline import outline_plan
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import find_towers
 from attnscope.model.loading.load import Plan
@@ -19,6 +18,7 @@ from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.find import Source
 from attnscope.model.source.listing import Listing
 from attnscope.results import LayerOutline, Outline
+from attnscope.verbs.model.outline import outline_plan
 
 _TEXT = {"vocab_size": 97, "max_position_embeddings": 64, "pad_token_id": 0}
 _PLAIN = {**_TEXT, "hidden_size": HIDDEN, "num_attention_heads": HEADS, "intermediate_size": 40}

@@ -12,13 +12,13 @@ import transformers as hf
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope.analysis.claims.alignment import judging
-from attnscope.analysis.claims.alignment.judging import strongest
 from attnscope.cli.app import app
 from attnscope.demo import folder
 from attnscope.demo.train.evaluation import gold as generated
 from attnscope.results import Alignment, Timing, Verdict
-from attnscope.results.claims.alignment import Case, Weighing
+from attnscope.verbs.align import judging
+from attnscope.verbs.align.judging import strongest
+from attnscope.verbs.align.result import Case, Weighing
 
 SOUND = folder("demo-speech") / "example.wav"
 SENTENCE, TRANSLATION = "The red door opened.", "la porte rouge s'est ouverte."

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, LlamaConfi
 import attnscope as at
 from attnscope.errors import InputError
 from attnscope.results import Citation, Verdict
-from attnscope.results.claims.citation import (
+from attnscope.verbs.cite.result import (
     ATTENTION,
     BY_NORM,
     COPYING,

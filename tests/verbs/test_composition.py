@@ -11,11 +11,11 @@ import attnscope
 import attnscope as at
 from attnscope.errors import InputError
 from attnscope.results import Composition
-from attnscope.results.claims.composition import Through
-from attnscope.results.claims.explanation import Asked, that_look
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.verbs.compose.question import Compose
+from attnscope.verbs.compose.result import Through
+from attnscope.verbs.explain.result import Asked, that_look
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from transformers import AutoTokenizer, BertForMaskedLM, BertModel, LlamaConfig,
 import attnscope as at
 from attnscope import demo
 from attnscope.errors import CertificateError
-from attnscope.results.claims.drift import Case, Drift
+from attnscope.verbs.compare.drift_result import Case, Drift
 
 TEXTS = ("The door was open.", "She gave the boy a book in the garden.", "I was watching it when it ran.")
 LAYER, HEAD, SIZE = 2, 1, 6

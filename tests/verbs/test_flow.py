@@ -19,12 +19,12 @@ import attnscope as at
 from attnscope.analysis.inputs import replacing
 from attnscope.capture.intervening import value_zeroing
 from attnscope.errors import CertificateError, InputError
-from attnscope.render.sheets.flow import sheet
 from attnscope.results import Flow
 from attnscope.results.claims.attributed import GRADIENT, INTEGRATED
 from attnscope.session.questions import replacing as instead
 from attnscope.tokens import Patches
 from attnscope.verbs.flow import answer as asked
+from attnscope.verbs.flow.sheet import sheet
 
 DEMO = Path(at.__file__).parent / "demo"
 TEXT = "I was watching the door when [MASK] opened."

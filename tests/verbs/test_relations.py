@@ -19,7 +19,7 @@ from attnscope.capture import weights as weights_door
 from attnscope.cli.app import app
 from attnscope.errors import CertificateError, InputError
 from attnscope.results import Dependencies, Verdict
-from attnscope.results.claims.relations import Direction
+from attnscope.verbs.dependencies.result import Direction
 
 # form, head, relation; two sentences of as many tokens, words of several pieces, one that no tokenizer keeps
 SENTENCES = (

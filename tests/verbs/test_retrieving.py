@@ -14,16 +14,16 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 from transformers.models.llama import modeling_llama
 
 import attnscope
-from attnscope.analysis.claims.finding.needles import (
+from attnscope.demo import folder
+from attnscope.errors import InputError
+from attnscope.results import Retrieval, Verdict
+from attnscope.verbs.find.needles import (
     Planted,
     bundled_facts,
     bundled_text,
     planted,
 )
-from attnscope.demo import folder
-from attnscope.errors import InputError
-from attnscope.render.sheets.retrieval import sheet
-from attnscope.results import Retrieval, Verdict
+from attnscope.verbs.find.retrieval_sheet import sheet
 from attnscope.verbs.find.retrieving import certainty, facts_in
 
 LENGTHS, COUNT = (70, 130), 7

@@ -12,8 +12,10 @@ from attnscope.arithmetic import additive_scores, logits_over
 from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
 from attnscope.results.steps import Given
-from attnscope.results.worked import Scoring
-from attnscope.worked import attention, example, work_out
+from attnscope.verbs.sdpa import attention
+from attnscope.verbs.sdpa.attention import work_out
+from attnscope.verbs.sdpa.examples import example
+from attnscope.verbs.sdpa.result import Scoring
 
 QUERIES, KEYS, DIM, VALUE_DIM, OWN_DIM, HIDDEN = 4, 5, 3, 2, 6, 7
 

@@ -7,10 +7,10 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.results import Verdict, Worked
-from attnscope.results.given import MOST_PAIRS
 from attnscope.results.steps import Given
-from attnscope.results.worked import Scoring
-from attnscope.worked import work_out
+from attnscope.verbs.sdpa.attention import work_out
+from attnscope.verbs.sdpa.given import MOST_PAIRS
+from attnscope.verbs.sdpa.result import Scoring
 
 SCORES = [[2.0, 0.0, 1.0], [0.5, -1.0, 3.0]]
 V = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
@@ -97,7 +97,7 @@ def test_a_soft_cap_and_a_sink_are_proved_by_a_loop() -> None:
 
 
 def test_a_loop_that_disagrees_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnscope.worked import proof
+    from attnscope.verbs.sdpa import proof
 
     genuine = proof._looped_dot
     monkeypatch.setattr(proof, "_looped_dot", lambda operands: genuine(operands) * 1.001)

@@ -8,9 +8,10 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.results import Verdict
 from attnscope.results.steps import Given
-from attnscope.results.worked import Scoring, Worked, apart
-from attnscope.worked import example, work_out
-from attnscope.worked.mistakes import mistaken
+from attnscope.verbs.sdpa.attention import work_out
+from attnscope.verbs.sdpa.examples import example
+from attnscope.verbs.sdpa.mistakes import mistaken
+from attnscope.verbs.sdpa.result import Scoring, Worked, apart
 
 Q = [[1.0, 0.5, 2.0], [0.0, -1.0, 1.5]]
 K = [[1.0, 0.0, 0.5], [2.0, 1.0, -1.0], [0.3, 0.2, 0.1]]

@@ -16,11 +16,12 @@ from attnscope.capture import Labels, Selection, record
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results import Verdict, load
-from attnscope.results.worked import Case
+from attnscope.verbs.sdpa import examples
+from attnscope.verbs.sdpa.attention import work_head
+from attnscope.verbs.sdpa.examples import TABLE, look_up, scale_study, softmax_jacobian
+from attnscope.verbs.sdpa.result import Case
+from attnscope.verbs.sdpa.theatre import theatre
 from attnscope.vocabulary import THEATRE as SENTENCE
-from attnscope.worked import TABLE, examples, look_up, scale_study, work_head
-from attnscope.worked.examples import softmax_jacobian
-from attnscope.worked.theatre import theatre
 
 HEAD, WIDTH = 11, 8
 
@@ -140,7 +141,7 @@ def test_the_theatre_takes_the_rows_of_its_head_from_each_projection(encoder, sh
 def test_projections_of_another_head_would_not_pass(
     encoder, read, captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import attnscope.worked.theatre as module
+    import attnscope.verbs.sdpa.theatre as module
 
     genuine = module.projections_of
 

@@ -14,7 +14,7 @@ from attnscope.explore.showing.answer import answers, asks_nothing
 from attnscope.explore.showing.card import card
 from attnscope.explore.state import State, View
 from attnscope.measures import MEASURES
-from attnscope.results import Finding
+from attnscope.verbs.find.result import Finding
 
 
 class Viewing(Basis):

@@ -17,8 +17,9 @@ from attnscope.render.sheet.table import Column, Table
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.sheet import laid
-from attnscope.results import Ablation, Prediction
+from attnscope.results import Prediction
 from attnscope.results.claims.effect import Asks, Choice, Without
+from attnscope.verbs.ablate.result import Ablation
 
 _LONGEST, _FINEST = 12, 2  # cells of an answer; decimals of a per cent
 _ROOM = 26  # cells with room for whole headings, and for a decimal more

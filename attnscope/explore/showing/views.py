@@ -22,7 +22,8 @@ from attnscope.render.kit.words.certificate import STYLES, verdict_words
 from attnscope.render.kit.words.header import head_of, weights_words
 from attnscope.render.sheets import WHOLE, Focus, sheet_of
 from attnscope.render.terminal.sheet import body
-from attnscope.results import Finding, PictureAttention, Result, Special
+from attnscope.results import PictureAttention, Result, Special
+from attnscope.verbs.find.result import Finding
 
 _TALL = 30  # lines of a pane in which a picture stands above its words, and not beside them
 

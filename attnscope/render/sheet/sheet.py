@@ -19,7 +19,7 @@ from attnscope.results.base.origin import worst
 
 Shown = TypeVar("Shown")
 # where the classes are that hold what is shown, and not what was computed; a worked example is both
-_OURS = ("attnscope.render.", "attnscope.results.worked")
+_OURS = ("attnscope.render.", "attnscope.verbs.sdpa.result")
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from math import exp
+from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader
+from jinja2 import Environment, FileSystemLoader
 from jinja2.runtime import Context
 from jinja2.utils import missing
 from markupsafe import Markup
 
 from attnscope.errors import listed
+from attnscope.register import registered
 from attnscope.render.kit import numbers
 
 _RESULT = "result"  # in a table
@@ -81,7 +83,8 @@ class _Facts(Context):
 
 @cache
 def environment() -> Environment:
-    made = Environment(loader=PackageLoader(__name__, "."), autoescape=True, finalize=_fact)
+    folders = [Path(__file__).parent, *(verb.folder for verb in registered().values())]
+    made = Environment(loader=FileSystemLoader(folders), autoescape=True, finalize=_fact)
     made.context_class = _Facts
     made.filters |= {name: _of(form) for name, form in FORMS.items()}
     return made

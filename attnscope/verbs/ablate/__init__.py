@@ -12,7 +12,7 @@ VERB = Verb(
     ),
     kinds={
         "ablation": Kind(
-            "attnscope.results.claims.ablation:Ablation", "attnscope.render.sheets.ablation:sheet"
+            ".result:Ablation", ".sheet:sheet", script=".script:told", again=".again", many=".many:told"
         ),
     },
 )

@@ -15,11 +15,9 @@ from attnscope.analysis.answers.experiment import (
 )
 from attnscope.analysis.answers.question import LogChances, Question, log_chances
 from attnscope.analysis.answers.replacing import Replacement
-from attnscope.analysis.claims.places import along, beside_all_ways, beside_other_receivers
 from attnscope.capture.intervening.changes import Change, Variant
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
-from attnscope.results import Ablation
 from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Path, Place, Predicted, Without
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.questions.answers import question_of
@@ -27,6 +25,7 @@ from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.questions.spoken import GIVEN, read_behind, with_answer
 from attnscope.session.reading import Reading, read_other
 from attnscope.spans import Span
+from attnscope.verbs.ablate.parts import along, beside_all_ways, beside_other_receivers
 from attnscope.verbs.ablate.places import (
     ablated_places,
     asked_of,
@@ -36,6 +35,7 @@ from attnscope.verbs.ablate.places import (
     same_place,
 )
 from attnscope.verbs.ablate.question import PATCHING, TAKEN, Ablate
+from attnscope.verbs.ablate.result import Ablation
 from attnscope.vocabulary import Kind, Route
 
 _LISTED = 5  # likeliest of each run

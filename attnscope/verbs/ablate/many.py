@@ -6,8 +6,8 @@ import numpy as np
 
 from attnscope.analysis.prompts import NONE, InOne, Seen, Spans, of_head
 from attnscope.errors import InputError
-from attnscope.results import Ablation
 from attnscope.results.claims.prompts import Asked, Figure
+from attnscope.verbs.ablate.result import Ablation
 
 
 def told(result: Ablation, spans: Spans) -> InOne:

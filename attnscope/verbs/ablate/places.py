@@ -14,8 +14,6 @@ from attnscope.analysis.answers import replacing
 from attnscope.analysis.answers.experiment import check_heads, head_counts, intervention
 from attnscope.analysis.answers.question import Question
 from attnscope.analysis.answers.replacing import Replacement
-from attnscope.analysis.claims import places
-from attnscope.analysis.claims.places import along
 from attnscope.attention import check_in_place
 from attnscope.capture import provenance_of
 from attnscope.capture.following.describe import sides_of
@@ -24,13 +22,15 @@ from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.taps import find_taps, tapping
 from attnscope.capture.long.run import standings_of_beginning
 from attnscope.errors import InputError
-from attnscope.results import Ablation
 from attnscope.results.claims.effect import Answer, Asks, Effect, Method, Part, Path, PlaceEffect
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
+from attnscope.verbs.ablate import parts as places
+from attnscope.verbs.ablate.parts import along
 from attnscope.verbs.ablate.question import EVERY_TOKEN, MEAN_OVER, Ablate
+from attnscope.verbs.ablate.result import Ablation
 from attnscope.vocabulary import Kind, Standing
 
 

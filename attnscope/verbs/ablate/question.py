@@ -17,7 +17,7 @@ from attnscope.session.which import Heads, Name
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import Ablation
+    from attnscope.verbs.ablate.result import Ablation
 
 ARROWS = ("->", "→")
 PARTS = ("head", "mlp", "attention", "residual", "position")

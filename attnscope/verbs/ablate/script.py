@@ -4,8 +4,8 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, of_run
-from attnscope.results import Ablation
 from attnscope.results.claims.effect import Asks, Measured, Method
+from attnscope.verbs.ablate.result import Ablation
 
 
 def told(result: Ablation) -> Told:

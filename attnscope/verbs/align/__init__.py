@@ -12,11 +12,13 @@ VERB = Verb(
     ),
     kinds={
         "alignment": Kind(
-            "attnscope.results.claims.alignment:Alignment", "attnscope.render.sheets.alignment"
+            ".result:Alignment",
+            ".sheet:sheet",
+            files={".pharaoh": ".files:as_pharaoh", ".tsv": ".files:links_as_tsv"},
         ),
         "timing": Kind(
-            "attnscope.results.claims.alignment:Timing",
-            "attnscope.render.sheets.alignment:sheet",
+            ".result:Timing",
+            ".sheet:sheet",
             files={".srt": ".files:as_srt", ".vtt": ".files:as_vtt", ".tsv": ".files:times_as_tsv"},
         ),
     },

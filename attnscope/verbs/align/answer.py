@@ -12,17 +12,6 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from attnscope.analysis.claims.alignment import gold as golds
-from attnscope.analysis.claims.alignment.judging import (
-    Rows,
-    Shares,
-    agreement,
-    by_sharpness,
-    even,
-    left_out,
-    reliabilities,
-    shuffled,
-)
 from attnscope.analysis.heads.view import without_padding
 from attnscope.analysis.rows import rows_of, verdicts_of
 from attnscope.capture.following.describe import names_in
@@ -32,10 +21,21 @@ from attnscope.errors import AttnscopeError, InputError
 from attnscope.reference import exact
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
-from attnscope.results.claims.alignment import Judged, LinkScore, TimeScore, Weighed, Weighing
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
+from attnscope.verbs.align import gold as golds
+from attnscope.verbs.align.judging import (
+    Rows,
+    Shares,
+    agreement,
+    by_sharpness,
+    even,
+    left_out,
+    reliabilities,
+    shuffled,
+)
+from attnscope.verbs.align.result import Judged, LinkScore, TimeScore, Weighed, Weighing
 from attnscope.vocabulary import Route
 
 SAMPLE = 3  # cases of gold that are certified in full

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from attnscope.printable import printable
-from attnscope.results import Alignment, Timing
+from attnscope.verbs.align.result import Alignment, Timing
 
 
 def as_pharaoh(result: Alignment) -> str:

@@ -20,8 +20,8 @@ from attnscope.session.which import Heads
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import Alignment, Timing  # noqa: F401
     from attnscope.session.request import Inputs
+    from attnscope.verbs.align.result import Alignment, Timing  # noqa: F401
 
 GOLD = option(
     "--gold", metavar="FILE",

@@ -11,8 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.analysis.claims.alignment.gold import GoldLinks, read_links
-from attnscope.analysis.claims.alignment.judging import (
+from attnscope.errors import InputError
+from attnscope.results.base.groups import Groups, joined, sets_no_blanks, words_of
+from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs
+from attnscope.tokens import Tokens
+from attnscope.verbs.align.answer import (
+    Aligning,
+    Attended,
+    Cases,
+    Scored,
+    Told,
+)
+from attnscope.verbs.align.gold import GoldLinks, read_links
+from attnscope.verbs.align.judging import (
     Gold,
     Learnt,
     Pairs,
@@ -30,19 +42,7 @@ from attnscope.analysis.claims.alignment.judging import (
     strongest,
     sure,
 )
-from attnscope.errors import InputError
-from attnscope.results.base.groups import Groups, joined, sets_no_blanks, words_of
-from attnscope.results.claims.alignment import Alignment, WordLink
-from attnscope.session.reading import Reading
-from attnscope.session.request import Inputs
-from attnscope.tokens import Tokens
-from attnscope.verbs.align.answer import (
-    Aligning,
-    Attended,
-    Cases,
-    Scored,
-    Told,
-)
+from attnscope.verbs.align.result import Alignment, WordLink
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,28 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.analysis.claims.alignment.gold import GoldTimes, read_times
-from attnscope.analysis.claims.alignment.judging import (
-    NEAR,
-    Rows,
-    Shares,
-    Times,
-    equal_parts,
-    even,
-    score_times,
-)
-from attnscope.analysis.claims.alignment.timing import (
-    Case,
-    LearntTimes,
-    Timed,
-    learn_times,
-    median_width,
-    timed,
-)
 from attnscope.errors import InputError
 from attnscope.results import Sound
 from attnscope.results.base.groups import Groups
-from attnscope.results.claims.alignment import Alignment, Timing, WordTime
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
@@ -41,7 +22,26 @@ from attnscope.verbs.align.answer import (
     Scored,
     Told,
 )
+from attnscope.verbs.align.gold import GoldTimes, read_times
+from attnscope.verbs.align.judging import (
+    NEAR,
+    Rows,
+    Shares,
+    Times,
+    equal_parts,
+    even,
+    score_times,
+)
 from attnscope.verbs.align.question import Align
+from attnscope.verbs.align.result import Alignment, Timing, WordTime
+from attnscope.verbs.align.timing import (
+    Case,
+    LearntTimes,
+    Timed,
+    learn_times,
+    median_width,
+    timed,
+)
 from attnscope.verbs.align.word_links import AligningWords, Side, written_by
 
 

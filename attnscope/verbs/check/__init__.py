@@ -12,10 +12,11 @@ VERB = Verb(
     ),
     kinds={
         "check": Kind(
-            "attnscope.verbs.check.result:Check",
-            "attnscope.render.sheets.check:sheet",
+            ".result:Check",
+            ".sheet:sheet",
             no_picture="a check of a stored run has no picture: it is a line for each head",
         ),
     },
+    also={"HeadCheck": ".result:HeadCheck"},
     command="attnscope.cli.commands.check:check",
 )

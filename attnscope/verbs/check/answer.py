@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from attnscope import incoming
-from attnscope.analysis.claims.comparison.checking import checked_head, checked_heads, checked_parts
 from attnscope.analysis.heads.view import head_in
 from attnscope.capture.arithmetic import move_weights
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.register import registered
 from attnscope.results import (
-    Check,
     HeadWeights,
     Kind,
     LongHead,
@@ -43,6 +41,8 @@ from attnscope.session.reading import Reading, read_inputs
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import MEANS, Numbers, Wanted
 from attnscope.tokens import Frames, Patches, Tokens
+from attnscope.verbs.check.checking import checked_head, checked_heads, checked_parts
+from attnscope.verbs.check.result import Check
 from attnscope.vocabulary import IN_PARTS, KERNELS, Purpose, Route
 
 RUNS = 2  # that rounding is put into on purpose

@@ -11,9 +11,7 @@ VERB = Verb(
         'attnscope cite "It fell. I saw. He sat." -m demo-translate --answer "il est"',
     ),
     kinds={
-        "citation": Kind(
-            "attnscope.results.claims.citation:Citation", "attnscope.render.sheets.citation:sheet"
-        ),
-        "referee": Kind("attnscope.results.claims.referee:Referee", "attnscope.render.sheets.citation:sheet"),
+        "citation": Kind(".result:Citation", ".sheet:sheet"),
+        "referee": Kind(".referee_result:Referee", ".sheet:sheet"),
     },
 )

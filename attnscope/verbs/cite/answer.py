@@ -9,8 +9,6 @@ import numpy as np
 
 from attnscope import incoming
 from attnscope.analysis.answers.question import written_at
-from attnscope.analysis.claims.citing.judging import judged, scored
-from attnscope.analysis.claims.citing.taking import Groups, Looked, Taken, looked, taken_away
 from attnscope.analysis.inputs.attributing import Chance, attributed
 from attnscope.analysis.inputs.entrance import of_tokens
 from attnscope.analysis.inputs.replacing import Input
@@ -18,18 +16,7 @@ from attnscope.capture import Selection
 from attnscope.errors import InputError
 from attnscope.results import Verdict
 from attnscope.results.claims.attributed import ByGradients
-from attnscope.results.claims.citation import (
-    ATTENTION,
-    BY_NORM,
-    COPYING,
-    FIT,
-    Citation,
-    Column,
-    Method,
-    Statement,
-)
 from attnscope.results.claims.prompts import Refused
-from attnscope.results.claims.referee import Judged, Referee
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
@@ -50,7 +37,20 @@ from attnscope.session.questions.rows import (
 from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
 from attnscope.tokens import Tokens
+from attnscope.verbs.cite.judging import judged, scored
 from attnscope.verbs.cite.question import Cite, Judge
+from attnscope.verbs.cite.referee_result import Judged, Referee
+from attnscope.verbs.cite.result import (
+    ATTENTION,
+    BY_NORM,
+    COPYING,
+    FIT,
+    Citation,
+    Column,
+    Method,
+    Statement,
+)
+from attnscope.verbs.cite.taking import Groups, Looked, Taken, looked, taken_away
 from attnscope.vocabulary import Kind, Route
 
 

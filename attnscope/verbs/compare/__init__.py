@@ -11,16 +11,18 @@ VERB = Verb(
         "attnscope compare --texts texts.txt --model-b demo -m demo --fail-above .05",
     ),
     kinds={
-        "comparison": Kind(
-            "attnscope.results.claims.comparison:Comparison", "attnscope.render.sheets.comparison"
-        ),
-        "corpora": Kind(
-            "attnscope.results.claims.corpora:CorpusDifference", "attnscope.render.sheets.corpora"
-        ),
+        "comparison": Kind(".result:Comparison", ".sheet:sheet", page=".page:of_comparison"),
+        "corpora": Kind(".corpora_result:CorpusDifference", ".corpora_sheet:sheet"),
         "difference": Kind(
-            "attnscope.results.claims.difference:Difference", "attnscope.render.sheets.difference"
+            ".difference_result:Difference", ".difference_sheet:sheet", page=".page:of_difference"
         ),
-        "drift": Kind("attnscope.results.claims.drift:Drift", "attnscope.render.sheets.drift:sheet"),
-        "senses": Kind("attnscope.results.claims.senses:Senses", "attnscope.render.sheets.senses:sheet"),
+        "drift": Kind(".drift_result:Drift", ".drift_sheet:sheet"),
+        "senses": Kind(".senses_result:Senses", ".senses_sheet:sheet"),
+    },
+    also={
+        "Between": ".result:Between",
+        "Divergence": ".result:Divergence",
+        "Side": ".result:Side",
+        "Similarity": ".result:Similarity",
     },
 )

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.sheets import comparison as words
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web import readings as sides
 from attnscope.render.web.blocks import Blocks
@@ -14,8 +13,10 @@ from attnscope.render.web.document import Document, opens, told
 from attnscope.render.web.readings import Reading, table
 from attnscope.render.web.readings import sides as tokens_of
 from attnscope.render.web.room import Beside
-from attnscope.results import Comparison, Difference, Overview, Result, Special
-from attnscope.results.claims.difference import Run
+from attnscope.results import Overview, Result, Special
+from attnscope.verbs.compare import sheet as words
+from attnscope.verbs.compare.difference_result import Difference, Run
+from attnscope.verbs.compare.result import Comparison
 from attnscope.vocabulary import Unit
 
 

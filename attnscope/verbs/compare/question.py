@@ -45,8 +45,13 @@ from attnscope.session.wanted import HEADS, LAYERS, Attention, Numbers, Wanted
 from attnscope.session.which import Heads, Looked, Name
 
 if TYPE_CHECKING:
-    from attnscope.results import Comparison, CorpusDifference, Difference, Drift, Result, Senses  # noqa: F401
+    from attnscope.results import Result  # noqa: F401
     from attnscope.results.claims.prompts import Prompt
+    from attnscope.verbs.compare.corpora_result import CorpusDifference  # noqa: F401
+    from attnscope.verbs.compare.difference_result import Difference  # noqa: F401
+    from attnscope.verbs.compare.drift_result import Drift  # noqa: F401
+    from attnscope.verbs.compare.result import Comparison  # noqa: F401
+    from attnscope.verbs.compare.senses_result import Senses  # noqa: F401
 
 STORED, MOST_CONTROLS = (".npz", ".json"), 100_000
 _HERE = "attnscope.verbs.compare"

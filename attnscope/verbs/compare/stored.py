@@ -3,14 +3,17 @@
 from pathlib import Path
 from typing import Any
 
-from attnscope.analysis.claims.comparison.difference import Picked, difference, matrices_in
-from attnscope.analysis.corpus.apart import corpora_apart
 from attnscope.errors import InputError
-from attnscope.results import Corpus, CorpusDifference, Difference, Result, load
+from attnscope.results import Result, load
 from attnscope.session import selection
 from attnscope.session.question import Answer
 from attnscope.session.wanted import Numbers
+from attnscope.verbs.compare.corpora_result import CorpusDifference
+from attnscope.verbs.compare.difference import Picked, difference, matrices_in
+from attnscope.verbs.compare.difference_result import Difference
 from attnscope.verbs.compare.question import Runs
+from attnscope.verbs.corpus.apart import corpora_apart
+from attnscope.verbs.corpus.result import Corpus
 
 
 def compare_runs(_: Any, __: Any, asked: Runs, ___: Any) -> Answer[Difference | CorpusDifference]:

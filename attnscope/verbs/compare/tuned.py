@@ -12,15 +12,6 @@ import torch
 
 from attnscope.analysis.answers.experiment import head_counts, others_drawn
 from attnscope.analysis.answers.question import word_at
-from attnscope.analysis.claims.comparison.drift import (
-    BROKEN,
-    check_numbers,
-    distances,
-    factors,
-    intervals,
-    moved,
-    written,
-)
 from attnscope.analysis.prediction import masks_of, tagged_places
 from attnscope.analysis.word_weights import Sample
 from attnscope.attention import Capture
@@ -30,9 +21,7 @@ from attnscope.capture.intervening.experiments import experiments_on, heard
 from attnscope.capture.intervening.given_layers import HeadReader, Seen
 from attnscope.errors import AttnscopeError, CertificateError, InputError, listed
 from attnscope.model.anatomy.placed import map_of
-from attnscope.results import Drift
 from attnscope.results.base.origin import tallied
-from attnscope.results.claims.drift import PutBack
 from attnscope.results.claims.effect import Asks
 from attnscope.results.claims.prompts import Prompt
 from attnscope.session.choosing import Chosen
@@ -44,6 +33,16 @@ from attnscope.session.questions.rows import check_whole_fits
 from attnscope.session.reading import Reading, encode_inputs, read_inputs
 from attnscope.session.request import ModelRequest, digests
 from attnscope.tokens import Tokens
+from attnscope.verbs.compare.drift import (
+    BROKEN,
+    check_numbers,
+    distances,
+    factors,
+    intervals,
+    moved,
+    written,
+)
+from attnscope.verbs.compare.drift_result import Drift, PutBack
 from attnscope.verbs.compare.question import Tuned
 from attnscope.vocabulary import Purpose, Route
 

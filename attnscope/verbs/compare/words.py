@@ -5,17 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from attnscope.analysis.claims.comparison.compare import compare
-from attnscope.analysis.claims.comparison.senses import separation, together
-from attnscope.analysis.claims.comparison.word import ComparedWord, Look, forms_in, word_in
 from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.view import Places, groups_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
-from attnscope.results import Between, Comparison, Overview, Senses
+from attnscope.results import Overview
 from attnscope.results.base.groups import joined
 from attnscope.results.base.origin import tallied
-from attnscope.results.claims.senses import Usage
 from attnscope.session.choosing import Chosen, choose_layers
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Opening
@@ -27,6 +23,11 @@ from attnscope.session.request import ModelRequest, digests
 from attnscope.session.wanted import Looking
 from attnscope.spelling import spelled
 from attnscope.verbs.compare.question import InTexts, OnTwoSides, Word
+from attnscope.verbs.compare.result import Between, Comparison
+from attnscope.verbs.compare.senses import separation, together
+from attnscope.verbs.compare.senses_result import Senses, Usage
+from attnscope.verbs.compare.vectors import compare
+from attnscope.verbs.compare.word import ComparedWord, Look, forms_in, word_in
 
 Fit = Callable[[Sequence[Extent]], bool]
 

@@ -11,8 +11,6 @@ VERB = Verb(
         "attnscope compose -m demo-causal --layer 1 --head 8 -o partners.png",
     ),
     kinds={
-        "composition": Kind(
-            "attnscope.results.claims.composition:Composition", "attnscope.render.sheets.composition"
-        ),
+        "composition": Kind(".result:Composition", ".sheet:sheet", script=".script:told", again=".again"),
     },
 )

@@ -8,23 +8,23 @@ layers; what was read is in no score.
 from contextlib import nullcontext
 from dataclasses import replace
 
-from attnscope.analysis.claims.composition.compose import Composing, Head, Parts, facts
 from attnscope.attention import Capture
 from attnscope.capture.circuits.paths import Circuits, read_circuits
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.media.files import noise
 from attnscope.reference import place
-from attnscope.results import Composition, Verdict
+from attnscope.results import Verdict
 from attnscope.results.base.origin import tallied
-from attnscope.results.claims.composition import Through
 from attnscope.session import selection as ranges
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened
 from attnscope.session.reading import read_inputs
 from attnscope.session.request import Inputs
+from attnscope.verbs.compose.circuits import Composing, Head, Parts, facts
 from attnscope.verbs.compose.question import Compose
+from attnscope.verbs.compose.result import Composition, Through
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Route
 

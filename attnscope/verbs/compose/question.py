@@ -15,7 +15,7 @@ from attnscope.session.question import OfModel, named
 from attnscope.session.wanted import HEADS, LAYERS, Attention, Numbers, Wanted
 
 if TYPE_CHECKING:
-    from attnscope.results import Composition  # noqa: F401
+    from attnscope.verbs.compose.result import Composition  # noqa: F401
 
 MOST_DRAWS = 10_000
 THROUGH = option(
@@ -50,7 +50,7 @@ class Compose(Attention, OfModel["Composition"]):
     def __post_init__(self) -> None:
         if (self.one.layer is None) != (self.one.head is None):
             raise InputError("--layer and --head go together: one head, or without both every pair")
-        inputs = named("attnscope.results.claims.composition:Through")
+        inputs = named("attnscope.verbs.compose.result:Through")
         if self.through is not None and self.through not in list(inputs):
             raise InputError(f"no '{self.through}' to compose through: {', '.join(inputs)}")
         if not 1 <= self.draws <= MOST_DRAWS:

@@ -1,8 +1,7 @@
 """What a program is told, so that it computes the figures of `compose` again."""
 
 from attnscope.render.script.figures import Told, of_model
-from attnscope.results import Composition
-from attnscope.results.claims.composition import STRONGEST
+from attnscope.verbs.compose.result import STRONGEST, Composition
 
 
 def told(result: Composition) -> Told:

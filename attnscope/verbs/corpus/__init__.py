@@ -11,7 +11,7 @@ VERB = Verb(
         "attnscope corpus dev.conllu -m demo --from-pos VERB --to-pos NOUN",
     ),
     kinds={
-        "corpus": Kind("attnscope.results.claims.corpus:Corpus", "attnscope.render.sheets.corpus:sheet"),
+        "corpus": Kind(".result:Corpus", ".sheet:sheet"),
     },
     command="attnscope.cli.commands.corpus:corpus",
 )

@@ -17,7 +17,6 @@ from attnscope.measures import parse_measures
 from attnscope.measures.registry import check_measurable, measurable
 from attnscope.printable import printable
 from attnscope.process.ending import said_when_interrupted, temporary_folder
-from attnscope.results.claims.corpus import Corpus
 from attnscope.session.listener import Listener
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.option import slots, words
@@ -29,6 +28,7 @@ from attnscope.verbs.corpus.engine.machine import described, places, resolved, u
 from attnscope.verbs.corpus.folder import Folder
 from attnscope.verbs.corpus.identity import identity_of, key_of
 from attnscope.verbs.corpus.question import ALL, ENGINES, LOCAL, RAY, REFUSE, CorpusFiles, CorpusQuestion
+from attnscope.verbs.corpus.result import Corpus
 from attnscope.verbs.corpus.source import Signed, Source, files_of, is_piped, source_of
 from attnscope.verbs.corpus.splits import Plan, check_tags, everything, first_texts, share
 from attnscope.verbs.corpus.store import Place

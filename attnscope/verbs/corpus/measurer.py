@@ -17,12 +17,10 @@ from time import perf_counter
 import numpy as np
 import torch
 
-from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import CertificateError, InputError
 from attnscope.measures.registry import needs_norms
 from attnscope.process.machine import peak_memory
 from attnscope.results.base.origin import Verdict
-from attnscope.results.claims.corpus import CorpusText
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import open_model
 from attnscope.session.request import Inputs
@@ -32,9 +30,11 @@ from attnscope.verbs.corpus.identity import Instructions
 from attnscope.verbs.corpus.judged import Judged
 from attnscope.verbs.corpus.part import Part, Proved, RowsFile
 from attnscope.verbs.corpus.reader import BatchReader, Ready, pools
+from attnscope.verbs.corpus.result import CorpusText
 from attnscope.verbs.corpus.rows import RowsOfSplit
 from attnscope.verbs.corpus.store import Place
 from attnscope.verbs.corpus.texts import Reading
+from attnscope.verbs.corpus.totals import Totals
 from attnscope.vocabulary import Purpose
 
 _POOL, _TOKENS = 1024, 2**15  # of texts that are in memory at once

@@ -7,18 +7,18 @@ from functools import partial, reduce
 
 import numpy as np
 
-from attnscope.analysis.corpus.moments import Sketch
-from attnscope.analysis.corpus.totals import scores
 from attnscope.results import Kind, Verdict
 from attnscope.results.base.origin import Provenance
-from attnscope.results.claims.corpus import Corpus, CorpusRead
 from attnscope.results.stored.codec import Place, decode
 from attnscope.verbs.corpus.engine.interface import SetAside
 from attnscope.verbs.corpus.folder import PARTS, DamagedError, DamagedRowsError, Folder, Named
+from attnscope.verbs.corpus.moments import Sketch
 from attnscope.verbs.corpus.part import Part
 from attnscope.verbs.corpus.question import Linked
+from attnscope.verbs.corpus.result import Corpus, CorpusRead
 from attnscope.verbs.corpus.source import Source
 from attnscope.verbs.corpus.splits import placed
+from attnscope.verbs.corpus.totals import scores
 
 _LONG = "longer than the tokens that are read"
 

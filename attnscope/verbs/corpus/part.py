@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.analysis.corpus.totals import Totals
 from attnscope.verbs.corpus.engine.interface import SetAside
+from attnscope.verbs.corpus.totals import Totals
 
 SCHEMA = "attnscope.corpus-part/1"
 _META = b"attnscope"

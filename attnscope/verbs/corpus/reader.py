@@ -13,9 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnscope.analysis.corpus.links import links
-from attnscope.analysis.corpus.measuring import leaking, measured
-from attnscope.analysis.corpus.passes import Facts, norms_moved, triangles
 from attnscope.analysis.word_weights import pieces_of, together
 from attnscope.attention import AttentionCall
 from attnscope.capture import Labels, record
@@ -25,11 +22,14 @@ from attnscope.errors import InputError
 from attnscope.measures.registry import needs_norms
 from attnscope.model.inputs.text import Encoded
 from attnscope.results import Provenance
-from attnscope.results.claims.corpus import LINKS
 from attnscope.session.opening import Opened
 from attnscope.tokens import Token, Tokens
 from attnscope.verbs.corpus.engine.interface import Text
 from attnscope.verbs.corpus.identity import Instructions
+from attnscope.verbs.corpus.links import links
+from attnscope.verbs.corpus.measuring import leaking, measured
+from attnscope.verbs.corpus.passes import Facts, norms_moved, triangles
+from attnscope.verbs.corpus.result import LINKS
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
 
 _FILLED = {"input_ids": None, "attention_mask": 0, "token_type_ids": 0}  # by what, None: the padding token

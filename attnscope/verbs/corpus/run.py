@@ -14,7 +14,6 @@ from typing import IO
 
 from attnscope.errors import CertificateError, InputError
 from attnscope.process.machine import lean_loading
-from attnscope.results.claims.corpus import GAIN, Corpus
 from attnscope.session.listener import Listener
 from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus.engine.interface import (
@@ -40,6 +39,7 @@ from attnscope.verbs.corpus.folder import (
 from attnscope.verbs.corpus.identity import Instructions
 from attnscope.verbs.corpus.merging import Tree, size_of_parts
 from attnscope.verbs.corpus.part import Part
+from attnscope.verbs.corpus.result import GAIN, Corpus
 from attnscope.verbs.corpus.rows import AllRows
 from attnscope.verbs.corpus.source import Signed, Source
 from attnscope.verbs.corpus.splits import Plan, placed

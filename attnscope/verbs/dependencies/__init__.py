@@ -11,8 +11,6 @@ VERB = Verb(
         "attnscope dependencies dev.conllu -m demo-causal --limit 100",
     ),
     kinds={
-        "dependencies": Kind(
-            "attnscope.results.claims.relations:Dependencies", "attnscope.render.sheets.dependencies"
-        ),
+        "dependencies": Kind(".result:Dependencies", ".sheet:sheet"),
     },
 )

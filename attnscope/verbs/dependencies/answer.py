@@ -16,14 +16,6 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from attnscope.analysis.claims.relations import (
-    FIXED_DISTANCES,
-    Pairs,
-    Tally,
-    accuracies,
-    distance_accuracies,
-    ranked,
-)
 from attnscope.analysis.treebank import Bank, Sentence, read_treebank
 from attnscope.analysis.word_weights import Sample, answers, looks_ahead, pieces_of, together
 from attnscope.capture import Labels, record
@@ -32,15 +24,22 @@ from attnscope.capture.weights import Weights
 from attnscope.errors import CertificateError, InputError
 from attnscope.model.inputs.text import Encoded
 from attnscope.model.loaded import Model
-from attnscope.results import Dependencies
 from attnscope.results.base.origin import tallied
-from attnscope.results.claims.relations import Treebank
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
 from attnscope.session.reading import origin_of
 from attnscope.session.request import digests
 from attnscope.verbs.dependencies.question import Relate
+from attnscope.verbs.dependencies.relations import (
+    FIXED_DISTANCES,
+    Pairs,
+    Tally,
+    accuracies,
+    distance_accuracies,
+    ranked,
+)
+from attnscope.verbs.dependencies.result import Dependencies, Treebank
 from attnscope.vocabulary import Kind, Route
 
 _BAR = 24  # characters of the progress bar

@@ -18,8 +18,8 @@ from attnscope.session.question import OfModel, named
 from attnscope.session.which import Heads
 
 if TYPE_CHECKING:
-    from attnscope.results import Dependencies  # noqa: F401
     from attnscope.session.request import Inputs
+    from attnscope.verbs.dependencies.result import Dependencies  # noqa: F401
 
 FILE = argument(
     "FILE", help="A treebank in the CoNLL-U format of Universal Dependencies.",

@@ -12,7 +12,10 @@ VERB = Verb(
     ),
     kinds={
         "explanation": Kind(
-            "attnscope.results.claims.explanation:Explanation", "attnscope.render.sheets.explanation"
+            ".result:Explanation",
+            ".sheet:sheet",
+            no_script="it is several questions: find, ablate, flow and compose, which it names, "
+            "have one each",
         ),
     },
 )

@@ -13,10 +13,7 @@ import numpy as np
 
 from attnscope.analysis.answers.question import Question
 from attnscope.errors import DoesNotFitError, InputError
-from attnscope.results import Ablation, Composition, Explanation, Finding, Why
 from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.explanation import Asked, Head, Lost, Replaced, Unasked, that_look
-from attnscope.results.claims.why import Side
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
@@ -26,12 +23,17 @@ from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.verbs.ablate.answer import ablate
 from attnscope.verbs.ablate.question import Ablate
+from attnscope.verbs.ablate.result import Ablation
 from attnscope.verbs.compose.answer import compose
 from attnscope.verbs.compose.question import Compose
+from attnscope.verbs.compose.result import Composition
 from attnscope.verbs.explain.question import Explain
+from attnscope.verbs.explain.result import Asked, Explanation, Head, Lost, Replaced, Unasked, that_look
 from attnscope.verbs.find.answer import find
+from attnscope.verbs.find.result import Finding
 from attnscope.verbs.why.answer import why
 from attnscope.verbs.why.question import WhyLooks
+from attnscope.verbs.why.result import Side, Why
 from attnscope.vocabulary import Kind
 
 MOST, TAKEN_APART = 24, 6  # heads that are asked further, and whose scores are taken apart

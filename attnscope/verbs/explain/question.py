@@ -17,7 +17,7 @@ from attnscope.verbs.find.question import Controlled, Find
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import Explanation  # noqa: F401
+    from attnscope.verbs.explain.result import Explanation  # noqa: F401
 
 FROM = option(
     "--from", "--query", metavar="TOKEN", usual=None,

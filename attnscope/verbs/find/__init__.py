@@ -11,10 +11,11 @@ VERB = Verb(
         "attnscope find --pattern retrieval --lengths 128,512 -m demo-reader",
     ),
     kinds={
-        "finding": Kind("attnscope.results.claims.finding:Finding", "attnscope.render.sheets.finding:sheet"),
-        "links": Kind("attnscope.results.claims.links:Links", "attnscope.render.sheets.links:sheet"),
-        "retrieval": Kind(
-            "attnscope.results.claims.retrieval:Retrieval", "attnscope.render.sheets.retrieval"
+        "finding": Kind(
+            ".result:Finding", ".sheet:sheet", script=".script:told", again=".again", many=".many:told"
         ),
+        "links": Kind(".links_result:Links", ".links_sheet:sheet"),
+        "retrieval": Kind(".retrieval_result:Retrieval", ".retrieval_sheet:sheet"),
     },
+    also={"Controls": ".result:Controls", "Sought": ".result:Sought"},
 )

@@ -8,19 +8,6 @@ import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.claims.finding.links import InPrompt as InPrompt
-from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
-from attnscope.analysis.claims.finding.rank import (
-    Away,
-    ByHead,
-    Likeness,
-    Target,
-    beside,
-    beside_controls,
-    numbers,
-    pair,
-    pattern_keys,
-)
 from attnscope.analysis.controls import ControlTexts
 from attnscope.analysis.rows import (
     AnyRows,
@@ -38,9 +25,8 @@ from attnscope.capture.layer_answers import entering
 from attnscope.capture.returned import Returned
 from attnscope.errors import DoesNotFitError, InputError, listed
 from attnscope.model.anatomy.sites import layer_stacks
-from attnscope.results import Finding, Pattern, Sought, Special
+from attnscope.results import Pattern, Special
 from attnscope.results.base.evidence import Weights
-from attnscope.results.claims.links import Links
 from attnscope.session.choosing import Chosen
 from attnscope.session.question import Answer
 from attnscope.session.questions.exchanging import (
@@ -61,7 +47,22 @@ from attnscope.session.questions.rows import (
 )
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
+from attnscope.verbs.find.links import InPrompt as InPrompt
+from attnscope.verbs.find.links import Read, in_order, telling_links
+from attnscope.verbs.find.links_result import Links
 from attnscope.verbs.find.question import Find, FindLinks
+from attnscope.verbs.find.rank import (
+    Away,
+    ByHead,
+    Likeness,
+    Target,
+    beside,
+    beside_controls,
+    numbers,
+    pair,
+    pattern_keys,
+)
+from attnscope.verbs.find.result import Finding, Sought
 from attnscope.vocabulary import Kind
 
 _OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places

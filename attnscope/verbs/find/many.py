@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.analysis.prompts import InOne, Seen, Spans, of_head
-from attnscope.results import Finding
 from attnscope.results.claims.prompts import Asked, Figure
+from attnscope.verbs.find.result import Finding
 
 
 def told(result: Finding, spans: Spans) -> InOne:

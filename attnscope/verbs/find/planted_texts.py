@@ -17,7 +17,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.analysis.answers.question import LogChances
-from attnscope.analysis.claims.finding.needles import Planted
 from attnscope.analysis.rows import AnyRows, Layer, rows_of
 from attnscope.analysis.word_weights import Sample
 from attnscope.attention import AttentionCall, Capture
@@ -28,7 +27,6 @@ from attnscope.capture.weights import End, OneText, Source, Weights
 from attnscope.errors import InputError
 from attnscope.reference import exact, place
 from attnscope.results import Provenance, Verdict
-from attnscope.results.claims.retrieval import Head, Needle
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened
@@ -37,6 +35,8 @@ from attnscope.session.questions.passages import Answers, answered, attention_be
 from attnscope.session.questions.rows import check_whole_fits, may_read_rows, rows_in
 from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
+from attnscope.verbs.find.needles import Planted
+from attnscope.verbs.find.retrieval_result import Head, Needle
 from attnscope.vocabulary import Kind
 
 ACTS = "a fact and its question alone"

@@ -23,9 +23,11 @@ from attnscope.session.which import Heads, Looked, Name
 from attnscope.vocabulary import Pattern, Purpose
 
 if TYPE_CHECKING:
-    from attnscope.analysis.claims.finding.needles import Fact
-    from attnscope.results import Finding, Links, Retrieval  # noqa: F401
     from attnscope.session.request import Inputs
+    from attnscope.verbs.find.links_result import Links  # noqa: F401
+    from attnscope.verbs.find.needles import Fact
+    from attnscope.verbs.find.result import Finding  # noqa: F401
+    from attnscope.verbs.find.retrieval_result import Retrieval  # noqa: F401
 
 RETRIEVAL, LENGTHS = "retrieval", (256,)
 _CHOICE = "say what to find, one of these: --from and --to, --pattern, --like"

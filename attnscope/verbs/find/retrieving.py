@@ -19,13 +19,6 @@ from jaxtyping import Float
 from attnscope import incoming
 from attnscope.analysis.answers import replacing
 from attnscope.analysis.answers.question import written_at
-from attnscope.analysis.claims.finding.needles import (
-    Fact,
-    Planted,
-    bundled_facts,
-    bundled_text,
-    planted,
-)
 from attnscope.analysis.intervals import wilson
 from attnscope.capture.intervening.changes import Change
 from attnscope.capture.intervening.experiments import Others, experiments_on
@@ -33,17 +26,17 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.text import limit_of
 from attnscope.model.loading.config import tokenizer_for
 from attnscope.model.loading.load import Plan
-from attnscope.results.claims.retrieval import (
-    Confirmation,
-    Head,
-    Masked,
-    Needle,
-    Retrieval,
-)
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
+from attnscope.verbs.find.needles import (
+    Fact,
+    Planted,
+    bundled_facts,
+    bundled_text,
+    planted,
+)
 from attnscope.verbs.find.planted_texts import (
     Asked,
     Looks,
@@ -52,6 +45,13 @@ from attnscope.verbs.find.planted_texts import (
     size_by,
 )
 from attnscope.verbs.find.question import RETRIEVAL, Retrieve
+from attnscope.verbs.find.retrieval_result import (
+    Confirmation,
+    Head,
+    Masked,
+    Needle,
+    Retrieval,
+)
 from attnscope.vocabulary import Kind, Route
 
 GROUPS, TRIED = 10, 6

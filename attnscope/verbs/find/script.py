@@ -4,8 +4,9 @@ from itertools import pairwise
 
 from attnscope.errors import InputError
 from attnscope.render.script.figures import Told, of_run
-from attnscope.results import Finding, Kind, Special
+from attnscope.results import Kind, Special
 from attnscope.tokens import Tokens
+from attnscope.verbs.find.result import Finding
 
 
 def told(result: Finding) -> Told:

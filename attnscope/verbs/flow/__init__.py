@@ -11,6 +11,8 @@ VERB = Verb(
         'attnscope flow "The [MASK] opened." --from "[MASK]" -m demo -o flow.png',
     ),
     kinds={
-        "flow": Kind("attnscope.results.claims.flow:Flow", "attnscope.render.sheets.flow:sheet"),
+        "flow": Kind(
+            ".result:Flow", ".sheet:sheet", script=".script:told", again=".again", many=".many:told"
+        ),
     },
 )

@@ -6,14 +6,6 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.claims.rollout import (
-    by_units,
-    followed_back,
-    max_flow,
-    mean_weights,
-    mixed,
-    rolled_out,
-)
 from attnscope.analysis.heads.view import Units, units_of
 from attnscope.analysis.rows import Layer, rows_of
 from attnscope.attention import Capture
@@ -21,7 +13,6 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import InputError, listed
 from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
-from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import finds, query_of, tags
 from attnscope.session.questions.long import attention_of
@@ -38,6 +29,15 @@ from attnscope.session.wanted import Looking
 from attnscope.tokens import Tokens
 from attnscope.verbs.flow.question import Follow
 from attnscope.verbs.flow.replaced import beside_replacing
+from attnscope.verbs.flow.result import Flow
+from attnscope.verbs.flow.rollout import (
+    by_units,
+    followed_back,
+    max_flow,
+    mean_weights,
+    mixed,
+    rolled_out,
+)
 from attnscope.vocabulary import Kind, Route, Special
 
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each

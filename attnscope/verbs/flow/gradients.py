@@ -10,11 +10,11 @@ from attnscope.capture import Selection
 from attnscope.capture.running import evaluating
 from attnscope.errors import InputError
 from attnscope.results.claims.attributed import Attributed, ByGradients
-from attnscope.results.claims.flow import Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.pooled import last_of
 from attnscope.session.questions.replacing import MOST_HELD, layer_module
 from attnscope.session.reading import Reading
+from attnscope.verbs.flow.result import Flow
 from attnscope.vocabulary import Kind, Route
 
 

@@ -6,9 +6,9 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.analysis.prompts import NONE, InOne, Seen, Spans
-from attnscope.results import Flow
 from attnscope.results.claims.attributed import DISTANCE
 from attnscope.results.claims.prompts import CORRELATION, Asked, Figure
+from attnscope.verbs.flow.result import Flow
 
 
 def told(result: Flow, spans: Spans) -> InOne:

@@ -19,8 +19,8 @@ from attnscope.session.which import Heads, Looked, Name, SurestTag
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import Flow  # noqa: F401
     from attnscope.session.request import Inputs
+    from attnscope.verbs.flow.result import Flow  # noqa: F401
 
 FROM = option(
     "--from", "--query", metavar="TOKEN",

@@ -13,7 +13,6 @@ from attnscope.analysis.inputs.replacing import SHUFFLES, trusted
 from attnscope.analysis.prediction import last_of
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.flow import Ablated, Flow
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import finds, meant_at, question_of, spoken_token
 from attnscope.session.questions.replacing import Replacing, replaced_each, silent, word_of
@@ -22,6 +21,7 @@ from attnscope.session.reading import Reading
 from attnscope.tokens import Patches
 from attnscope.verbs.flow.gradients import by_gradients
 from attnscope.verbs.flow.question import Follow
+from attnscope.verbs.flow.result import Ablated, Flow
 
 
 def beside_replacing(

@@ -4,7 +4,7 @@ import numpy as np
 
 from attnscope.errors import InputError
 from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, names_of, of_run
-from attnscope.results import Flow
+from attnscope.verbs.flow.result import Flow
 
 
 def told(result: Flow) -> Told:

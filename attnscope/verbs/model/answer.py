@@ -41,9 +41,9 @@ def outline_model(
         option = "--audio" if source.example.suffix == ".wav" else "--image"
         listener.notice(f"an example comes with {source.name}: {option} {source.example}")
     with listener.working(f"looking at {source.name}"):
-        from attnscope.analysis.outline.outline import outline_plan
         from attnscope.model.loading.load import plan_model
         from attnscope.model.source.listing import list_files
+        from attnscope.verbs.model.outline import outline_plan
 
         files = list_files(source)
         planned = plan_model(files.checkpoint, remote_code=remote_code)
@@ -69,7 +69,7 @@ def time_of(cost: Cost) -> tuple[float, float, float]:
     """Seconds that the products of a cost take here and now, and the two rates in FLOP/s behind that."""
     import torch
 
-    from attnscope.analysis.outline.outline import rate, seconds
+    from attnscope.verbs.model.outline import rate, seconds
 
     rates = rate(torch.float32), rate(EXACT)
     return seconds(cost, *rates), *rates

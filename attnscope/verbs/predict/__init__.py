@@ -11,8 +11,7 @@ VERB = Verb(
         'attnscope predict "The door opened." -m demo-translate',
     ),
     kinds={
-        "layers": Kind(
-            "attnscope.results.layered:LayeredPrediction", "attnscope.render.sheets.prediction:sheet"
-        ),
+        "layers": Kind(".result:LayeredPrediction", ".sheet:sheet", many=".many:told"),
     },
+    also={"LayerAnswer": ".result:LayerAnswer", "LayeredPlace": ".result:LayeredPlace"},
 )

@@ -8,14 +8,14 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.analysis.controls import ControlTexts, control_texts
-from attnscope.analysis.layered import layered_places, probabilities_of
 from attnscope.analysis.prediction import Spell, last_of, masks_of
 from attnscope.errors import InputError
 from attnscope.model.loading.answering import Judging, class_names, judging
-from attnscope.results import LayeredPlace, LayeredPrediction
 from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.reading import Reading
+from attnscope.verbs.predict.layered import layered_places, probabilities_of
 from attnscope.verbs.predict.question import PredictLayers
+from attnscope.verbs.predict.result import LayeredPlace, LayeredPrediction
 
 _IDS = "input_ids"
 _HIGH = 0.95

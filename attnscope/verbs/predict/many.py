@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from attnscope.analysis.prompts import InOne, Seen, Spans
-from attnscope.results import LayeredPrediction
 from attnscope.results.claims.prompts import Asked, Figure
+from attnscope.verbs.predict.result import LayeredPrediction
 
 
 def told(result: LayeredPrediction, spans: Spans) -> InOne:

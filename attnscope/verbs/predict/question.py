@@ -18,8 +18,9 @@ from attnscope.session.selection import check_controls
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import LayeredPrediction, Prediction  # noqa: F401
+    from attnscope.results import Prediction  # noqa: F401
     from attnscope.session.opening import Opened
+    from attnscope.verbs.predict.result import LayeredPrediction  # noqa: F401
 
 TOP = option(
     "--top", "-k", metavar="N", least=1,

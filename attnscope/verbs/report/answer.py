@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from attnscope.analysis.heads import report as analysis
-from attnscope.results import Report
 from attnscope.session.choosing import Chosen
 from attnscope.session.looking import look_at, map_head
 from attnscope.session.question import Answer
@@ -12,7 +10,9 @@ from attnscope.session.reading import Reading
 from attnscope.session.which import Name
 from attnscope.tokens import Tokens
 from attnscope.verbs.predict.answer import predict_beside
+from attnscope.verbs.report import composing as analysis
 from attnscope.verbs.report.question import ReportHead
+from attnscope.verbs.report.result import Report
 
 ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 

@@ -3,7 +3,7 @@
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web.document import Document, of_map, show_medium
 from attnscope.render.web.room import Beside
-from attnscope.results import Report
+from attnscope.verbs.report.result import Report
 
 
 def of_report(made: Document, report: Report, beside: Beside) -> None:

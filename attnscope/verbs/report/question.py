@@ -16,7 +16,7 @@ from attnscope.verbs.tsne.question import Mapped
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import Report  # noqa: F401
+    from attnscope.verbs.report.result import Report  # noqa: F401
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ VERB = Verb(
         "attnscope sdpa --example tensors --wrong no-scale",
     ),
     kinds={
-        "scale": Kind("attnscope.results.worked:ScaleStudy", "attnscope.render.sheets.scale:sheet"),
-        "worked": Kind("attnscope.results.worked:Worked", "attnscope.render.sheets.worked:sheet"),
+        "scale": Kind(".result:ScaleStudy", ".scale_sheet:sheet"),
+        "worked": Kind(".result:Worked", ".sheet:sheet"),
     },
 )

@@ -15,10 +15,11 @@ from attnscope.verbs.sdpa.question import ARRAYS, AXES, Numbers, Theatre
 from attnscope.vocabulary import THEATRE, Scoring
 
 if TYPE_CHECKING:
-    from attnscope.results import HeadAttention, ScaleStudy, Worked
+    from attnscope.results import HeadAttention
     from attnscope.results.steps import Given
     from attnscope.session.choosing import Chosen
     from attnscope.session.opening import Opened
+    from attnscope.verbs.sdpa.result import ScaleStudy, Worked
 
 SMALLEST = "fruit"  # the example that is worked out where nothing is given
 _BIASES = ("bq", "bk", "bv")  # which a file may hold
@@ -33,8 +34,8 @@ def work_out(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
 
 
 def _finished(result: Any, asked: Numbers | Theatre, listener: Listener) -> Any:
-    from attnscope.results import Worked
-    from attnscope.worked import mistaken
+    from attnscope.verbs.sdpa.mistakes import mistaken
+    from attnscope.verbs.sdpa.result import Worked
 
     if asked.wrong is not None:
         if not isinstance(result, Worked):
@@ -48,7 +49,7 @@ def _finished(result: Any, asked: Numbers | Theatre, listener: Listener) -> Any:
 def through_a_head(opened: "Opened", chosen: "Chosen", asked: Theatre, listener: Listener) -> "Worked":
     """The theatre sentence through one head of a model, captured and certified."""
     from attnscope.session.reading import read_inputs
-    from attnscope.worked.theatre import theatre
+    from attnscope.verbs.sdpa.theatre import theatre
 
     reading = read_inputs(opened, Inputs(THEATRE), listener)
     if not chosen.one:
@@ -62,7 +63,7 @@ def through_a_head(opened: "Opened", chosen: "Chosen", asked: Theatre, listener:
 
 def _looked_up(asked: Numbers) -> "Worked":
     """In `apple=9, banana=6`; `InputError` for what is no entry, and for a key that stands twice."""
-    from attnscope.results.given import number
+    from attnscope.verbs.sdpa.given import number
 
     entries: dict[str, float] = {}
     for entry in [] if asked.table is None else asked.table.split(","):
@@ -72,7 +73,7 @@ def _looked_up(asked: Numbers) -> "Worked":
         if key in entries:
             raise InputError(f"--table has two values for '{key}'")
         entries[key] = number(value, f"--table, {key}")
-    from attnscope.worked import TABLE, look_up
+    from attnscope.verbs.sdpa.examples import TABLE, look_up
 
     entries = entries or TABLE
     return look_up(entries, asked.lookup or [*entries], name="dictionary" if asked.table is None else "")
@@ -88,17 +89,16 @@ def _worked(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
     if head is not None and asked.in_another_way:
         raise InputError("a head is worked out as its model did it: leave out the mask and the scoring")
     with listener.working("working it out"):
-        from attnscope import worked
+        from attnscope.verbs.sdpa.attention import work_head, work_out
+        from attnscope.verbs.sdpa.examples import example
 
         if head is not None:
-            return worked.work_head(head)
+            return work_head(head)
         if asked.example is not None or not given:
-            return worked.example(
-                asked.example or SMALLEST, asked.scoring and Scoring(asked.scoring), asked.causal
-            )
+            return example(asked.example or SMALLEST, asked.scoring and Scoring(asked.scoring), asked.causal)
         scale = None if asked.d_k is None else asked.d_k**-0.5
         scoring = Scoring(asked.scoring or Scoring.SCALED_DOT)
-        return worked.work_out(given, scoring=scoring, causal=asked.causal, names=names, scale=scale)
+        return work_out(given, scoring=scoring, causal=asked.causal, names=names, scale=scale)
 
 
 def _read(asked: Numbers) -> "tuple[dict[str, Given], dict[str, tuple[str, ...]]]":
@@ -106,7 +106,7 @@ def _read(asked: Numbers) -> "tuple[dict[str, Given], dict[str, tuple[str, ...]]
 
     Names among the options replace those of the file; an array has to be given once.
     """
-    from attnscope.results.given import read_array, read_arrays
+    from attnscope.verbs.sdpa.given import read_array, read_arrays
 
     flags = {name: slot.option.name for name, slot in slots(Numbers).items()}
     arrays, names = dict[str, "Given"](), dict[str, tuple[str, ...]]()

@@ -19,9 +19,9 @@ from attnscope.session.wanted import Wanted
 from attnscope.vocabulary import THEATRE, Scoring
 
 if TYPE_CHECKING:
-    from attnscope.results import ScaleStudy, Worked  # noqa: F401
     from attnscope.session.listener import Listener
     from attnscope.session.opening import Opening
+    from attnscope.verbs.sdpa.result import ScaleStudy, Worked  # noqa: F401
 
 ARRAYS = ("q", "k", "v", "scores", "x", "wq", "wk", "wv", "wo", "additive_wq", "additive_wk", "additive_v")
 AXES = ("query_names", "key_names", "token_names", "dims", "value_dims")

@@ -11,8 +11,7 @@ VERB = Verb(
         'attnscope verify "The door opened." -m demo-causal --attn sdpa',
     ),
     kinds={
-        "verification": Kind(
-            "attnscope.results.verification:Verification", "attnscope.render.sheets.verification"
-        ),
+        "verification": Kind(".result:Verification", ".sheet:sheet"),
     },
+    also={"LayerCheck": ".result:LayerCheck", "OutputCheck": ".result:OutputCheck"},
 )

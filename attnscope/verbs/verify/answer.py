@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from attnscope.analysis.verification import verify_model
 from attnscope.capture import provenance_of
-from attnscope.results import Verification
 from attnscope.session.reading import Reading
+from attnscope.verbs.verify.certifying import verify_model
 from attnscope.verbs.verify.question import Verify
+from attnscope.verbs.verify.result import Verification
 
 
 def verify_reading(reading: Reading, asked: Verify) -> Verification:

@@ -12,7 +12,7 @@ from attnscope.session.question import Question
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import Verification  # noqa: F401
+    from attnscope.verbs.verify.result import Verification  # noqa: F401
 
 EVERY_TOKEN = option(
     "--every-token",

@@ -2,6 +2,7 @@
 
 from attnscope.register import Kind, Verb
 
+_APART = "its sum needs every operation of the run cut into parts, which no plain program does"
 VERB = Verb(
     under="Which heads do it? Each beside a control",
     order=70,
@@ -12,8 +13,16 @@ VERB = Verb(
     ),
     kinds={
         "contributions": Kind(
-            "attnscope.results.claims.contributions:Contributions", "attnscope.render.sheets.contributions"
+            ".contributions_result:Contributions",
+            ".contributions_sheet:sheet",
+            many=".many:told_of_answer",
+            no_script=f"{_APART}; ablate --answer has one of what is lost without heads",
         ),
-        "why": Kind("attnscope.results.claims.why:Why", "attnscope.render.sheets.why:sheet"),
+        "why": Kind(
+            ".result:Why",
+            ".sheet:sheet",
+            many=".many:told",
+            no_script=_APART,
+        ),
     },
 )

@@ -2,21 +2,21 @@
 
 from dataclasses import replace
 
-from attnscope.analysis.claims.why.answer import contributions
-from attnscope.analysis.claims.why.explain import Question, explain
 from attnscope.analysis.rows import certificates_of, rows_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
-from attnscope.results import Why
-from attnscope.results.claims.contributions import Contributions
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.long import captured_long
 from attnscope.session.questions.rows import fused_where_long, may_read_rows, sample_with
 from attnscope.session.reading import Reading, read_other
 from attnscope.tokens import Tokens
+from attnscope.verbs.why.contributions_result import Contributions
+from attnscope.verbs.why.logit import contributions
 from attnscope.verbs.why.question import WhyAnswers, WhyLooks
+from attnscope.verbs.why.reasons import Question, explain
+from attnscope.verbs.why.result import Why
 from attnscope.vocabulary import Kind
 
 MOST = 1024  # tokens of a run that is held with its queries by keys until the sum is made

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from attnscope.analysis.prompts import InOne, Seen, Spans
-from attnscope.results import Contributions, Why
 from attnscope.results.claims.prompts import Asked, Figure
-from attnscope.results.claims.why import Part
+from attnscope.verbs.why.contributions_result import Contributions
+from attnscope.verbs.why.result import Part, Why
 
 
 def told(result: Why, spans: Spans) -> InOne:

@@ -16,7 +16,8 @@ from attnscope.session.which import Name, OneHead
 from attnscope.vocabulary import Purpose
 
 if TYPE_CHECKING:
-    from attnscope.results import Contributions, Why  # noqa: F401
+    from attnscope.verbs.why.contributions_result import Contributions  # noqa: F401
+    from attnscope.verbs.why.result import Why  # noqa: F401
 
 FROM = option(
     "--from", "--query", metavar="TOKEN",

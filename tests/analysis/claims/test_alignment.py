@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnscope.analysis.claims.alignment import gold, judging, timing
 from attnscope.errors import InputError
+from attnscope.verbs.align import gold, judging, timing
 
 
 def warped_by_the_book(cost: np.ndarray) -> float:

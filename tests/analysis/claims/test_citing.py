@@ -7,11 +7,11 @@ from torch import nn
 from worded import worded
 
 from attnscope.analysis.answers.answered import Answered
-from attnscope.analysis.claims.citing.judging import rank, scored
-from attnscope.analysis.claims.citing.taking import fitted, halves, log_odds, others_together, taken_away
 from attnscope.errors import InputError
-from attnscope.results.claims.citation import LEAST, Method, candidates_of, sources_of
-from attnscope.results.claims.referee import Judged
+from attnscope.verbs.cite.judging import rank, scored
+from attnscope.verbs.cite.referee_result import Judged
+from attnscope.verbs.cite.result import LEAST, Method, candidates_of, sources_of
+from attnscope.verbs.cite.taking import fitted, halves, log_odds, others_together, taken_away
 
 PROMPT, ANSWER = [3, 20, 31, 42, 13, 5, 7, 66, 9], [17, 8, 4]
 START = 0  # of a decoder

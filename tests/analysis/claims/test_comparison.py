@@ -13,15 +13,15 @@ from families import CONFIGS, DIM, HEADS, LAYERS, eager_weights, ids, padded, pa
 from scipy.spatial import distance
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.comparison.compare import compare
-from attnscope.analysis.claims.comparison.word import Look
 from attnscope.analysis.divergence import cosines, jensen_shannon, total_variation
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Between, Comparison, Kind, Special
-from attnscope.results.claims.comparison import Case
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.compare.result import Case
+from attnscope.verbs.compare.vectors import compare
+from attnscope.verbs.compare.word import Look
 from attnscope.vocabulary import Unit
 
 WORD, PLACES = 41, (6, 2)

@@ -10,8 +10,11 @@ from families import HEADS, HIDDEN, KEY_HEADS, ids, sharp
 from scipy.stats import chi2
 from torch import Tensor, nn
 
-from attnscope.analysis.claims.composition.compose import Composing, Pairs, facts
-from attnscope.analysis.claims.composition.scores import (
+from attnscope.capture import Labels, Selection
+from attnscope.capture.circuits.paths import Circuits, Factors, read_circuits
+from attnscope.verbs.compose.circuits import Composing, Pairs, facts
+from attnscope.verbs.compose.result import Through
+from attnscope.verbs.compose.scores import (
     beside_chance,
     cosines,
     limits,
@@ -20,9 +23,6 @@ from attnscope.analysis.claims.composition.scores import (
     spectrum,
     written,
 )
-from attnscope.capture import Labels, Selection
-from attnscope.capture.circuits.paths import Circuits, Factors, read_circuits
-from attnscope.results.claims.composition import Through
 
 LAYERS, DIM = 3, HIDDEN // HEADS
 ALL = tuple(Through)

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from attnscope.analysis.claims.finding.links import Read, in_order, telling_links
 from attnscope.analysis.controls import batches, classes_of, control_texts, inputs_with
 from attnscope.errors import InputError
 from attnscope.results.base.evidence import LEAST
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.find.links import Read, in_order, telling_links
 
 MASK = 4
 

@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import attnscope as at
-from attnscope.analysis.claims.comparison.difference import Picked, difference, matrices_in
-from attnscope.analysis.claims.comparison.senses import separation, together
-from attnscope.analysis.claims.comparison.word import forms_in, stems
 from attnscope.errors import InputError
 from attnscope.results import Difference
-from attnscope.results.claims.senses import splits_of
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.compare.difference import Picked, difference, matrices_in
+from attnscope.verbs.compare.senses import separation, together
+from attnscope.verbs.compare.senses_result import splits_of
+from attnscope.verbs.compare.word import forms_in, stems
 
 
 def by_hand(a: list[float], b: list[float]) -> float:

@@ -11,7 +11,16 @@ from cases_find import finding
 from made_calls import call_of
 from scipy.stats import binom
 
-from attnscope.analysis.claims.finding.rank import (
+from attnscope.analysis.controls import control_texts
+from attnscope.analysis.rows import LayerRows, Lens, lens, rows_of
+from attnscope.arithmetic import attend
+from attnscope.attention import AttentionCall, Term
+from attnscope.errors import CertificateError
+from attnscope.measures.rows import moved_norms
+from attnscope.results import Pattern, Sought, Special
+from attnscope.results.claims.ranking import DependsOn, Evidence, Group, beyond
+from attnscope.tokens import Token, Tokens
+from attnscope.verbs.find.rank import (
     Away,
     Likeness,
     Target,
@@ -23,16 +32,7 @@ from attnscope.analysis.claims.finding.rank import (
     pattern_keys,
     summary,
 )
-from attnscope.analysis.controls import control_texts
-from attnscope.analysis.rows import LayerRows, Lens, lens, rows_of
-from attnscope.arithmetic import attend
-from attnscope.attention import AttentionCall, Term
-from attnscope.errors import CertificateError
-from attnscope.measures.rows import moved_norms
-from attnscope.results import Pattern, Sought, Special
-from attnscope.results.claims.finding import Case, Controls, Finding
-from attnscope.results.claims.ranking import DependsOn, Evidence, Group, beyond
-from attnscope.tokens import Token, Tokens
+from attnscope.verbs.find.result import Case, Controls, Finding
 from attnscope.vocabulary import Unit
 
 HEADS, QUERIES, KEYS = 3, 5, 7

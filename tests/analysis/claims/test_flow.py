@@ -18,7 +18,13 @@ from torch import Tensor, nn
 from worded import worded
 
 import attnscope as at
-from attnscope.analysis.claims.rollout import (
+from attnscope.analysis.inputs import attributing
+from attnscope.analysis.inputs.entrance import Entrance
+from attnscope.analysis.inputs.replacing import trusted
+from attnscope.arithmetic import attend
+from attnscope.results import Flow
+from attnscope.results.claims.attributed import GRADIENT, INTEGRATED, WEIGHED
+from attnscope.verbs.flow.rollout import (
     followed_back,
     lengths,
     max_flow,
@@ -28,12 +34,6 @@ from attnscope.analysis.claims.rollout import (
     shares,
     shares_of_change,
 )
-from attnscope.analysis.inputs import attributing
-from attnscope.analysis.inputs.entrance import Entrance
-from attnscope.analysis.inputs.replacing import trusted
-from attnscope.arithmetic import attend
-from attnscope.results import Flow
-from attnscope.results.claims.attributed import GRADIENT, INTEGRATED, WEIGHED
 
 COUNT, LAYERS = 4, 3
 
@@ -141,7 +141,7 @@ def test_what_heads_move_together_is_the_length_of_their_sum() -> None:
 def test_one_row_followed_back_is_that_of_the_product_of_all_matrices(
     query: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("attnscope.analysis.claims.rollout._AT_ONCE", at_once)  # a row at a time, or all
+    monkeypatch.setattr("attnscope.verbs.flow.rollout._AT_ONCE", at_once)  # a row at a time, or all
     random, causal = torch.Generator().manual_seed(1), torch.ones(1, 7, 7, dtype=torch.bool).tril()
     calls, plain, normed, raw = [], [], [], []
     for number in range(3):

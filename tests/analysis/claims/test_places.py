@@ -13,13 +13,13 @@ from worded import worded
 
 from attnscope.analysis.answers import replacing
 from attnscope.analysis.answers.question import Question, word_at
-from attnscope.analysis.claims import places
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import Tap, Write
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.capture.intervening.taps import find_taps
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Asks, Part, PlaceEffect
+from attnscope.verbs.ablate import parts as places
 from attnscope.vocabulary import Kind
 
 TOKENS, WRITTEN, AT = 11, 7, 1

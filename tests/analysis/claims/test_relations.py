@@ -8,13 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from attnscope.analysis.claims.relations import (
-    FIXED_DISTANCES,
-    Tally,
-    accuracies,
-    distance_accuracies,
-    ranked,
-)
 from attnscope.analysis.intervals import wilson
 from attnscope.analysis.treebank import read_treebank
 from attnscope.analysis.word_weights import (
@@ -24,8 +17,15 @@ from attnscope.analysis.word_weights import (
     word_weights,
 )
 from attnscope.errors import InputError
-from attnscope.results.claims.relations import Direction
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.dependencies.relations import (
+    FIXED_DISTANCES,
+    Tally,
+    accuracies,
+    distance_accuracies,
+    ranked,
+)
+from attnscope.verbs.dependencies.result import Direction
 
 TREEBANK = """\
 # sent_id = 1

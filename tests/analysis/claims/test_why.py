@@ -13,16 +13,16 @@ from worded import worded
 
 from attnscope.analysis.answers.question import Question as Asked
 from attnscope.analysis.answers.question import word_at
-from attnscope.analysis.claims.why.account import Account, Name, Names, find_row, named_masks
-from attnscope.analysis.claims.why.answer import Told, contributions
-from attnscope.analysis.claims.why.explain import Explanation, Question, Removals, contrast_of, explain
 from attnscope.attention import AttentionCall
 from attnscope.capture import Selection, record
 from attnscope.capture.parts.run import cut_run
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results.claims.effect import Asks
-from attnscope.results.claims.why import LEFT, Side
+from attnscope.verbs.why.account import Account, Name, Names, find_row, named_masks
+from attnscope.verbs.why.logit import Told, contributions
+from attnscope.verbs.why.reasons import Explanation, Question, Removals, contrast_of, explain
+from attnscope.verbs.why.result import LEFT, Side
 
 LAYER, HEAD, QUERY, KEY = 2, 4, 9, 3
 Parts = dict[str, Tensor]  # by name what of the stream it is, token by dim

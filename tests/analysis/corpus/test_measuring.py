@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnscope.analysis.corpus.measuring import leaking, measured
-from attnscope.analysis.corpus.passes import Facts, norms_moved, triangles
 from attnscope.capture.weights import Passed
 from attnscope.errors import CertificateError, InputError
 from attnscope.measures import MEASURES, parse_measures, whole
 from attnscope.measures.registry import check_measurable, measurable
 from attnscope.measures.rows import moved_norms
+from attnscope.verbs.corpus.measuring import leaking, measured
+from attnscope.verbs.corpus.passes import Facts, norms_moved, triangles
 
 LENGTHS, HEADS, DIM, HIDDEN = (2, 7, 5, 1), 4, 3, 11
 NAMES = measurable(parse_measures("all"))

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from attnscope.analysis.corpus.apart import corpora_apart
-from attnscope.analysis.corpus.links import links
-from attnscope.analysis.corpus.moments import EDGES, KEPT, ROUNDED, keys_of, values_of
-from attnscope.analysis.corpus.totals import Totals
 from attnscope.analysis.word_weights import word_weights
 from attnscope.results import CorpusDifference
-from attnscope.results.claims.corpus import FEWEST, CorpusText
+from attnscope.verbs.corpus.apart import corpora_apart
+from attnscope.verbs.corpus.links import links
+from attnscope.verbs.corpus.moments import EDGES, KEPT, ROUNDED, keys_of, values_of
+from attnscope.verbs.corpus.result import FEWEST, CorpusText
+from attnscope.verbs.corpus.totals import Totals
 
 DRAWN = np.random.default_rng(2)
 TOKENS = np.random.default_rng(3).integers(2, 90, 83)

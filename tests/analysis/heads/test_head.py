@@ -25,11 +25,11 @@ from transformers.models.llama.modeling_llama import eager_attention_forward
 
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.overview import measure_heads
-from attnscope.analysis.verification import _worse, verify_model
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.results import Kind, OutputCheck, Verdict, Verification
+from attnscope.verbs.verify.certifying import _worse, verify_model
 
 
 def verified(model: nn.Module, inputs: dict[str, torch.Tensor]) -> Verification:

@@ -10,7 +10,6 @@ import transformers as hf
 from families import HEADS, LAYERS, eager_weights, ids, sharp
 from moved_weights import carried, moved
 
-from attnscope.analysis.claims.comparison.compare import compare
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.returned import returned_head, returned_overview
@@ -20,6 +19,7 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import Between, Kind, Verdict
 from attnscope.tokens import Patches, Token, Tokens
+from attnscope.verbs.compare.vectors import compare
 
 LONG, SHORT, FILLED = 11, 7, 4
 EPSILON = torch.finfo(torch.float32).eps

@@ -10,12 +10,12 @@ import pytest
 from small_tokenizers import BUILD
 
 from attnscope.analysis.heads.overview import viewed_overview
-from attnscope.analysis.heads.report import contributions, default_query, statistics
 from attnscope.analysis.heads.view import viewed
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.results import HeadAttention, Kind, Special
 from attnscope.results.base.groups import words_of
+from attnscope.verbs.report.composing import contributions, default_query, statistics
 from attnscope.vocabulary import Unit
 
 TEXTS = {

@@ -11,7 +11,6 @@ from families import HEADS, KEY_HEADS, ids, sharp
 
 import attnscope as at
 from attnscope.analysis.heads.overview import measure_heads, viewed_overview
-from attnscope.analysis.heads.report import statistics
 from attnscope.analysis.scores import sorts
 from attnscope.analysis.scores.dense import apply_measures, evenly_spread, unplaced
 from attnscope.attention import Capture
@@ -20,6 +19,7 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import HeadScores, Kind
 from attnscope.tokens import Patches, Token, Tokens
+from attnscope.verbs.report.composing import statistics
 from attnscope.vocabulary import Unit
 
 

@@ -15,7 +15,6 @@ from families import sharp
 from torch import Tensor, nn
 
 from attnscope.analysis.heads.overview import measure_heads
-from attnscope.analysis.verification import verify_model
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
 from attnscope.capture.cause import answers, standing
@@ -26,6 +25,7 @@ from attnscope.capture.following.describe import provenance_of, tokens_by_id
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.results import Kind, Verdict
+from attnscope.verbs.verify.certifying import verify_model
 from attnscope.verify import certify
 from attnscope.vocabulary import Standing
 

@@ -23,16 +23,16 @@ from cases_why import changed
 from attnscope.analysis.prompts import Seen, tabled
 from attnscope.render.sheet.blocks import Statement, Statements
 from attnscope.render.sheets import Focus, sheet_of
-from attnscope.render.sheets.citation import sheet as cited
-from attnscope.render.sheets.citation import sheet as referee_sheet
-from attnscope.render.sheets.drift import sheet as drift
 from attnscope.results import Drift, Explanation, Prompts, Why
-from attnscope.results.claims import explanation as explained
-from attnscope.results.claims import why
-from attnscope.results.claims.drift import Case as Drifted
-from attnscope.results.claims.explanation import Need
 from attnscope.results.claims.prompts import Asked, Case, Figure
-from attnscope.results.claims.why import Part, Removed, Side
+from attnscope.verbs.cite.sheet import sheet as cited
+from attnscope.verbs.cite.sheet import sheet as referee_sheet
+from attnscope.verbs.compare.drift_result import Case as Drifted
+from attnscope.verbs.compare.drift_sheet import sheet as drift
+from attnscope.verbs.explain import result as explained
+from attnscope.verbs.explain.result import Need
+from attnscope.verbs.why import result as why
+from attnscope.verbs.why.result import Part, Removed, Side
 
 CASES = {  # what of heads and numbers the verdict has
     "circuit": (

@@ -14,16 +14,16 @@ import pytest
 from cases_senses import EXAMPLES as SENSED
 from golden_text import IN_FULL, assert_golden, printed
 
-from attnscope.analysis.claims.comparison.difference import difference as difference_of
 from attnscope.render.files import as_csv, as_json, as_npz
 from attnscope.render.sheet.blocks import Block, Matrix, Ranking
 from attnscope.render.sheets import WHOLE
-from attnscope.render.sheets.comparison import MOST_KEYS
-from attnscope.render.sheets.comparison import sheet as comparison
-from attnscope.render.sheets.difference import sheet as difference
-from attnscope.render.sheets.senses import sheet as senses
 from attnscope.render.terminal import sheet as terminal
 from attnscope.results import Comparison, Difference
+from attnscope.verbs.compare.difference import difference as difference_of
+from attnscope.verbs.compare.difference_sheet import sheet as difference
+from attnscope.verbs.compare.senses_sheet import sheet as senses
+from attnscope.verbs.compare.sheet import MOST_KEYS
+from attnscope.verbs.compare.sheet import sheet as comparison
 
 LONG = ["[CLS]", *(f"w{i}" for i in range(70)), "bank", "[SEP]"]
 CASES = {"texts": made.texts, "cross": made.cross, "layers": made.layers, "models": made.models}

@@ -19,14 +19,14 @@ from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import Focus, sheet_of
-from attnscope.render.sheets.corpora import ranked
-from attnscope.render.sheets.corpora import sheet as corpora
-from attnscope.render.sheets.corpus import sheet as corpus
-from attnscope.render.sheets.verification import sheet as verification
 from attnscope.render.terminal.sheet import screen
 from attnscope.results import Corpus, Kind, LayerCheck, OutputCheck, Result, Verdict, Verification
 from attnscope.results.base.presented import Damaged
-from attnscope.results.verification import Proved
+from attnscope.verbs.compare.corpora_sheet import ranked
+from attnscope.verbs.compare.corpora_sheet import sheet as corpora
+from attnscope.verbs.corpus.sheet import sheet as corpus
+from attnscope.verbs.verify.result import Proved
+from attnscope.verbs.verify.sheet import sheet as verification
 
 
 def grid(sheet: Sheet) -> HeadGrid:

@@ -24,18 +24,18 @@ from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import Focus, sheet_of
-from attnscope.render.sheets.ablation import sheet as ablation
-from attnscope.render.sheets.dependencies import groups
-from attnscope.render.sheets.dependencies import sheet as dependencies
-from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.terminal import sheet as terminal
 from attnscope.render.terminal.sheet import written
 from attnscope.results import Ablation, Dependencies, Finding, Pattern, Verdict
-from attnscope.results.claims.ablation import Case
 from attnscope.results.claims.effect import Effect, Floor, Intervention, ranked
-from attnscope.results.claims.finding import Case as Found
 from attnscope.results.claims.ranking import Group
-from attnscope.results.claims.relations import LEAST, Direction, Example, Relation
+from attnscope.verbs.ablate.result import Case
+from attnscope.verbs.ablate.sheet import sheet as ablation
+from attnscope.verbs.dependencies.result import LEAST, Direction, Example, Relation
+from attnscope.verbs.dependencies.sheet import groups
+from attnscope.verbs.dependencies.sheet import sheet as dependencies
+from attnscope.verbs.find.result import Case as Found
+from attnscope.verbs.find.sheet import sheet as finding
 
 
 def test_a_head_that_position_explains_is_never_called_one_that_stands_out() -> None:

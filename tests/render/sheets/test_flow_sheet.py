@@ -20,12 +20,12 @@ from attnscope.render.plot.ranking import draw
 from attnscope.render.sheet.blocks import Beside, Matrix, Ranking
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets import Focus, sheet_of
-from attnscope.render.sheets.composition import sheet as composition
-from attnscope.render.sheets.flow import sheet as flow
 from attnscope.results import Composition, Flow, Kind
-from attnscope.results.claims.composition import Through
-from attnscope.results.claims.flow import Case
 from attnscope.tokens import Patches
+from attnscope.verbs.compose.result import Through
+from attnscope.verbs.compose.sheet import sheet as composition
+from attnscope.verbs.flow.result import Case
+from attnscope.verbs.flow.sheet import sheet as flow
 
 
 def rankings(found: Flow) -> tuple[Ranking, ...]:

@@ -20,7 +20,6 @@ from attnscope.render.sheet.steps import spelled_out, texts
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.outline import range_words, time_words
 from attnscope.render.sheets.prediction import sheet as prediction
-from attnscope.render.sheets.scale import sheet as scale_study
 from attnscope.render.terminal import sheet as terminal
 from attnscope.render.terminal.sheet import screen
 from attnscope.render.terminal.steps import grid
@@ -37,8 +36,9 @@ from attnscope.results import (
 )
 from attnscope.results.prediction import Case
 from attnscope.results.steps import Axis, Cell, Check, Matrix, Step
-from attnscope.results.worked import Pair, Scoring
-from attnscope.worked import mistaken
+from attnscope.verbs.sdpa.mistakes import mistaken
+from attnscope.verbs.sdpa.result import Pair, Scoring
+from attnscope.verbs.sdpa.scale_sheet import sheet as scale_study
 
 
 def outlined(result: Outline, width: int) -> str:

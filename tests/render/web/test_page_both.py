@@ -12,7 +12,6 @@ from pages_read import codes_in, document
 from typer.testing import CliRunner
 
 import attnscope as at
-from attnscope.analysis.claims.comparison.difference import difference, matrices_in
 from attnscope.cli.app import app
 from attnscope.render.kit import numbers
 from attnscope.render.web import room
@@ -21,6 +20,7 @@ from attnscope.render.web.page import as_page
 from attnscope.render.web.room import Beside
 from attnscope.results import Difference, Overview
 from attnscope.session.reading import Reading
+from attnscope.verbs.compare.difference import difference, matrices_in
 
 ROW = "side => [...document.querySelectorAll(`#view text[data-side='${side}']`)].map((e) => e.textContent)"
 

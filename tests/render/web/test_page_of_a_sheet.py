@@ -34,7 +34,7 @@ from attnscope.results import Result, Verdict
 from attnscope.session.looking import aim_at
 from attnscope.session.wanted import Looking
 from attnscope.tokens import Token, Tokens
-from attnscope.worked import example
+from attnscope.verbs.sdpa.examples import example
 
 MADE: list[Result] = [cases_find.finding(), cases_ablate.together(), cases_compose.composition()]
 

@@ -15,11 +15,11 @@ import attnscope as at
 from attnscope.render.kit import numbers
 from attnscope.render.saving import content
 from attnscope.render.sheet.said import named
-from attnscope.render.sheets.finding import sheet as finding
 from attnscope.render.web.page import as_page
 from attnscope.render.web.room import Beside
 from attnscope.results import Overview
 from attnscope.results.base.evidence import Opening
+from attnscope.verbs.find.sheet import sheet as finding
 
 TEXT = "The cat sat on the mat because it was tired."
 CHOSEN = "#reader .chosen"

@@ -16,10 +16,10 @@ from transformers import BertForMaskedLM
 import attnscope as at
 from attnscope.errors import InputError
 from attnscope.results import Corpus, Verdict
-from attnscope.results.claims.corpus import LEVELS
 from attnscope.verbs.corpus import identity, reader
 from attnscope.verbs.corpus.identity import code_of
 from attnscope.verbs.corpus.reader import pools
+from attnscope.verbs.corpus.result import LEVELS
 
 
 @pytest.fixture(scope="module")

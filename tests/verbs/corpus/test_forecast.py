@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import attnscope as at
-from attnscope.analysis.corpus.moments import Sketch
 from attnscope.library import several
 from attnscope.results.stored.document import as_npz
 from attnscope.session.listener import Listener
@@ -21,6 +20,7 @@ from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus import run as running
 from attnscope.verbs.corpus import splits as planning
 from attnscope.verbs.corpus.engine.interface import Finished, Forecast, Progress, Split
+from attnscope.verbs.corpus.moments import Sketch
 
 LINE = "the dog barks.\n"
 

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from attnscope.analysis.corpus.totals import Totals
 from attnscope.errors import InputError
-from attnscope.results.claims.corpus import CorpusText
 from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus.engine.interface import SetAside, Text
 from attnscope.verbs.corpus.folder import Folder, Named
 from attnscope.verbs.corpus.merging import FAN, TOP, Tree
 from attnscope.verbs.corpus.part import NotAPartError, Part, Proved, read
+from attnscope.verbs.corpus.result import CorpusText
 from attnscope.verbs.corpus.source import Form, Source
 from attnscope.verbs.corpus.splits import MOST, Plan, check_tags, everything, first_texts, share
 from attnscope.verbs.corpus.store import Place
 from attnscope.verbs.corpus.texts import Reading
+from attnscope.verbs.corpus.totals import Totals
 
 
 def texts_of(plan: Plan) -> list[tuple[int, int, str]]:

@@ -32,8 +32,9 @@ from attnscope.render.sheets import prediction as predictions
 from attnscope.render.sheets import projection as maps
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.projection import token_name
-from attnscope.results import Guess, Kind, Report
+from attnscope.results import Guess, Kind
 from attnscope.tokens import Tokens
+from attnscope.verbs.report.result import Report
 
 ANSWER_HEIGHT = 0.34  # inches
 BAR, TRACK = "#4a4f57", "#e9eaec"

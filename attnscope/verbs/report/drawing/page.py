@@ -15,8 +15,6 @@ from attnscope.render.kit.page import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.kit.stage import Show
 from attnscope.render.kit.typesetting import Sizes, drawing
 from attnscope.render.look import look_now
-from attnscope.render.sheets.report import facts, shares, shares_remark
-from attnscope.results import Report
 from attnscope.verbs.report.drawing import header as header
 from attnscope.verbs.report.drawing import panels
 from attnscope.verbs.report.drawing.panels import (
@@ -30,6 +28,8 @@ from attnscope.verbs.report.drawing.panels import (
     facts_width,
     label_width,
 )
+from attnscope.verbs.report.result import Report
+from attnscope.verbs.report.sheet import facts, shares, shares_remark
 
 __all__ = ["figure", "named_pages", "pages"]
 

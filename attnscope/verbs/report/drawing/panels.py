@@ -23,8 +23,9 @@ from attnscope.render.plot.heat import draw_head
 from attnscope.render.plot.layout import Grid, sparse, token_labels
 from attnscope.render.plot.map import draw as draw_map
 from attnscope.render.sheets.projection import DISCLAIMER, Map
-from attnscope.render.sheets.report import Fact, Share, facts, query_name, shares_remark
-from attnscope.results import HeadAttention, Report
+from attnscope.results import HeadAttention
+from attnscope.verbs.report.result import Report
+from attnscope.verbs.report.sheet import Fact, Share, facts, query_name, shares_remark
 from attnscope.vocabulary import Scaling
 
 _LEAST_SIZE = 4.5  # points of a label

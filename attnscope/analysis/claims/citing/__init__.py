@@ -1,1 +1,0 @@
-"""Which passage an answer came from."""

@@ -1,1 +1,0 @@
-"""Which heads do it: every head by one number, beside the same number of control texts."""

@@ -1,1 +1,0 @@
-"""A corpus in numbers: measures of whole batches, and totals that are merged part by part."""

@@ -1,0 +1,169 @@
+"""Two corpora, or one under two models: what each head has more in the second, also at equal length."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.presented import Presented, Value, fits
+from attnscope.results.scores import HeadScores
+from attnscope.verbs.corpus.result import ByMeasures, CorpusRead, LengthPair, can_be_equal
+
+
+class Case(StrEnum):
+    """What can be said of two corpora: which of the sentences answers (docs/guide/corpora.md)."""
+
+    UNRANKED = "unranked"
+    SAME = "same"
+    ONE_HEAD = "one head"
+    ALIKE = "alike"
+    APART = "apart"
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresApart:
+    """What one measure is more over the second corpus than over the first, head by head.
+
+    `difference` is of the means, at equal length where that is so (`CorpusDifference.equal`), `error` its
+    standard error (of independent texts, Welch 1947), `reached` how many of them it is. Of many heads
+    some differ much by chance alone: `limit` is how many errors each must be off, so that in 1 of 20
+    comparisons of one source some head is (Bonferroni and Student's t), NaN of one head. `first` and
+    `second` are the means of both. `as_read` is the difference over all texts as they were read,
+    `length_alone` what lengths alone make: over the lengths that both have, what is left of it at equal
+    length (NaN where nothing is). `of_lengths` are the mean and its standard error in each class of
+    length, of both.
+    """
+
+    scores: HeadScores = field(metadata={"spread": True})
+    first: Float[np.ndarray, "layer head"]
+    second: Float[np.ndarray, "layer head"]
+    error: Float[np.ndarray, "layer head"]
+    limit: Float[np.ndarray, "layer head"]
+    as_read: Float[np.ndarray, "layer head"]
+    length_alone: Float[np.ndarray, "layer head"]
+    of_lengths: Float[np.ndarray, "2 2 length layer head"]
+
+    @property
+    def difference(self) -> Float[np.ndarray, "layer head"]:
+        """Second less first, in the measure's unit."""
+        return self.scores.values
+
+    @property
+    def reached(self) -> Float[np.ndarray, "layer head"]:
+        """Difference in standard errors; NaN where there is none."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.where(self.error > 0, self.difference / self.error, np.nan))
+
+    @property
+    def beyond(self) -> frozenset[tuple[int, int]]:
+        """The heads that differ by more errors than chance can explain."""
+        return frozenset((int(i), int(j)) for i, j in np.argwhere(np.abs(self.reached) > self.limit))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CorpusDifference(ByMeasures, Presented):
+    """Two corpora under one model, or one under two: every measure of every head, second less first.
+
+    `lengths` are the classes of length that texts of either fall into. `shown` is the measure that is looked
+    at.
+    """
+
+    reads: tuple[CorpusRead, CorpusRead]
+    kind: Kind
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    measures: Mapping[str, ScoresApart]
+    lengths: tuple[LengthPair, ...]
+    verdict_of_each: tuple[Verdict, Verdict]
+    provenances: tuple[Provenance, Provenance]
+    tower: str = ""
+    shown: str = ""
+    notes: tuple[str, ...] = ()
+
+    asks_alone = True
+
+    @property
+    def equal(self) -> bool:
+        """Whether they are compared at equal length: lengths are not alike, and both have enough of some."""
+        return can_be_equal(self.lengths)
+
+    @property
+    def compared(self) -> tuple[float, float]:
+        """The share of the texts of either that are in classes of length which are compared."""
+        if not self.equal:
+            return 1.0, 1.0
+        first, second = (
+            sum(pair.texts[side] for pair in self.lengths if pair.shared)
+            / sum(pair.texts[side] for pair in self.lengths)
+            for side in (0, 1)
+        )
+        return first, second
+
+    @property
+    def tokens(self) -> tuple[float, float]:
+        """The tokens of a text of either, in the mean over what is compared: nearly alike at equal length."""
+        pairs = [pair for pair in self.lengths if pair.shared or not self.equal]
+        sums = [sum(pair.texts[side] for pair in pairs) for side in (0, 1)]
+        shares = [[pair.texts[side] / sums[side] for side in (0, 1)] for pair in pairs]
+        mixed = [[(a + b) / 2] * 2 if self.equal else [a, b] for a, b in shares]
+        first, second = (
+            sum(
+                mix[side] * pair.tokens[side] / max(pair.texts[side], 1)
+                for mix, pair in zip(mixed, pairs, strict=True)
+            )
+            for side in (0, 1)
+        )
+        return first, second
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worse of both."""
+        return worst(self.verdict_of_each)
+
+    @property
+    def provenance(self) -> Provenance:
+        """That of the first; pictures and files name both."""
+        return self.provenances[0]
+
+    @property
+    def main(self) -> ScoresApart:
+        """What is looked at."""
+        if self.shown:
+            return self.measures[self.shown]
+        return next(iter(self.measures.values()))
+
+    @property
+    def case(self) -> Case:
+        """What can be said of the measure that is looked at."""
+        main = self.main
+        known = main.difference[~np.isnan(main.difference)]
+        if known.size and not known.any():
+            return Case.SAME
+        if np.isnan(main.reached).all():
+            return Case.UNRANKED
+        if np.isnan(main.limit).all():
+            return Case.ONE_HEAD
+        return Case.APART if main.beyond else Case.ALIKE
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no head differs in any measure, to the last bit, in any class of length either.
+
+        Where no class has enough texts of both there is no difference at equal length, and that is not none.
+        """
+        return all(
+            np.array_equal(each.of_lengths[0], each.of_lengths[1], equal_nan=True)
+            and not np.nan_to_num(each.difference).any()
+            for each in self.measures.values()
+        )
+
+    def check_parts(self) -> None:
+        super().check_parts()
+        classes = {each.of_lengths.shape[2] for each in self.measures.values()}
+        fits(classes == {len(self.lengths)}, "'lengths' are not those of the measures")
+
+    def derived(self) -> dict[str, Value]:
+        return {"verdict": self.verdict, "case": self.case, "equal_length": self.equal}

@@ -1,0 +1,404 @@
+"""One word held against itself: what it attends to on both sides, and how alike its vectors are by layer."""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import cast
+
+import numpy as np
+from jaxtyping import Float
+
+from attnscope.errors import listed
+from attnscope.render.kit.cells import settled
+from attnscope.render.kit.numbers import cell, counted, number, weight
+from attnscope.render.kit.palette import by_root
+from attnscope.render.kit.words.certificate import certificate_line, certificate_words
+from attnscope.render.kit.words.command import looked_at, opening_head
+from attnscope.render.kit.words.header import (
+    CROSS_ROWS,
+    SPANS,
+    WITHOUT_SPECIAL,
+    attention_words,
+    joined_words,
+    key_groups,
+    model_words,
+    spans,
+)
+from attnscope.render.sheet.blocks import Beside, Curve, Passage, Ranking
+from attnscope.render.sheet.heads import HeadGrid
+from attnscope.render.sheet.said import departures, marked_word, proof
+from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table, Tint
+from attnscope.render.sheets import WHOLE, Focus
+from attnscope.render.words import Said
+from attnscope.results import Kind, Special, Verdict
+from attnscope.verbs.compare.result import Between, Comparison, Side
+
+MOST_KEYS = 16
+_MATTERS = 0.05  # of the largest weight of a row: a bar of less is hardly one
+_ALIKE, _APART = Scale(-1.0, 1.0, "signed"), Scale(0.0, math.log(2))
+_FACTS = "fact side layer_a layer_b head key token value"
+_DECIMALS = 3  # decimals of a weight beside its bar
+_AROUND = 160  # characters of a long text on each side of the word
+cosine = partial(number, decimals=3)
+
+
+def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
+    say, looks = said(result), departures(result.by, result.special)
+    kinds = " and ".join(dict.fromkeys(attention_words(side.head.kind) for side in result.sides))
+    by_layer = result.similarities or (result.divergence is not None and len(result.layers) > 1)
+    curve = _by_layer(result, say) if by_layer else None
+    by_head = () if curve or len(result.heads) < 2 or result.divergence is None else (_by_head(result, say),)
+    rows = [_row(result, say, letter, side) for letter, side in zip("AB", result.sides, strict=True)]
+    return Sheet(
+        title=" · ".join((say("subject"), *looks)),
+        setting=f"{kinds} · {models(result)}",
+        origins=tuple(side.head.provenance for side in result.sides[: 1 + _two_origins(result)]),
+        answer=say(result.case),
+        blocks=(*by_head, Beside((*((curve,) if curve else ()), *rows))),
+        table=lambda: Table.of(_FACTS, _records(result)),
+        texts=tuple(_texts(result, say)),
+        control=say("control"),
+        notes=(*say.lines("notes"), *say.lines("view_notes"), *say.lines("notes_of_rows")),
+        legend=tuple(say.lines("legend")),
+        proof=tuple(_proof(result, focus.verbose)),
+        main=curve,
+        whole=say("no_curve"),
+        summary=(heads(result),),
+        record=tuple(_record(result)),
+        departs=looks,
+        more=(*_shaded(result, say), *_grids(result)),
+        next=_following(result, say),
+    )
+
+
+def said(result: Comparison) -> Said:
+    """The words of `compare` about this result."""
+    (i, j), rows, output = result.shown, result.divergence, result.similarity("output")
+    a, b, least, view = result.a, result.b, result.least_alike, result.a.view
+    texts, begins = result.between is Between.TEXTS, result.begins
+    spanned = any(spans(side.view) for side in result.sides if side.view is not None)
+    closest = None if output is None or least is None else int(np.nanargmax(output.together))
+    cosine = output and float(output.heads[i, j])
+    if texts and output is not None:
+        cosine = float(output.together[least or 0])
+    sinking = any(side.head.sink is not None for side in result.sides)
+    facts = {
+        "a": a.word,
+        "b": b.word,
+        "place_a": a.position,
+        "place_b": b.position,
+        "layer_a": a.head.layer,
+        "layer_b": b.head.layer,
+        "units": result.by.several,
+        # which heads
+        "shown": heads(result),
+        "head": result.heads[j],
+        "heads": len(result.heads),
+        "several": len(result.heads) > 1,
+        "all_heads": len(result.heads) == a.head.heads,
+        "layers": len(result.layers),
+        # how alike their vectors are; of texts those of all heads of a layer
+        "cosines": bool(result.similarities),
+        "cosine": cosine,
+        "typical_cosine": None if output is None else _typical(output.heads),
+        "layer": result.layers[least or 0][0],
+        "closest": None if closest is None else result.layers[closest][0],
+        "closest_cosine": None if output is None or closest is None else float(output.together[closest]),
+        # how far their rows are apart
+        "moved": None if rows is None else float(rows.total_variation[i, j]),
+        "typical": None if rows is None else _typical(rows.total_variation),
+        # where two models part
+        "same": result.between is Between.MODELS and result.same,
+        "parting": bool(begins),
+        "also": len(begins) - 1,
+        "others": len(result.heads) - len(begins),
+        "before": i * len(result.heads),
+        # how it is looked at
+        "viewed": view is not None,
+        "spans": SPANS if spanned else "",
+        "joined": joined_words(result.by) if result.by.joins else "",
+        "without_special": WITHOUT_SPECIAL,
+        "cross_rows": CROSS_ROWS if any(side.head.kind is Kind.CROSS for side in result.sides) else "",
+        "sinking": rows is not None and sinking and result.special is not Special.RENORMALISE,
+        "no_value": result.similarity("value") is None,
+        "rotary": result.similarity("unrotated key") is not None,
+        "from_embedding": texts and a.head.kind is not Kind.CROSS and (0, 0) in result.layers,
+    }
+    return Said("compare", result, facts)
+
+
+def _typical(values: Float[np.ndarray, "layer head"]) -> float | None:
+    return None if np.isnan(values).all() else float(np.nanmedian(values))
+
+
+def _by_layer(result: Comparison, say: Said) -> Curve:
+    i, j = result.shown
+    several, output, rows = len(result.heads) > 1, result.similarity("output"), result.divergence
+    columns = [
+        Column(each.vector, each.together.tolist(), each.vector, cosine, scale=_ALIKE)
+        for each in result.similarities
+    ]
+    if several and output is not None:
+        least = [_extreme(result, -each, each) for each in output.heads]
+        columns.append(Column("least", least, "least alike", says=say("least_alike")))
+    if rows is not None and several:
+        most = [_extreme(result, each, each) for each in rows.jensen_shannon]
+        columns.append(Column("apart", most, "furthest apart", says=say("furthest_apart")))
+    elif rows is not None:
+        apart = rows.jensen_shannon[:, 0].tolist()
+        columns.append(Column("apart", apart, "rows apart", cosine, f"by {say('divergence')}", _APART))
+    lines = [
+        Line("line", _tint(each.vector), each.vector, each.together.tolist()) for each in result.similarities
+    ]
+    dots, tint = _dots(result), _tint("output") if result.similarities else _tint("own")
+    if several:
+        lines.append(Line("points", tint, say("each_head"), dots.tolist()))
+    elif not result.similarities:
+        lines.append(Line("line", tint, "", dots[:, 0].tolist()))
+    shown = [float(dots[i, j]) if row == i else None for row in range(len(result.layers))]
+    lines.append(Line("ring", "control", say("ring"), shown))
+    lowest = min((end for each in lines for end in each.ends()), default=0.0)
+    return Curve(
+        title=say("curve_title"),
+        of="layer",
+        names=tuple(f"L{layer}" for layer, _ in result.layers),
+        table=Table(*columns),
+        places=tuple(float(layer) for layer, _ in result.layers),
+        measured=say("curve_measured"),
+        lines=tuple(lines),
+        axis=(min(lowest, 0.0) - 0.07, 1.05) if result.similarities else (-0.02, math.log(2) + 0.02),
+        chosen=frozenset({i}),
+    )
+
+
+def _tint(vector: str) -> Tint:
+    return cast("Tint", vector)
+
+
+def _dots(result: Comparison) -> Float[np.ndarray, "layer head"]:
+    if result.similarities:
+        return result.similarities[-1].heads
+    assert result.divergence is not None, "drawn only where there is something to draw"
+    return result.divergence.jensen_shannon
+
+
+def _grids(result: Comparison) -> Iterator[HeadGrid]:
+    layers = tuple(a for a, _ in result.layers)
+    if (rows := result.divergence) is not None:
+        apart, moved = rows.jensen_shannon, rows.total_variation
+        yield HeadGrid("divergence of the rows", layers, result.heads, apart, _APART, cell, "nats")
+        yield HeadGrid("total variation of the rows", layers, result.heads, moved, Scale(0.0, 1.0), cell)
+    for each in result.similarities:
+        title = f"cosine of the {each.vector} vectors"
+        yield HeadGrid(title, layers, result.heads, each.heads, _ALIKE, cell)
+
+
+def _extreme(
+    result: Comparison, differing: Float[np.ndarray, " head"], shown: Float[np.ndarray, " head"]
+) -> str:
+    if np.isnan(differing).all():
+        return "-"
+    j = int(np.nanargmax(differing))
+    return f"H{result.heads[j]} {cosine(float(shown[j]))}"
+
+
+def _by_head(result: Comparison, say: Said) -> Ranking:
+    assert result.divergence is not None, "one text gives one sequence of tokens"
+    nats, moved = (
+        each[0].tolist() for each in (result.divergence.jensen_shannon, result.divergence.total_variation)
+    )
+    return Ranking(
+        title=say("by_head_title"),
+        of="head",
+        names=tuple(f"H{head}" for head in result.heads),
+        table=Table(
+            Column("apart", nats, "divergence", cosine, say("divergence"), _APART),
+            Column("moved", moved, "moved", cosine, say("share_moved")),
+        ),
+        measured="divergence in nats",
+        marks=(Mark("bar", "own", "", nats),),
+        written="apart",
+        axis=(0.0, math.log(2)),
+        chosen=frozenset({result.shown[1]}),
+    )
+
+
+def _row(result: Comparison, say: Said, letter: str, side: Side) -> Ranking:
+    keys, places = _keys(side), [group[0] for group in key_groups(side.looked_at)]
+    places = list(side.key_tokens.positions) if side.key_tokens.of_sentences else places
+    digits = len(str(max((places[key] for key in keys), default=0)))
+    names = [f"{places[key]:>{digits}} {settled(side.key_tokens.names[key])}" for key in keys]
+    weights = [float(side.weights[key]) if side.allowed[key] else math.nan for key in keys]
+    others = [key for key in range(len(side.weights)) if key not in keys and side.allowed[key]]
+    rest = [float(np.nansum(side.weights[others]))] if others else []
+    names += [f"{' ' * digits} {counted(len(others), 'other')}"] if others else []
+    full = max(float(np.nan_to_num(each.weights).max(initial=0.0)) for each in result.sides) or 1.0
+    masked = [row for row, key in enumerate(keys) if not side.allowed[key]]
+    return Ranking(
+        title=say("row_title", letter, side.head.name, _placed(side)),
+        of="key",
+        names=tuple(names),
+        table=Table(Column("weight", [*weights, *rest], "weight", partial(weight, decimals=3))),
+        says=" · ".join(say.lines("remarks", *_remarks(side))),
+        measured="attention weight",
+        marks=(Mark("bar", "own", "", [*weights, *([None] * len(rest))]),),
+        written="weight",
+        axis=(0.0, full),
+        faint=frozenset({*masked, *([len(keys)] if others else [])}),
+        chosen=frozenset(keys.index(key) for key in _own(side)),
+    )
+
+
+def _keys(side: Side) -> list[int]:
+    weights = np.nan_to_num(side.weights)
+    if len(weights) <= MOST_KEYS or not side.allowed.any():
+        return sorted({*range(len(weights))[:MOST_KEYS], *_own(side)})
+    least, order = _MATTERS * float(weights.max()), np.argsort(-weights, kind="stable")[:MOST_KEYS]
+    return sorted({*(int(key) for key in order if weights[key] >= least), *_own(side)})
+
+
+def _own(side: Side) -> list[int]:
+    return [side.row] if side.query_tokens is side.key_tokens else []
+
+
+def _proof(result: Comparison, verbose: bool) -> Iterator[tuple[Verdict, str]]:
+    every = [each.verdict for side in result.sides for each in side.every_certificate]
+    yield from proof(every, "head", ", both sides counted")
+    for letter, side in zip("AB", result.sides, strict=True):
+        own = side.head.certificate
+        if verbose or not own.verdict.proved:
+            yield own.verdict, f"{letter} {side.head.name} {certificate_line(own, verbose).plain}"
+
+
+def _record(result: Comparison) -> Iterator[tuple[str, object]]:
+    yield "verdict", result.verdict.value
+    for letter, side in zip("ab", result.sides, strict=True):
+        yield f"{letter} head", side.head.name
+        yield f"{letter} word", _placed(side)
+        yield f"{letter} certificate", certificate_words(side.head.certificate)
+        yield f"{letter} model", f"{side.head.provenance.model} {side.head.provenance.source}"
+
+
+def _records(result: Comparison) -> Iterator[tuple[object, ...]]:
+    for i, pair in enumerate(result.layers):
+        for each in result.similarities:
+            yield f"cosine {each.vector}", "", *pair, "together", "", "", float(each.together[i])
+        for j, head in enumerate(result.heads):
+            for each in result.similarities:
+                yield f"cosine {each.vector}", "", *pair, head, "", "", float(each.heads[i, j])
+            if result.divergence is not None:
+                nats, moved = result.divergence.jensen_shannon[i, j], result.divergence.total_variation[i, j]
+                yield "jensen-shannon nats", "", *pair, head, "", "", float(nats)
+                yield "total variation", "", *pair, head, "", "", float(moved)
+    layers = result.a.head.layer, result.b.head.layer
+    for letter, side in zip("ab", result.sides, strict=True):
+        firsts = [group[0] for group in key_groups(side.looked_at)]
+        for key, label, value in zip(firsts, side.key_tokens.labels, side.weights, strict=True):
+            yield "weight", letter, *layers, side.head.head, key, label, float(value)
+
+
+def _shaded(result: Comparison, say: Said) -> Iterator[Passage]:
+    """What the word looks at on either side."""
+    for letter, side in zip("AB", result.sides, strict=True):
+        if side.key_tokens.texts:
+            yield Passage(
+                say("row_title", letter, side.head.name, _placed(side)),
+                side.key_tokens,
+                np.where(side.allowed, side.weights, math.nan),
+                by_root(),
+                partial(weight, decimals=_DECIMALS),
+                frozenset({side.row}) if side.query_tokens is side.key_tokens else frozenset(),
+            )
+
+
+def _two_origins(result: Comparison) -> bool:
+    """Whether the sides come from two models, or from two ways of running one; not for their texts."""
+    a, b = (side.head.provenance.of_no_text for side in result.sides)
+    return a != b
+
+
+def _texts(result: Comparison, say: Said) -> Iterator[str]:
+    """What a side is, its text with the word marked, and of cross-attention the text it looks at.
+
+    What both sides read is told once, before them.
+    """
+    read = [(sentence(side), _keys_of(side, say)) for side in result.sides]
+    apart = result.between is Between.TEXTS
+    both = [a if a == b and not apart else "" for a, b in zip(*read, strict=True)]
+    yield from filter(None, both)
+    for letter, side, told in zip("AB", result.sides, read, strict=True):
+        text, keys = ("" if shared else own for own, shared in zip(told, both, strict=True))
+        yield f"{letter} " + " · ".join(filter(None, (side_words(result, side), text)))
+        if keys:
+            yield f"  {keys}"
+
+
+def _keys_of(side: Side, say: Said) -> str:
+    told = side.head.key_tokens.sentence if side.head.kind is Kind.CROSS else ""
+    return say("keys_of", told) if told else ""
+
+
+def _following(result: Comparison, say: Said) -> Next | None:
+    """What the head that is shown does with every token of the second text, or the first model."""
+    head = (result.b if result.between is Between.TEXTS else result.a).head
+    if result.between is not Between.TEXTS and head.kind is Kind.CROSS:
+        return None
+    opened = opening_head(head, head.layer, head.head)
+    return Next(say("other_tokens"), f"{opened}{looked_at(result.by, result.special)}")
+
+
+def _remarks(side: Side) -> tuple[str, int, float | None, float | None]:
+    """Why there is no row, how many keys are masked, what hidden special tokens hold, and a sink."""
+    row = side.weights[side.allowed] if side.view is None else side.whole_row
+    sink = None if side.head.sink is None else float(1 - row.sum())
+    return _nothing(side), int((~side.allowed).sum()), side.special_weight, sink
+
+
+def _nothing(side: Side) -> str:
+    if not side.allowed.any() and side.special_weight is None:
+        return "keys"
+    left = np.nan_to_num(side.weights[side.allowed]).any()
+    return "" if side.view is None or left else "left"
+
+
+def heads(result: Comparison) -> str:
+    """The heads that are shown in full: `L3 H11`, or `L1 H11 and L3 H11`."""
+    return " and ".join(dict.fromkeys(side.head.name for side in result.sides))
+
+
+def models(result: Comparison) -> str:
+    """The name of the model, or of both."""
+    return " and ".join(dict.fromkeys(model_words(side.head.provenance) for side in result.sides))
+
+
+def side_words(result: Comparison, side: Side) -> str:
+    """What makes this side differ from the other, where the text does not say it: layer or model."""
+    if result.between is Between.LAYERS:
+        return side.head.name
+    return model_words(side.head.provenance) if result.between is Between.MODELS else ""
+
+
+def _placed(side: Side) -> str:
+    """`5 door`; of several tokens `4-5 the door`, of a word of several pieces where it begins."""
+    several = side.view is not None and spans(side.view)
+    return f"{listed(side.pieces) if several else side.position} {settled(side.word)}"
+
+
+def sentence(side: Side) -> str:
+    """The text around the word, which is marked in it; where there is none, what else was read."""
+    tokens, token = side.query_tokens, side.query_tokens.items[side.row]
+    if not tokens.texts:
+        return ", ".join(side.head.notes)
+    if token.span is None or token.part >= len(tokens.texts) or not token.text.strip():
+        return f"“{tokens.sentence}”"
+    start, end = token.span
+    text = tokens.texts[token.part]
+    start += len(text[start:end]) - len(text[start:end].lstrip())
+    word = text[start:end].rstrip()
+    before, after = text[:start], text[start + len(word) :]
+    before = before if len(before) <= _AROUND else f"… {before[-_AROUND:]}"
+    after = after if len(after) <= _AROUND else f"{after[:_AROUND]} …"
+    first, last = tokens.texts[: token.part], tokens.texts[token.part + 1 :]
+    parts = (*first, marked_word(before, word, after), *last)
+    return " | ".join(f"“{part}”" for part in parts)

@@ -1,0 +1,118 @@
+"""The measures of every head and every text of a batch at once, of a few passes over the weights of a layer.
+
+Each measure is written once for one head (`attnscope.measures`); here is its twin for all heads and texts of
+a batch, on the model's device and in the type of its weights, float32 at the least. What is divided and added
+up over texts is in float64. Given the weights every value is within 1e-6 of its measure's range (of `keys`
+for a distance, of ln `keys` for an entropy) of what the measure itself says in float64, and the same but for
+rounding where the model's weights are float64 (tests/analysis/corpus).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from attnscope.capture.weights import Passed
+from attnscope.measures import MEASURES, Need
+from attnscope.measures import rows as patterns
+from attnscope.reference import exact
+from attnscope.verbs.corpus.passes import Facts, Layer, Mean, View, added_up, by_norm, make
+
+_SORTS = (Need.SPECIAL, Need.PUNCTUATION, Need.ALIKE)
+Values = Float[Tensor, "row measure head"]
+
+
+def measured(
+    passed: Passed,
+    facts: Facts,
+    names: Sequence[str],
+    norms: Float[Tensor, "row head key"] | None,
+) -> Values:
+    """Every measure of every head and text, in float64; NaN where it has no meaning.
+
+    `norms` are ||f(x)|| of every key, None where nothing is known of what is moved. Raises `InputError` where
+    weights of a text are not numbers.
+    """
+    facts = facts.at(passed.weights.device)
+    layer = Layer.of(passed, facts)
+    views = {"": View(layer, layer.answers.to(layer.weights.dtype))}
+    if norms is not None:
+        views["-norm"] = by_norm(layer, norms.to(layer.weights))
+    make(layer, list(views.values()), {name.removesuffix("-norm") for name in names})
+    none = layer.weights.new_zeros(())
+    means: list[Mean] = []
+    for name in names:
+        plain = name.removesuffix("-norm")
+        view = views.get("-norm" if plain != name or plain == "moved" else "")
+        means.append((none, none) if view is None else _MEANS[plain](view))
+    sums, counts = (
+        exact(torch.stack([each[i].expand(layer.weights.shape[:2]) for each in means], dim=1)) for i in (0, 1)
+    )
+    return _with_meaning((sums / counts.masked_fill(counts == 0, math.nan)).cpu(), names, facts)
+
+
+def _classes(view: View) -> Mean:
+    """Twin of `measures.rows` for texts that stand alone: the number of each head's class."""
+    layer, rows = view.layer, view.count
+    even = layer.answers / layer.visible.clamp_min(1)
+    of_even = View(
+        Layer(layer.allowed.to(even.dtype), layer.facts, layer.allowed, layer.visible, layer.answers), even
+    )
+    columns = added_up(even, of_even.layer.weights).amax(-1)
+    vertical = _over(view.columns.amax(-1) / rows, columns / rows)
+    diagonal = torch.zeros_like(vertical)
+    for step in patterns.OFFSETS:
+        pairs = layer.behind(step).sum(-1)
+        lies = _over(view.at(step) / pairs, of_even.at(step) / pairs).nan_to_num(0.0)
+        diagonal = torch.where(pairs > 1, diagonal.maximum(lies), diagonal)
+    number = {name: float(i) for i, name in enumerate(patterns.CLASSES)}
+    found = torch.full_like(vertical, number["mixed"])
+    for name, each in (("diag", diagonal), ("vert", vertical)):  # the first named wins
+        found = found.masked_fill(each >= patterns.ALONE, number[name])
+    both = torch.minimum(vertical, diagonal) >= patterns.BESIDE
+    found = found.masked_fill(both, number["v+d"])
+    return found, (rows > 0).to(found.dtype).expand_as(found)
+
+
+def _over(real: Tensor, even: Tensor) -> Tensor:
+    return torch.where(even < patterns.ALL, (real - even) / (1 - even), 0.0)
+
+
+_MEANS: dict[str, Callable[[View], Mean]] = {
+    "entropy": lambda view: view.over(view.entropies),
+    "evenness": View.even,
+    "confidence": lambda view: view.over(view.largest),
+    "fixed": lambda view: (view.offsets[1], view.count),
+    "offset": lambda view: (view.offsets[0], (view.count > 0).to(view.taken.dtype)),
+    "distance": lambda view: (view.distance, view.count),
+    "same": lambda view: (view.same, view.that_may(view.layer.may_repeat)),
+    "self": lambda view: view.at_step(0),
+    "previous": lambda view: view.at_step(-1),
+    "next": lambda view: view.at_step(1),
+    "first": lambda view: (view.columns[..., 0], view.that_may(view.layer.allowed[..., 0])),
+    "sink": View.sink,
+    "special-tokens": lambda view: view.on(view.layer.facts.special),
+    "punctuation": lambda view: view.on(view.layer.facts.punctuation),
+    "moved": lambda view: view.all_moved(),
+    "pattern": _classes,
+}
+
+
+def leaking(passed: Passed, facts: Facts) -> float:
+    """The largest weight that a query of a text gives to what fills up: 0 where that is harmless."""
+    own, shortest = facts.at(passed.weights.device).own, int(facts.lengths.min())
+    if shortest == own.shape[1]:
+        return 0.0
+    out = (own[:, :, None] & ~own[:, None, shortest:])[:, None]
+    return float(passed.weights.detach()[..., shortest:].masked_fill(~out, 0.0).abs().max())
+
+
+def _with_meaning(values: Values, names: Sequence[str], facts: Facts) -> Values:
+    """NaN where a text has no key of the sort that a measure is about."""
+    missing = facts.once("missing", lambda: {name: each.cpu() for name, each in facts.missing.items()})
+    for i, name in enumerate(names):
+        for need in MEASURES[name].needs.intersection(_SORTS):
+            values[missing[need.value], i] = math.nan
+    return values

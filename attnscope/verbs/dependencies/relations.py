@@ -1,0 +1,262 @@
+"""From counts to claims: the best head of each relation, beside the best fixed distance, and held out.
+
+The best of many heads is good partly by luck. So a head is also chosen on every other sentence and judged by
+the sentences between, and the reverse; what both halves give together is `held_out`. The distance it is held
+against keeps the advantage of having been chosen on all sentences.
+
+How often each head and each fixed distance is right is kept as sums alone, so that no treebank is too long,
+and apart for every other sentence. Words of one sentence are no independent trials. So errors come from
+sentences: of each are kept the sums of squares and products of how many it had right, which is what the
+variance of a share needs (a ratio estimate over clusters, Cochran 1977, Section 6.3).
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from attnscope.analysis.intervals import wilson
+from attnscope.analysis.treebank import Sentence
+from attnscope.results.claims.ranking import Z
+from attnscope.verbs.dependencies.result import Direction, Example, Finder, FixedDistance, HeldOut, Relation
+
+FIXED_DISTANCES = (-3, -2, -1, 1, 2, 3)
+PUNCTUATION = "punct"
+_HALVES = 2
+
+Edges = Sequence[tuple[int, int, str]]  # dependent, head, relation
+
+ALL = "all but punct"
+Heads = tuple[tuple[int, ...], tuple[int, ...]]  # the layers, and the heads in each
+Place = tuple[int, int, int]  # of a head in the counts: layer, head, direction
+
+
+@dataclass(frozen=True, eq=False)
+class Half:
+    """Sums over every other sentence. The last place of `relation` is all relations but punctuation.
+
+    `count` are edges, `before` those whose head stands before its dependent, `sentences` those that have one.
+    `right` are heads that were found, `squares` sums over sentences of their squares and `products` of their
+    product with the sentence's count; `distance_*` the same of fixed distances, `both` of head times
+    distance, and `counts_squared` of the counts.
+    """
+
+    count: Float[np.ndarray, " relation"]
+    before: Float[np.ndarray, " relation"]
+    sentences: Float[np.ndarray, " relation"]
+    counts_squared: Float[np.ndarray, " relation"]
+    right: Float[np.ndarray, "layer head direction relation"]
+    squares: Float[np.ndarray, "layer head direction relation"]
+    products: Float[np.ndarray, "layer head direction relation"]
+    distance_right: Float[np.ndarray, "fixed_distance relation"]
+    distance_squares: Float[np.ndarray, "fixed_distance relation"]
+    distance_products: Float[np.ndarray, "fixed_distance relation"]
+    both: Float[np.ndarray, "layer head direction fixed_distance relation"]
+
+    def __add__(self, other: "Half") -> "Half":
+        return Half(**{name: value + getattr(other, name) for name, value in vars(self).items()})
+
+
+def _empty(layers: int, heads: int, relations: int) -> Half:
+    one, each = (relations,), (layers, heads, len(Direction), relations)
+    fixed = (len(FIXED_DISTANCES), relations)
+    shapes = (one, one, one, one, each, each, each, fixed, fixed, fixed, (*each[:3], *fixed))
+    return Half(*map(np.zeros, shapes))
+
+
+class Tally:
+    """Counts sentence by sentence; `names` are the relations there are, without the root."""
+
+    def __init__(self, layers: int, heads: int, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        self.halves = tuple(_empty(layers, heads, len(names) + 1) for _ in range(_HALVES))
+
+    def add(self, number: int, edges: Edges, answered: Int[np.ndarray, "layer head way word"]) -> None:
+        """Sentence `number` of those that are counted, with what every head answers for every word."""
+        dependents, heads = (np.array([edge[i] for edge in edges]) for i in (0, 1))
+        places, member = self._members([name for _, _, name in edges])
+        half = self.halves[number % _HALVES]
+        right = (taken(answered, dependents, heads) == [heads, heads, dependents]) @ member
+        fixed = np.array([dependents + distance == heads for distance in FIXED_DISTANCES]) @ member
+        count = member.sum(0)
+        half.count[places] += count
+        half.before[places] += (heads < dependents) @ member
+        half.sentences[places] += 1
+        half.counts_squared[places] += count**2
+        half.right[..., places] += right
+        half.squares[..., places] += right**2
+        half.products[..., places] += right * count
+        half.distance_right[:, places] += fixed
+        half.distance_squares[:, places] += fixed**2
+        half.distance_products[:, places] += fixed * count
+        half.both[..., places] += right[..., None, :] * fixed
+
+    def _members(
+        self, names: Sequence[str]
+    ) -> tuple[Int[np.ndarray, " present"], Float[np.ndarray, "edge present"]]:
+        own = np.array([self.names.index(name) for name in names])
+        places = np.unique(own)
+        member = (own[:, None] == places).astype(float)
+        counts: Bool[np.ndarray, " edge"] = np.array([name != PUNCTUATION for name in names])
+        if counts.any():
+            places = np.append(places, len(self.names))
+            member = np.column_stack([member, counts])
+        return places, member
+
+
+def taken(
+    answered: Int[np.ndarray, "layer head way word"],
+    dependents: Int[np.ndarray, " edge"],
+    heads: Int[np.ndarray, " edge"],
+) -> Int[np.ndarray, "layer head direction edge"]:
+    """What every head takes, in each `Direction`, for a dependent's head; in the last for a head's dependent.
+
+    That is whom the word that is the head attends to most. A fixed distance finds as many pairs from the head
+    as from the dependent, so that one control is that of every direction.
+    """
+    return np.concatenate([answered[..., dependents], answered[..., :1, heads]], axis=-2)
+
+
+def ranked(tally: Tally, heads: Heads) -> tuple[tuple[Relation, ...], Relation]:
+    """Every relation that occurs, most frequent first, and all of them but punctuation as one."""
+    whole = tally.halves[0] + tally.halves[1]
+    every = [_relation(tally.halves, whole, i, name, heads) for i, name in enumerate((*tally.names, ALL))]
+    return tuple(every[:-1]), every[-1]
+
+
+def accuracies(whole: Half) -> Float[np.ndarray, "layer head direction relation"]:
+    """How many of the edges of each relation each head finds; NaN where there is no edge."""
+    return _shares(whole.right, whole.count)
+
+
+def distance_accuracies(whole: Half) -> Float[np.ndarray, "fixed_distance relation"]:
+    """How many of the edges of each relation each fixed distance finds."""
+    return _shares(whole.distance_right, whole.count)
+
+
+def _shares(right: np.ndarray, count: np.ndarray) -> np.ndarray:
+    return np.asarray(np.divide(right, count, out=np.full(right.shape, np.nan), where=count > 0))
+
+
+def _relation(halves: Sequence[Half], whole: Half, i: int, name: str, heads: Heads) -> Relation:
+    place, fixed = _best_head(whole, i), int(whole.distance_right[:, i].argmax())
+    count, sentences = float(whole.count[i]), float(whole.sentences[i])
+    of_head = whole.right[place][i], whole.squares[place][i], whole.products[place][i]
+    of_distance = (
+        whole.distance_right[fixed, i],
+        whole.distance_squares[fixed, i],
+        whole.distance_products[fixed, i],
+    )
+    return Relation(
+        name=name,
+        count=int(count),
+        sentences=int(sentences),
+        before=float(whole.before[i]) / count if count else math.nan,
+        best=Finder(*_share(whole, i, *of_head), *named(place, heads)),
+        baseline=FixedDistance(*_share(whole, i, *of_distance), FIXED_DISTANCES[fixed]),
+        held_out=_held_out(halves, i, fixed, heads),
+    )
+
+
+def named(place: Place, heads: Heads) -> tuple[int, int, Direction]:
+    """Layer, head and direction of a place in the counts."""
+    return heads[0][place[0]], heads[1][place[1]], tuple(Direction)[place[2]]
+
+
+def _best_head(half: Half, i: int) -> Place:
+    right = half.right[..., i]
+    layer, head, direction = np.unravel_index(int(right.argmax()), right.shape)
+    return int(layer), int(head), int(direction)
+
+
+def _share(whole: Half, i: int, right: float, squares: float, products: float) -> tuple[float, float, float]:
+    """Accuracy and its interval (Wilson's, for as many trials as the sentences are worth)."""
+    count, sentences = float(whole.count[i]), float(whole.sentences[i])
+    if not count:
+        return math.nan, math.nan, math.nan
+    share = float(right) / count
+    scatter = float(squares) - 2 * share * float(products) + share**2 * float(whole.counts_squared[i])
+    variance = _variance(scatter, sentences, count)
+    worth = share * (1 - share) / variance if variance > 0 else sentences
+    return share, *wilson(share, min(worth, count))
+
+
+def _variance(scatter: float, sentences: float, count: float) -> float:
+    """Of a share of `count` edges, from the sum over sentences of (right - share · edges)²; 0 of one."""
+    return max(scatter, 0.0) * sentences / (sentences - 1) / count**2 if sentences > 1 else 0.0
+
+
+def _held_out(halves: Sequence[Half], i: int, fixed: int, heads: Heads) -> HeldOut | None:
+    """The head of the one half on the other, both ways, beside a distance; None where a half has none."""
+    if not all(half.count[i] for half in halves):
+        return None
+    chosen = [_best_head(half, i) for half in halves]
+    count = sentences = 0.0
+    sums = np.zeros(
+        5
+    )  # right, distance right; of their difference by sentence squares, products with the count
+    for half, place in zip(halves, reversed(chosen), strict=True):
+        right, distance_right = half.right[place][i], half.distance_right[fixed, i]
+        squares = half.squares[place][i] - 2 * half.both[place][fixed, i] + half.distance_squares[fixed, i]
+        products = half.products[place][i] - half.distance_products[fixed, i]
+        sums += (right, distance_right, squares, products, half.counts_squared[i])
+        count, sentences = count + float(half.count[i]), sentences + float(half.sentences[i])
+    right, distance_right, squares, products, counts_squared = map(float, sums)
+    gain = (right - distance_right) / count
+    scatter = squares - 2 * gain * products + gain**2 * counts_squared
+    error = math.sqrt(_variance(scatter, sentences, count))
+    reach = Z * error if error else 1.0  # sentences that are all alike say nothing of their scatter
+    return HeldOut(
+        accuracy=right / count,
+        above_control=gain,
+        low=max(gain - reach, -1.0),
+        high=min(gain + reach, 1.0),
+        heads=tuple(named(place, heads) for place in chosen),
+    )
+
+
+_KEPT = 40  # pairs of a relation
+_LONGEST = 30  # words of a sentence that is shown
+
+
+class Pairs:
+    """The pairs that may be shown; `sentences` are those that are read, by their number in the file."""
+
+    def __init__(self, sentences: Mapping[int, Sentence]) -> None:
+        self.sentences = sentences
+        self.wanted: dict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        for index in sorted(sentences):
+            if len(sentences[index].words) <= _LONGEST:
+                for dependent, governor, name in sentences[index].edges:
+                    self.wanted[name].append((index, dependent, governor))
+        self.wanted = {name: pairs[:_KEPT] for name, pairs in self.wanted.items()}
+        self._by_sentence: dict[int, set[int]] = defaultdict(set)
+        for pairs in self.wanted.values():
+            for index, dependent, _ in pairs:
+                self._by_sentence[index].add(dependent)
+        self._taken: dict[tuple[int, int], Int[np.ndarray, "layer head direction"]] = {}
+
+    def add(self, index: int, edges: Edges, answered: Int[np.ndarray, "layer head way word"]) -> None:
+        """What every head answers for every word of one sentence; `edges` are those that count."""
+        for dependent, head, _ in edges:
+            if dependent in self._by_sentence.get(index, ()):
+                pair = np.array([dependent]), np.array([head])
+                self._taken[index, dependent] = taken(answered, *pair)[..., 0].astype(np.int16)
+
+    def examples(self, relation: Relation, heads: Heads) -> tuple[Example, ...]:
+        """The first pair that the relation's best head gets right, and the first that it misses."""
+        best, ways = relation.best, tuple(Direction)
+        place = heads[0].index(best.layer), heads[1].index(best.head), ways.index(best.direction)
+        every = [
+            Example(self.sentences[index].words, dependent, governor, int(found[place]), best.direction)
+            for index, dependent, governor in self.wanted.get(relation.name, ())
+            if (found := self._taken.get((index, dependent))) is not None
+        ]
+        return _first(every, right=True) + _first(every, right=False)
+
+
+def _first(every: Sequence[Example], *, right: bool) -> tuple[Example, ...]:
+    return tuple([each for each in every if each.right == right][:1])

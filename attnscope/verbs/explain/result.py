@@ -1,0 +1,313 @@
+"""One verdict on a link between two tokens, out of the questions that belong together, each with its own."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from math import log
+
+from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
+from attnscope.results.base.presented import Presented, fits
+from attnscope.results.claims.ranking import DependsOn, Group, much
+from attnscope.tokens import Tokens
+from attnscope.verbs.ablate.result import Ablation
+from attnscope.verbs.compose.result import Composition, Pair, Through
+from attnscope.verbs.find.result import Finding
+from attnscope.verbs.flow.result import LITTLE
+from attnscope.verbs.why.result import Case as WhyCase
+from attnscope.verbs.why.result import Part, Side, Why
+
+Head = tuple[int, int]
+HALF = log(2)  # nats, with which half of a probability is gone
+OF_SIDE = {Side.QUERY: Through.QUERY, Side.KEY: Through.KEY}  # by which input a part of a side is read
+_WELL_TOLD = (WhyCase.BOTH, WhyCase.KEY, WhyCase.QUERY, WhyCase.SHARE, WhyCase.NONE, WhyCase.NOT_ABOVE)
+
+
+class Asked(StrEnum):
+    """The questions, in the order in which they are answered."""
+
+    LOOK = "which heads look there?"
+    MATTER = "does the answer need these heads?"
+    LINK = "does the answer need the link itself?"
+    WHY = "why does the head look there?"
+    READ = "which earlier heads does it read?"
+    WORD = "does the answer depend on the word at all?"
+
+
+class Case(StrEnum):
+    """What can be said, by one test after the other."""
+
+    CIRCUIT = "because of earlier heads"
+    SHOWN = "heads look there"
+    NONE = "nothing shown"
+
+
+class Need(StrEnum):
+    """What the answer has of the word, by one test after the other."""
+
+    GAINS = "is likelier without"
+    HARDLY = "hardly depends on"
+    NEEDS = "needs"  # half of its probability or more is gone without it, and no other costs as much
+    LOSES = "is less likely without"
+
+
+@dataclass(frozen=True)
+class Unasked:
+    """A question that could not be put.
+
+    `question` is the one that was left out. `reason` says what this model or this text lacks for it.
+    """
+
+    question: Asked
+    reason: str
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What replacing some tokens does.
+
+    `positions` are those that were replaced at once. `change` is what that takes from the answer, nats of its
+    log probability. Of a model that answers nothing it is 1 less the cosine of the query's last vector before
+    and after.
+    """
+
+    positions: tuple[int, ...]
+    change: float
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """Every token that is looked at replaced in its turn.
+
+    `replacement` is what stood in their place. `answer` is what the model answers untouched, with that
+    `probability`, empty where it answers nothing. `position` is where a word of a text is answered, None of
+    what is of the whole. `parts` are what replacing each takes from it, the largest loss first.
+    """
+
+    replacement: str
+    answer: str
+    probability: float
+    position: int | None
+    parts: tuple[Lost, ...]
+
+    def of(self, key: int) -> Lost | None:
+        """What replacing this token does; None where it was left as it is."""
+        return next((part for part in self.parts if key in part.positions), None)
+
+    def as_much(self, key: int) -> int:
+        """How many others cost at least as much as this one."""
+        own = self.of(key)
+        return 0 if own is None else sum(other.change >= own.change for other in self.others(key))
+
+    def others(self, key: int) -> tuple[Lost, ...]:
+        """What replacing any other does, the largest first."""
+        return tuple(part for part in self.parts if key not in part.positions)
+
+
+@dataclass(frozen=True)
+class Read:
+    """An earlier head whose output the head reads by one input.
+
+    `pair` says so by the weights alone, `part` in this text by what becomes of the score without it.
+    """
+
+    side: Side
+    pair: Pair
+    part: Part | None
+    confirmed: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Presented):
+    """Which heads look from one token at another, which matter, by what, and what the answer needs of it.
+
+    `finding` ranks all heads beside their controls. The `heads` that were asked further are the first of it
+    that give the key much more than even attention, which its place does not explain, with layer and number.
+    `taken` has the answer without each of them and without all, `cut` the same with this link cut in them.
+    `whys` are what the scores of the first of them are made of, `composition` is whom the weights of the
+    `lead` let it read, and `replaced` is the answer without each word. None, or left out, is what was of no
+    use or could not be asked; `unasked` are such questions, each with the reason. `paths` are the first heads
+    that the lead reads by its queries and by its keys, with what the answer becomes where all `heads` read
+    them no more by these (path patching).
+
+    `lead` is the head that is told of, that with reasons or the one that moves the answer most.
+    `reads_confirmed` are earlier heads that it reads by its weights and that this text confirms.
+    """
+
+    finding: Finding
+    heads: tuple[Head, ...]
+    taken: Ablation | None
+    cut: Ablation | None
+    whys: tuple[Why, ...]
+    composition: Composition | None
+    replaced: Replaced | None
+    unasked: tuple[Unasked, ...] = ()
+    paths: tuple[Ablation, ...] = ()
+
+    for_readers = ("verdict", "case", "lead", "reads_confirmed")
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all that was asked."""
+        parts = (self.finding, self.taken, self.cut, *self.whys, self.composition, *self.paths)
+        return worst(part.verdict for part in parts if part is not None and part.verdict is not None)
+
+    @property
+    def kind(self) -> Kind:
+        """Which attention of the model it is."""
+        return self.finding.kind
+
+    @property
+    def tower(self) -> str:
+        """The part of the model that the layers are of, empty where there is only one."""
+        return self.finding.tower
+
+    @property
+    def provenance(self) -> Provenance:
+        """Of which model and which run all of it is."""
+        return self.finding.provenance
+
+    @property
+    def query_tokens(self) -> Tokens:
+        """The tokens that look."""
+        return self.finding.query_tokens
+
+    @property
+    def key_tokens(self) -> Tokens:
+        """The tokens that are looked at."""
+        return self.finding.key_tokens
+
+    @property
+    def query(self) -> int:
+        """The position of the token that looks."""
+        assert self.finding.question.query is not None, "a pair was sought"
+        return self.finding.question.query
+
+    @property
+    def key(self) -> int:
+        """The position of the token that is looked at."""
+        assert self.finding.question.key is not None, "a pair was sought"
+        return self.finding.question.key
+
+    @cached_property
+    def standing_out(self) -> tuple[Head, ...]:
+        """The heads that stand out of their controls, the clearest first."""
+        return named(self.finding, self.finding.evidence.of_group(Group.STANDS_OUT))
+
+    @cached_property
+    def told_of(self) -> Why | None:
+        """The score that says most: with reasons, or of a head above its controls that moves the answer."""
+        moved = {} if self.taken is None else {(e.layer, e.head): abs(e.change) for e in self.taken.heads}
+        floor = 0.0 if self.taken is None else self.taken.floor.rounding
+
+        def says(why: Why) -> tuple[bool, bool, int, float]:
+            place = self.finding.layers.index(why.layer), self.finding.heads.index(why.head)
+            above = self.finding.evidence.group(place) in (Group.STANDS_OUT, Group.ABOVE_ITS_OWN)
+            change = moved.get((why.layer, why.head), 0.0)
+            return _in_full(why), above, -_WELL_TOLD.index(why.case), change if change > floor else 0.0
+
+        return max(self.whys, key=says, default=None)
+
+    @property
+    def lead(self) -> Head | None:
+        """The head that is told of: whose score says most, or else the first of those asked."""
+        if self.told_of is not None:
+            return self.told_of.layer, self.told_of.head
+        return self.heads[0] if self.heads else None
+
+    @property
+    def circuits(self) -> tuple[Why, ...]:
+        """The scores that have an earlier head as a reason at both ends."""
+        return tuple(filter(_in_full, self.whys))
+
+    @property
+    def case(self) -> Case:
+        """What can be said, by one test after the other."""
+        if self.circuits:
+            return Case.CIRCUIT
+        return Case.SHOWN if self.standing_out else Case.NONE
+
+    @cached_property
+    def reads(self) -> tuple[Read, ...]:
+        """Earlier heads that stand out of random circuits as what the head reads with its queries or keys."""
+        made, told = self.composition, self.told_of
+        if made is None or told is None:
+            return ()
+        found = []
+        for side, through in OF_SIDE.items():
+            if through not in made.through:
+                continue
+            parts = {(part.layer, part.head): part for part in told.side(side) if part.head is not None}
+            for pair in made.ranked(through, before=True):
+                if pair.stands_out:
+                    part = parts.get(pair.early)
+                    found.append(Read(side, pair, part, part is not None and told.is_reason(part)))
+        return tuple(found)
+
+    @property
+    def reads_confirmed(self) -> tuple[str, ...]:
+        """Those of them that this text confirms: `L0 H0 by key`."""
+        return tuple(
+            f"L{each.pair.early[0]} H{each.pair.early[1]} by {each.side}"
+            for each in self.reads
+            if each.confirmed
+        )
+
+    @property
+    def need(self) -> Need | None:
+        """What the answer loses without the word, beside rounding and beside every other word.
+
+        None where it was not replaced, or the model answers nothing.
+        """
+        own = None if self.replaced is None or not self.replaced.answer else self.replaced.of(self.key)
+        if self.replaced is None or own is None:
+            return None
+        floor = max([LITTLE, *(each.floor.rounding for each in (self.taken, self.cut) if each is not None)])
+        if abs(own.change) < floor:
+            return Need.HARDLY
+        if own.change < 0:
+            return Need.GAINS
+        return Need.NEEDS if own.change >= HALF and not self.replaced.as_much(self.key) else Need.LOSES
+
+    def reason(self, question: Asked) -> str:
+        """Why that was not asked; empty where it was, or was of no use."""
+        return next((each.reason for each in self.unasked if each.question is question), "")
+
+    def check_parts(self) -> None:
+        question = self.finding.question
+        fits(question.query is not None and question.key is not None, "'finding' is of no link")
+        for layer, head in self.heads:
+            there = layer in self.finding.layers and head in self.finding.heads
+            fits(there, "'heads' are not all among those that were found")
+        fits({(why.layer, why.head) for why in self.whys} <= {*self.heads}, "'whys' are of other heads")
+        shown = None if self.composition is None else self.composition.shown
+        fits(shown in (None, self.lead), "'composition' is of another head than the one that is told of")
+        for part in self.replaced.parts if self.replaced is not None else ():
+            inside = all(0 <= place < len(self.key_tokens) for place in part.positions)
+            fits(inside and bool(part.positions), "'parts' has a position that is no token's")
+
+
+def named(finding: Finding, places: tuple[tuple[int, int], ...]) -> tuple[Head, ...]:
+    """The heads at these rows and columns, by their numbers in the model."""
+    return tuple((finding.layers[i], finding.heads[j]) for i, j in places)
+
+
+def that_look(finding: Finding) -> tuple[Head, ...]:
+    """The heads that give the key much more than even attention, not by its place, best evidence first.
+
+    They do look there; whether more than in any other text is what their controls say.
+    """
+    evidence, even = finding.evidence, finding.even_attention
+    assert even is not None, "a pair has keys"
+    there = (DependsOn.WORD, DependsOn.CONTEXT)
+    return named(
+        finding,
+        tuple(
+            place
+            for place in finding.ranking
+            if finding.weights[place] >= much(even[place]) and evidence.depends_on(place) in there
+        ),
+    )
+
+
+def _in_full(why: Why) -> bool:
+    return all(any(part.head is not None for part in why.reasons_of(side)) for side in Side)
