@@ -15,7 +15,7 @@ TYPED = (
     "verify",
     "capture",
     "analysis",
-    "worked",
+    "verbs",
     "tokens",
     "model",
 )

@@ -53,7 +53,7 @@ def test_results_and_their_rendering_need_no_torch_and_the_terminal_no_matplotli
 
 
 def test_arithmetic_on_numbers_that_are_given_needs_no_model_library() -> None:
-    assert loaded_by("import attnscope.worked") == {"torch", "numpy"}
+    assert loaded_by("import attnscope.verbs.sdpa.examples") == {"torch", "numpy"}
 
 
 HOMES = {

@@ -6,8 +6,8 @@ from dataclasses import replace
 import made_results as made
 import numpy as np
 
-from attnscope.render.sheets import prediction as sheets
 from attnscope.results import Guess, LayerAnswer, LayeredPlace, LayeredPrediction
+from attnscope.verbs.predict import sheet as sheets
 from attnscope.verbs.predict.result import Case
 
 SAID, CASES = sheets.layers_said, Case

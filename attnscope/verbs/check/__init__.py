@@ -18,5 +18,5 @@ VERB = Verb(
         ),
     },
     also={"HeadCheck": ".result:HeadCheck"},
-    command="attnscope.cli.commands.check:check",
+    command=".command:check",
 )

@@ -8,11 +8,11 @@ from attnscope.results import Result, load
 from attnscope.session import selection
 from attnscope.session.question import Answer
 from attnscope.session.wanted import Numbers
+from attnscope.verbs.compare.corpora import corpora_apart
 from attnscope.verbs.compare.corpora_result import CorpusDifference
 from attnscope.verbs.compare.difference import Picked, difference, matrices_in
 from attnscope.verbs.compare.difference_result import Difference
 from attnscope.verbs.compare.question import Runs
-from attnscope.verbs.corpus.apart import corpora_apart
 from attnscope.verbs.corpus.result import Corpus
 
 

@@ -13,5 +13,5 @@ VERB = Verb(
     kinds={
         "corpus": Kind(".result:Corpus", ".sheet:sheet"),
     },
-    command="attnscope.cli.commands.corpus:corpus",
+    command=".command:corpus",
 )

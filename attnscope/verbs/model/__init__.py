@@ -17,5 +17,5 @@ VERB = Verb(
             no_picture="an outline of a model has no picture: it is a table of layers",
         ),
     },
-    command="attnscope.cli.commands.model:model",
+    command=".command:model",
 )
