@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # to all above
+COMPUTING = "analysis attention capture measures arithmetic tiles verify"
 EVERYWHERE = "register printable errors spelling spans tokens vocabulary incoming results version process"
 MAY_IMPORT = {  # by package, lowest first; a package may only name those above it in this table
     "version": "",
@@ -39,7 +40,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "analysis": f"capture model tiles verify attention arithmetic measures reference {EVERYWHERE}",
     "session": f"analysis capture model verify attention measures reference {EVERYWHERE}",
     "render": f"demo {EVERYWHERE}",
-    "verbs": f"session analysis capture model tiles verify attention arithmetic measures reference {EVERYWHERE}",
+    "verbs": f"session {COMPUTING} model reference {EVERYWHERE}",
     "library": f"verbs session analysis attention capture model {EVERYWHERE}",
     "explore": f"verbs session render measures {EVERYWHERE}",
     "cli": f"explore verbs library session render measures model {EVERYWHERE}",
@@ -54,7 +55,6 @@ ROLES = {  # of a module in the folder of a verb, by the last word of its name: 
 FACES = (
     "results library explore"  # the core imports no verb; these name some for type checkers, or are in front
 )
-COMPUTING = "analysis attention capture measures arithmetic tiles verify"
 PROGRAMS = "render.script.again"  # which are written into files and run there, and never imported here
 OWNERS = {  # of each library that takes time to load: nobody else may import it
     "torch": f"session verbs library {COMPUTING} demo model reference {PROGRAMS}",
