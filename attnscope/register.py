@@ -28,7 +28,8 @@ class Verb:
 
     `order` is where it stands there, the lowest first. `kinds` are those of its results, by the name that
     files give them. Its questions are the `FORMS` of its module `question`; a `command` is one that is not
-    made of these. `name` and `package` are filled in where it is found.
+    made of these. `library` are functions of the package and methods (`Reading.measure`) that are not made
+    of them either, by their places. `name` and `package` are filled in where it is found.
     """
 
     under: str
@@ -36,6 +37,7 @@ class Verb:
     order: int = 1000
     kinds: Mapping[str, Kind] = field(default_factory=dict)
     command: str = ""
+    library: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
     package: str = ""
 
@@ -43,6 +45,13 @@ class Verb:
     def forms(self) -> tuple[Any, ...]:
         """Its questions; none of a verb that is a command alone."""
         return () if self.command else import_module(f"{self.package}.question").FORMS
+
+    @property
+    def questions(self) -> tuple[Any, ...]:
+        """Every class of its module `question` that says which methods of the library ask it."""
+        there = () if self.command else vars(import_module(f"{self.package}.question")).values()
+        own = (each for each in there if getattr(each, "__module__", "") == f"{self.package}.question")
+        return tuple(each for each in own if isinstance(each, type) and "METHODS" in vars(each))
 
     def full(self, place: str) -> str:
         """A place as Python has it."""
@@ -71,3 +80,9 @@ def _verb(name: str, package: str) -> Verb:
 def kinds() -> Mapping[str, tuple[Verb, Kind]]:
     """Every kind of result that a verb has, by the name that files give it, with its verb."""
     return {name: (verb, kind) for verb in registered().values() for name, kind in verb.kinds.items()}
+
+
+@cache
+def in_library() -> Mapping[str, Verb]:
+    """The verb of every function and method that one puts in the library."""
+    return {name: verb for verb in registered().values() for name in verb.library}

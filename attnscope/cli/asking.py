@@ -51,7 +51,6 @@ from attnscope.session.request import ModelRequest, ProvenModel, check_something
 
 if TYPE_CHECKING:
     from attnscope.render.sheets import Focus
-    from attnscope.results import Ablation, Finding
     from attnscope.session.choosing import Chosen
     from attnscope.session.looking import Names
     from attnscope.session.opening import Check, Opened
@@ -165,7 +164,7 @@ def _without_room(reading: "Reading", chosen: "Chosen") -> "Extent | None":
     return None if whole is None or fits(*whole) else seen_extent(reading, chosen, whole)
 
 
-def _ranked_heads(reading: "Reading", chosen: "Chosen", result: "Finding | Ablation") -> Mapping[str, Any]:
+def _ranked_heads(reading: "Reading", chosen: "Chosen", result: Any) -> Mapping[str, Any]:
     """What a page has beside a ranking: all of its heads where they have room, else the best of them."""
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import read_ranked

@@ -45,7 +45,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "process/standard_error.py": "nothing: it opens what swallows all",
     "cli/output.py": "the standard streams, to be written to",
     "explore/app.py": "the same",
-    "cli/commands/explore.py": "whether standard input is a terminal",
+    "verbs/explore/command.py": "whether standard input is a terminal",
 }
 PRINTS = {("typer", "echo"), ("typer", "secho"), ("click", "echo"), ("click", "secho"), ("os", "write")}
 CONSOLES = {"Console", "print"}

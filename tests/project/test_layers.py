@@ -46,6 +46,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "cli": f"explore verbs library session render worked measures model {EVERYWHERE}",
     "__main__": f"cli {EVERYWHERE}",
 }
+ROLES = {"command": "cli", "library": "library", "methods": "library"}  # modules of a verb: of what they are
 COMPUTING = "analysis attention capture measures arithmetic tiles verify worked"
 PROGRAMS = "render.script.again"  # which are written into files and run there, and never imported here
 OWNERS = {  # of each library that takes time to load: nobody else may import it
@@ -71,9 +72,9 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "pandas": "render results",
     "pyarrow": "verbs.corpus",
     "ray": "verbs.corpus.engine.ray.cluster",
-    "rich": "cli explore render demo.train",
+    "rich": "cli explore render verbs.corpus.command demo.train",
     "textual": "explore",
-    "tqdm": "library.several",
+    "tqdm": "verbs.corpus.library",
     "typer": "cli",
 }
 INSIDE = {  # parts of a package that may not import another one
@@ -124,6 +125,12 @@ def imports(sources: Mapping[str, str]) -> Imports:
     return {module: imported_by(source, sources) for module, source in sources.items()}
 
 
+def package_of(module: str) -> str:
+    """Whose rules a module keeps; a verb's own command is one of the program's."""
+    package, *inside = module.split(".")
+    return ROLES.get(inside[-1], package) if package == "verbs" and len(inside) == 2 else package
+
+
 def is_in(module: str, places: str) -> bool:
     return any(module == place or module.startswith(f"{place}.") for place in places.split())
 
@@ -131,9 +138,9 @@ def is_in(module: str, places: str) -> bool:
 def broken(imports: Imports) -> Iterator[str]:
     """Every import that the tables do not allow."""
     for module, imported in imports.items():
-        package = module.partition(".")[0]
+        package = package_of(module)
         for name in imported:
-            other = name.partition(".")[0]
+            other = package_of(name)
             if other in MAY_IMPORT:
                 allowed = other == package or is_in(other, MAY_IMPORT[package])
                 forbidden = any(is_in(module, part) and is_in(name, INSIDE[part]) for part in INSIDE)
@@ -144,6 +151,10 @@ def broken(imports: Imports) -> Iterator[str]:
                 yield f"{module} -> {name}"
 
 
+def _part(module: str, inside: str) -> str:
+    return module.removeprefix(inside).partition(".")[0] if inside else package_of(module)
+
+
 def circles(imports: Imports) -> Iterator[str]:
     """Every package whose parts import one another in a circle."""
     packages = {module.rpartition(".")[0] for module in imports} | {""}
@@ -152,12 +163,8 @@ def circles(imports: Imports) -> Iterator[str]:
         parts: dict[str, set[str]] = {}
         for module, imported in imports.items():
             if module.startswith(inside):
-                part = module.removeprefix(inside).partition(".")[0]
-                others = {
-                    name.removeprefix(inside).partition(".")[0]
-                    for name in imported
-                    if name.startswith(inside)
-                }
+                part = _part(module, inside)
+                others = {_part(name, inside) for name in imported if name.startswith(inside)}
                 parts.setdefault(part, set()).update(others - {part})
         try:
             TopologicalSorter(parts).prepare()

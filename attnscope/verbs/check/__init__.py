@@ -13,5 +13,5 @@ VERB = Verb(
     kinds={
         "check": Kind("attnscope.results.verification:Check", "attnscope.render.sheets.check"),
     },
-    command="attnscope.cli.commands.check:check",
+    command=".command:check",
 )

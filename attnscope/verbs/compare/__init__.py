@@ -23,4 +23,9 @@ VERB = Verb(
         "drift": Kind("attnscope.results.claims.drift:Drift", "attnscope.render.sheets.drift"),
         "senses": Kind("attnscope.results.claims.senses:Senses", "attnscope.render.sheets.senses"),
     },
+    library={
+        "compare": ".library:compare",
+        "difference": ".library:difference",
+        "Model.compare": ".methods:compare",
+    },
 )

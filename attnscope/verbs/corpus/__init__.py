@@ -13,5 +13,6 @@ VERB = Verb(
     kinds={
         "corpus": Kind("attnscope.results.claims.corpus:Corpus", "attnscope.render.sheets.corpus"),
     },
-    command="attnscope.cli.commands.corpus:corpus",
+    library={"corpus": ".library:corpus"},
+    command=".command:corpus",
 )

@@ -10,5 +10,5 @@ VERB = Verb(
         'attnscope explore "river king river king" -m demo-causal',
         'attnscope explore "The door opened." -m demo-translate --kind cross',
     ),
-    command="attnscope.cli.commands.explore:explore",
+    command=".command:explore",
 )

@@ -122,6 +122,7 @@ class Weights(Looked, AnyHead, Question["HeadWeights | HeadView"]):
     holds the weights that the model returns, uncertified.
     """
 
+    METHODS = ("Reading.head",)
     TAKES = MEANS
 
     def found(self, reading: Any, chosen: Any) -> Any:
@@ -133,6 +134,7 @@ class Weights(Looked, AnyHead, Question["HeadWeights | HeadView"]):
 class Terms(AnyHead, Question["HeadTerms"]):
     """The scores of one head taken apart."""
 
+    METHODS = ("Reading.terms",)
     SAID = ("--terms",)
 
     def found(self, reading: Any, chosen: Any) -> Any:
@@ -143,6 +145,7 @@ class Terms(AnyHead, Question["HeadTerms"]):
 class Pair(AnyHead, Question["Dimensions"]):
     """The product of one query and one key by dimension, by default of the strongest pair of the head."""
 
+    METHODS = ("Reading.dimensions",)
     SAID = ("--dims",)
 
     query: Annotated[Name | None, QUERY] = None
@@ -160,6 +163,7 @@ class Long(AnyHead, Question["LongHead"]):
     ("1000-1063:900-1100", queries and keys) pair by pair; with a `query` that one's `row` in full.
     """
 
+    METHODS = ("Reading.long_head",)
     ANSWER = "attnscope.verbs.heads.long:long_head"
 
     SAID = ("--tiled",)
@@ -182,6 +186,7 @@ class Grid(Looked, SeveralHeads, Question["Thumbnails"]):
     With `words`, or without `special` tokens, rows are as `head` has them.
     """
 
+    METHODS = ("Reading.grid",)
     SAID = ("--grid",)
 
     def found(self, reading: Any, chosen: Any) -> Any:
@@ -191,6 +196,8 @@ class Grid(Looked, SeveralHeads, Question["Thumbnails"]):
 @dataclass(frozen=True)
 class Over(SeveralHeads, Question["PictureAttention | PictureHeads | SoundAttention | SoundHeads"]):
     """What `query` gives to every patch of the picture or frame of the sound that was read."""
+
+    METHODS = ("Reading.over",)
 
     query: Annotated[Name | None, QUERY] = None
 
@@ -248,6 +255,7 @@ class AtAGlance(Glance, Looked, SeveralHeads, Question["Overview"]):
     `others` that are drawn with `seed`.
     """
 
+    METHODS = ("Reading.overview",)
     ANSWER = f"{_SHOWN}:at_a_glance"
 
     def __post_init__(self) -> None:

@@ -10,5 +10,5 @@ VERB = Verb(
         "attnscope measures",
         "attnscope measures previous",
     ),
-    command="attnscope.cli.commands.measures:measures",
+    command=".command:measures",
 )

@@ -13,5 +13,6 @@ VERB = Verb(
     kinds={
         "outline": Kind("attnscope.results.outline:Outline", "attnscope.render.sheets.outline"),
     },
-    command="attnscope.cli.commands.model:model",
+    library={"outline": ".library:outline"},
+    command=".command:model",
 )

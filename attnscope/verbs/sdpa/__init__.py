@@ -14,4 +14,5 @@ VERB = Verb(
         "scale": Kind("attnscope.results.worked:ScaleStudy", "attnscope.render.sheets.scale"),
         "worked": Kind("attnscope.results.worked:Worked", "attnscope.render.sheets.worked"),
     },
+    library={"sdpa": "attnscope.worked.attention:sdpa"},
 )

@@ -10,5 +10,5 @@ VERB = Verb(
         "attnscope show head.npz",
         "attnscope show head.npz --query door -o head.pdf",
     ),
-    command="attnscope.cli.commands.show:show",
+    command=".command:show",
 )

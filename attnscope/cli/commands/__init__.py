@@ -1,1 +1,0 @@
-"""The commands: each says what it asks of a reading."""
