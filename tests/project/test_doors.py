@@ -32,6 +32,7 @@ MAY_PRINT = {  # and what
 MAY_READ = {  # and what, which is bounded by whoever wrote it
     "incoming.py": "what a user names or pipes in",
     "process/machine.py": "what the system says, in /proc and /sys",
+    "register.py": "what installed distributions say of their entry points",
     "model/source/": "weight files, by their heads and hashes; the hub's note of a revision",
     "verbs/corpus/store/": "files of a corpus, in part and as they are read, and those of its run",
     "verbs/corpus/lock.py": "the lock of a corpus run",

@@ -30,7 +30,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "reference": "",
     "demo": "errors",
     "arithmetic": "reference results",
-    "measures": "reference results tokens printable errors",
+    "measures": "register reference results tokens printable errors",
     "attention": f"arithmetic reference {EVERYWHERE}",
     "verify": f"attention arithmetic reference {EVERYWHERE}",
     "tiles": f"verify attention arithmetic measures reference {EVERYWHERE}",

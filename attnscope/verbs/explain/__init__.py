@@ -15,4 +15,5 @@ VERB = Verb(
             "attnscope.results.claims.explanation:Explanation", "attnscope.render.sheets.explanation"
         ),
     },
+    needs=("ablate", "compose", "find", "why"),
 )

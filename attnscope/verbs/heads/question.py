@@ -12,7 +12,7 @@ from attnscope.errors import InputError
 from attnscope.session.option import option
 from attnscope.session.question import PROGRAM, Files, Question, named
 from attnscope.session.selection import check_seed, rows_listed
-from attnscope.session.wanted import HEADS, KEY, LAYERS, MEANS, Numbers, Wanted
+from attnscope.session.wanted import HEADS, KEY, LAYERS, MEANS, ROWS, SCALE, Numbers, Wanted
 from attnscope.session.which import Heads, Looked, Name, OneHead
 from attnscope.vocabulary import Pool, Purpose, Scaling, Stage
 
@@ -72,16 +72,6 @@ GRID = option(
     help="The weights of every head in small, layers by heads on one page and on one scale; a cell of a "
     "long text is the largest of several pairs.",
     brief="the weights of every head in small, on one page",
-)  # fmt: skip
-SCALE = option(
-    "--scale", metavar="sqrt|1|max|row|log", usual=None,
-    help="How dark a weight is: by its square root from 0 to 1 (sqrt), in proportion from 0 to 1, to the "
-    "largest (max) or to the largest of its row, or in equal ratios (log). Default: sqrt.",
-)  # fmt: skip
-ROWS = option(
-    "--rows", metavar="N|all",
-    help="How many queries the terminal lists, the most telling first, where the numbers of the whole "
-    "matrix do not fit. Default: 20.",
 )  # fmt: skip
 TILED = option(
     "--tiled/--dense", panel=_LONG,

@@ -13,4 +13,5 @@ VERB = Verb(
     kinds={
         "layers": Kind("attnscope.results.layered:LayeredPrediction", "attnscope.render.sheets.prediction"),
     },
+    needs=("report",),
 )

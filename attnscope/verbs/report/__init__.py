@@ -13,4 +13,5 @@ VERB = Verb(
     kinds={
         "report": Kind("attnscope.results.report:Report", "attnscope.render.sheets.report"),
     },
+    needs=("predict", "tsne"),
 )

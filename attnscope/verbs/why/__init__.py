@@ -16,4 +16,5 @@ VERB = Verb(
         ),
         "why": Kind("attnscope.results.claims.why:Why", "attnscope.render.sheets.why"),
     },
+    needs=("ablate",),
 )
