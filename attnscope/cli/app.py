@@ -17,7 +17,7 @@ from attnscope.cli.output import guard, remember, say
 from attnscope.cli.panels import Panelled, grouped
 from attnscope.errors import AttnscopeError, InputError, NobodyReadsError, lacking, nearest
 from attnscope.process.ending import INTERRUPTED
-from attnscope.register import registered, there
+from attnscope.register import Verb, registered, there
 from attnscope.version import __version__
 
 _LONGEST = max(map(len, registered()))
@@ -203,8 +203,26 @@ def main() -> None:
 
 def _register() -> None:
     for name, verb in registered().items():
-        command = grouped(there(verb.command)) if verb.command else command_of(verb)
-        app.command(name, cls=Panelled)(command)
+        try:
+            if verb.fault:
+                raise InputError(verb.fault)
+            command = grouped(there(verb.command)) if verb.command else command_of(verb)
+            app.command(name, cls=Panelled)(command)
+        except Exception as error:
+            if not verb.of:
+                raise
+            app.command(name, cls=_broken(verb, error), help=f"Broken: a command of {verb.of}.")(lambda: None)
+
+
+def _broken(verb: Verb, error: Exception) -> type[Panelled]:
+    """The command of another distribution's verb that cannot be used, which says so whatever is typed."""
+    said = verb.fault or f"{type(error).__name__}: {error}"
+
+    class Broken(Panelled):
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            raise InputError(f"{verb.name} is of {verb.of}, and that is broken: {said}")
+
+    return Broken
 
 
 _register()

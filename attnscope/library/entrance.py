@@ -11,13 +11,10 @@ from attnscope.model.loaded import out_of_pipeline
 from attnscope.model.loading.answering import task_of
 from attnscope.model.loading.load import acts_by_text
 from attnscope.process.machine import alone
-from attnscope.results import Outline
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened
 from attnscope.session.question import taking
 from attnscope.session.request import ModelRequest
-from attnscope.session.wanted import Numbers, Wanted
-from attnscope.verbs.model.answer import Lengths, outline_model
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,24 +87,3 @@ def _check_own(module: Any) -> None:
         if hasattr(inner, "get_input_embeddings"):
             raise InputError(f"{told}, but holds one, {type(inner).__name__}: wrap that, its .{path}")
     raise InputError(f"{told}: it has no get_input_embeddings to find its tokens by")
-
-
-@alone
-def outline(
-    name: str | None = None,
-    *,
-    layer: Numbers = -1,
-    kind: str | None = None,
-    tower: str | None = None,
-    length: Lengths = None,
-    revision: str | None = None,
-    trust_remote_code: bool = False,
-) -> Outline:
-    """What there is to look at in a model, before any of its weights is fetched or read.
-
-    `costs` of the result says what one head of `layer` would cost at every `length` in tokens: 512,
-    "128,1024", [128, 1024]. `name`, `revision` and `trust_remote_code` are those of `load`, `kind` and
-    `tower` choose as for `Reading`. Raises `ModelUnavailableError` and `InputError` as `load` does.
-    """
-    wanted = Wanted(layer=layer, kind=kind, tower=tower)
-    return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)

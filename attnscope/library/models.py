@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnscope.capture.following.describe import remarks
 from attnscope.errors import InputError
+from attnscope.library.methods import with_questions
 from attnscope.library.prompted import Prompted
 from attnscope.library.readings import Reading
 from attnscope.model.inputs.text import Tokenizer
@@ -14,23 +15,21 @@ from attnscope.session.choosing import choose, towers_of
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.opening import Opened, open_model
 from attnscope.session.prompts import prompts_of
-from attnscope.session.question import OfModel, R, asks, taking
+from attnscope.session.question import OfModel as AskedOfModel
+from attnscope.session.question import Question, R, taking
 from attnscope.session.reading import encode_inputs
 from attnscope.session.request import InputOptions, Inputs, ModelRequest
-from attnscope.verbs.cite.question import Judge
-from attnscope.verbs.cite.referee_result import Referee
-from attnscope.verbs.compare.drift_result import Drift
-from attnscope.verbs.compare.question import Tuned
-from attnscope.verbs.compare.tuned import drift_of
-from attnscope.verbs.compose.question import Compose
-from attnscope.verbs.dependencies.question import Relate
-from attnscope.verbs.find.question import Retrieve
-from attnscope.verbs.find.retrieval_result import Retrieval
 from attnscope.vocabulary import Purpose
+
+if TYPE_CHECKING:
+    from attnscope.library.typed import OfModel
+else:
+    OfModel = object
 
 
 @each_alone
-class Model:
+@with_questions
+class Model(OfModel):
     """A model in memory, which `load` and `wrap` return: `read` gives it something to read.
 
     In all methods `layers` and `heads`, by default all, are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
@@ -104,29 +103,15 @@ class Model:
         """
         return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
 
-    @taking(Tuned)
-    def compare(self, asked: Tuned) -> Drift:
-        self._remark()
-        tuned = asked.tuned
-        other = tuned if isinstance(tuned, Model) else opened(ModelRequest(str(tuned)), self._listener)
-        other._remark()
-        before, after = (
-            replace(each, chosen=choose(each.model, asked.wanted, self._listener, sensed=False))
-            for each in (self._opened, other._opened)
-        )
-        return drift_of(before, after, asked, self._listener)
-
-    cite, retrieval = asks(Judge), asks(Retrieve)
-    composition, dependencies = asks(Compose), asks(Relate)
-
-    def ask(self, question: Judge | Retrieve | OfModel[R]) -> Referee | Retrieval | R:
+    def ask(self, question: Question[R]) -> R:
         """The answer to a `question` that needs no text, or makes its texts itself."""
         self._remark()
         asked, inputs = question.reads(Inputs())
         wanted, model = question.wanted, self._opened.model
         chosen = None if wanted is None else choose(model, wanted, self._listener, sensed=False)
-        if isinstance(question, OfModel):
-            return question.answer_in(replace(self._opened, chosen=chosen), self._listener)
+        if isinstance(question, AskedOfModel):
+            found: R = question.answer_in(replace(self._opened, chosen=chosen), self._listener)
+            return found
         listener = Quiet() if question.OWN_TEXTS else self._listener
         return asked.answered(encode_inputs(self._opened, inputs, listener), chosen).result
 

@@ -1,26 +1,29 @@
 """Many prompts of one model, and the questions that are answered over all of them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from attnscope.errors import AttnscopeError, InputError
+from attnscope.library.methods import with_questions
 from attnscope.library.readings import Reading
 from attnscope.process.machine import each_alone
 from attnscope.results import Prediction
 from attnscope.results.claims.prompts import Prompts, by_reason, lines_told
 from attnscope.session.listener import Listener
 from attnscope.session.prompts import Made
-from attnscope.session.question import Question, asks_each, either
+from attnscope.session.question import Question, asks_each
 from attnscope.session.questions.prompts import Gathered
-from attnscope.verbs.ablate.question import Ablate
-from attnscope.verbs.find.question import Find, FindLinks
-from attnscope.verbs.flow.question import Follow
-from attnscope.verbs.predict.question import Predict, PredictLayers
-from attnscope.verbs.why.question import WhyAnswers, WhyLooks
+
+if TYPE_CHECKING:
+    from attnscope.library.typed import OfPrompted
+else:
+    OfPrompted = object
 
 
 @each_alone
-class Prompted:
+@partial(with_questions, asked=asks_each)
+class Prompted(OfPrompted):
     """Prompts that are read one after the other; each question is asked of all of them.
 
     A prompt that has no answer is told to the listener, stands in `refused`, and the others go on. Options
@@ -40,10 +43,6 @@ class Prompted:
 
     def __len__(self) -> int:
         return len(self._prompts)
-
-    ablate, find, flow, links = asks_each(Ablate), asks_each(Find), asks_each(Follow), asks_each(FindLinks)
-    predict, predict_layers = asks_each(Predict), asks_each(PredictLayers)
-    why = either(asks_each(WhyLooks), asks_each(WhyAnswers))
 
     def ask(self, question: Question[Any]) -> Prompts:
         """The answers to a `question`, one for each prompt, and what they have in common."""

@@ -1,38 +1,31 @@
 """What a model has read, and every question as a method: what `Model.read` returns."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from attnscope.attention import Capture
+from attnscope.library.methods import with_questions
 from attnscope.process.machine import each_alone
-from attnscope.results import Overview
 from attnscope.session.choosing import Chosen, choose
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened
-from attnscope.session.question import Answer, Question, R, asks, either
+from attnscope.session.question import Answer, Question, R
 from attnscope.session.reading import Reading as SessionReading
 from attnscope.session.reading import complete, encode_inputs
 from attnscope.session.request import Inputs
-from attnscope.session.wanted import Numbers, Wanted
+from attnscope.session.wanted import Wanted
 from attnscope.tokens import Tokens
-from attnscope.verbs.ablate.question import Ablate
-from attnscope.verbs.align.question import Align
-from attnscope.verbs.cite.question import Cite
-from attnscope.verbs.explain.question import Explain
-from attnscope.verbs.find.question import Find, FindLinks
-from attnscope.verbs.flow.question import Follow
-from attnscope.verbs.heads.question import AtAGlance, Grid, Long, Over, Pair, Terms, Weights
-from attnscope.verbs.predict.question import Predict, PredictLayers
-from attnscope.verbs.report.question import ReportHead
-from attnscope.verbs.tsne.question import Map
-from attnscope.verbs.verify.question import Verify
-from attnscope.verbs.why.question import WhyAnswers, WhyLooks
 from attnscope.vocabulary import Kind
+
+if TYPE_CHECKING:
+    from attnscope.library.typed import OfReading
+else:
+    OfReading = object
 
 
 @each_alone
-class Reading:
+@with_questions
+class Reading(OfReading):
     """A model and what it has read: every method asks one thing of it.
 
     `layer` and `head` count from 0, negatives from the end; `layers` and `heads`, by default all, are
@@ -61,27 +54,9 @@ class Reading:
         """What the tokens are called."""
         return list(self.tokens.labels)
 
-    head, long_head, terms, dimensions = asks(Weights), asks(Long), asks(Terms), asks(Pair)
-    overview, grid, over = asks(AtAGlance), asks(Grid), asks(Over)
-    predict, predict_layers, verify = asks(Predict), asks(PredictLayers), asks(Verify)
-    report, tsne = asks(ReportHead), asks(Map)
-    ablate, align, cite = asks(Ablate), asks(Align), asks(Cite)
-    find, links = asks(Find), asks(FindLinks)
-    explain, flow = asks(Explain), asks(Follow)
-    why = either(asks(WhyLooks), asks(WhyAnswers))
-
     def ask(self, question: Question[R]) -> R:
         """The answer to a `question`."""
         return self._answered(question).result
-
-    def measure(
-        self, name: str | Sequence[str], layers: Numbers = None, heads: Numbers = None, **options: Any
-    ) -> Overview:
-        """One or more measures by `name` of several heads; `options` are those of `overview`.
-
-        Its `main.values` are the numbers of the first by layer and head.
-        """
-        return self.overview(layers, heads, measure=name, **options)
 
     def _read(self, wanted: Wanted) -> tuple[SessionReading, Chosen]:
         chosen = choose(self._model, wanted, self._listener, sensed=self._inputs.sensed)

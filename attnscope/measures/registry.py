@@ -1,10 +1,11 @@
 """The table of measures: a new one is a function, an entry here or beside that function, and a test."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from attnscope.errors import InputError, nearest
 from attnscope.measures import apart, rows
 from attnscope.measures.measure import Measure, Need, by_norm, larger, mass_on
+from attnscope.register import entry_points
 from attnscope.results import MeasureDescription
 
 _CLARK = "Clark et al. 2019, What Does BERT Look At?"
@@ -211,8 +212,27 @@ _OF_THIS_TEXT = (
     ),
 )
 
+
+def _of_others() -> Iterator[Measure]:
+    """Measures of other distributions: an entry point `attnscope.measures`, one or several of them."""
+    for point in entry_points("attnscope.measures"):
+        try:
+            found = point.load()
+            found = [found] if isinstance(found, Measure) else list(found)
+            if other := [each for each in found if not isinstance(each, Measure)]:
+                raise TypeError(f"{other[0]!r} is no Measure")
+            yield from found
+        except Exception as error:
+            of = f"{point.dist.name} {point.dist.version}"
+            _BROKEN[point.name] = (
+                f"{point.name} is of {of}, and that is broken: {type(error).__name__}: {error}"
+            )
+
+
+_BROKEN: dict[str, str] = {}
 _ALL = (*_WEIGHED, *map(by_norm, _WEIGHED), *_OF_THIS_TEXT, *apart.APART, *apart.OF_ANSWERS)
 MEASURES = {each.name: each for each in _ALL}
+MEASURES |= {each.name: each for each in _of_others() if each.name not in MEASURES}
 _KNOWN = {Need.ALLOWED, Need.SPECIAL, Need.PUNCTUATION, Need.ALIKE, Need.NORMS}
 NORM = "-norm"
 
@@ -227,6 +247,8 @@ def parse_measures(text: str) -> tuple[str, ...]:
         return tuple(name for name, each in MEASURES.items() if not each.description.apart)
     for name in names:
         if name not in MEASURES:
+            if name in _BROKEN:
+                raise InputError(_BROKEN[name])
             near = ", ".join(nearest(name, MEASURES, 3, 0.0))
             raise InputError(
                 f"no measure '{name}': the nearest are {near}; attnscope measures --all lists "
@@ -287,5 +309,5 @@ def formula(measure: str) -> str:
     """What it computes; by norm with a |f(x_k)| over its sum in place of a. `KeyError` for no measure."""
     plain = measure.removesuffix(NORM)
     if plain == measure:
-        return FORMULAS[measure]
+        return FORMULAS[measure] if measure in FORMULAS else MEASURES[measure].description.meaning
     return f"{FORMULAS[plain]}; a |f(x_k)| / sum_k a |f(x_k)| in place of a"

@@ -112,7 +112,8 @@ class Question(Generic[R_co]):
     `DRAWS`: the answer is a picture first. `WRITES`: also of text that the model writes itself. `OWN_TEXTS`:
     it makes its texts itself. `ARTICLE`: without a text it reads that of the articles. `OF_THIS_MODEL`: no
     other model stands in for one that is not there. `READS` are fields that say what is read, `SAID` options
-    that say that this form is meant. `AGAIN`: a command asks it again of the text that was read.
+    that say that this form is meant. `AGAIN`: a command asks it again of the text that was read. `METHODS`
+    are the methods of the library that ask it; of two forms of one method the first is the usual.
     """
 
     KIND: ClassVar[str]
@@ -128,6 +129,7 @@ class Question(Generic[R_co]):
     READS: ClassVar[tuple[str, ...]] = ()
     SAID: ClassVar[tuple[str, ...]] = ()
     AGAIN: ClassVar[bool] = True
+    METHODS: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         for shared in ("wanted", "looking", "settings"):  # refused in their words

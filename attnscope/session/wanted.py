@@ -12,6 +12,17 @@ from attnscope.session import selection
 from attnscope.session.option import ATTENTION, WHICH, option, slots
 from attnscope.vocabulary import Kind, Route, Special, Unit
 
+SCALE = option(
+    "--scale", metavar="sqrt|1|max|row|log", usual=None,
+    help="How dark a weight is: by its square root from 0 to 1 (sqrt), in proportion from 0 to 1, to the "
+    "largest (max) or to the largest of its row, or in equal ratios (log). Default: sqrt.",
+)  # fmt: skip
+ROWS = option(
+    "--rows", metavar="N|all",
+    help="How many queries the terminal lists, the most telling first, where the numbers of the whole "
+    "matrix do not fit. Default: 20.",
+)  # fmt: skip
+
 if TYPE_CHECKING:
     from attnscope.session.listener import Listener
 

@@ -32,6 +32,7 @@ MAY_PRINT = {  # and what
 MAY_READ = {  # and what, which is bounded by whoever wrote it
     "incoming.py": "what a user names or pipes in",
     "process/machine.py": "what the system says, in /proc and /sys",
+    "register.py": "what installed distributions say of their entry points",
     "model/source/": "weight files, by their heads and hashes; the hub's note of a revision",
     "verbs/corpus/store/": "files of a corpus, in part and as they are read, and those of its run",
     "verbs/corpus/lock.py": "the lock of a corpus run",
@@ -45,7 +46,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "process/standard_error.py": "nothing: it opens what swallows all",
     "cli/output.py": "the standard streams, to be written to",
     "explore/app.py": "the same",
-    "cli/commands/explore.py": "whether standard input is a terminal",
+    "verbs/explore/command.py": "whether standard input is a terminal",
 }
 PRINTS = {("typer", "echo"), ("typer", "secho"), ("click", "echo"), ("click", "secho"), ("os", "write")}
 CONSOLES = {"Console", "print"}

@@ -31,7 +31,7 @@ MAY_IMPORT = {  # by package, lowest first; a package may only name those above 
     "reference": "",
     "demo": "errors",
     "arithmetic": "reference results",
-    "measures": "reference results tokens printable errors",
+    "measures": "register reference results tokens printable errors",
     "attention": f"arithmetic reference {EVERYWHERE}",
     "verify": f"attention arithmetic reference {EVERYWHERE}",
     "tiles": f"verify attention arithmetic measures reference {EVERYWHERE}",
@@ -51,6 +51,7 @@ ROLES = {  # of a module in the folder of a verb, by the last word of its name: 
     **dict.fromkeys(("sheet", "page", "files", "script", "drawing"), "render"),
     "again": "render.script.again",
     "command": "cli",
+    **dict.fromkeys(("library", "methods"), "library"),
 }
 FACES = (
     "results library explore"  # the core imports no verb; these name some for type checkers, or are in front
@@ -79,9 +80,9 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "pandas": "render results",
     "pyarrow": "verbs.corpus",
     "ray": "verbs.corpus.engine.ray.cluster",
-    "rich": "cli explore render demo.train",
+    "rich": "cli explore render verbs.corpus.command demo.train",
     "textual": "explore",
-    "tqdm": "library.several",
+    "tqdm": "verbs.corpus.library",
     "typer": "cli",
 }
 INSIDE = {  # parts of a package that may not import another one
@@ -132,6 +133,12 @@ def imports(sources: Mapping[str, str]) -> Imports:
     return {module: imported_by(source, sources) for module, source in sources.items()}
 
 
+def package_of(module: str) -> str:
+    """Whose rules a module keeps; a verb's own command is one of the program's."""
+    package, *inside = module.split(".")
+    return ROLES.get(inside[-1], package) if package == "verbs" and len(inside) == 2 else package
+
+
 def is_in(module: str, places: str) -> bool:
     return any(module == place or module.startswith(f"{place}.") for place in places.split())
 
@@ -161,6 +168,10 @@ def broken(imports: Imports) -> Iterator[str]:
                 yield f"{module} -> {name}"
 
 
+def _part(module: str, inside: str) -> str:
+    return module.removeprefix(inside).partition(".")[0] if inside else package_of(module)
+
+
 def circles(imports: Imports) -> Iterator[str]:
     """Every package whose parts import one another in a circle."""
     packages = {module.rpartition(".")[0] for module in imports} | {""}
@@ -169,12 +180,8 @@ def circles(imports: Imports) -> Iterator[str]:
         parts: dict[str, set[str]] = {}
         for module, imported in imports.items():
             if module.startswith(inside):
-                part = module.removeprefix(inside).partition(".")[0]
-                others = {
-                    name.removeprefix(inside).partition(".")[0]
-                    for name in imported
-                    if name.startswith(inside)
-                }
+                part = _part(module, inside)
+                others = {_part(name, inside) for name in imported if name.startswith(inside)}
                 parts.setdefault(part, set()).update(others - {part})
         try:
             TopologicalSorter(parts).prepare()

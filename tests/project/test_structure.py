@@ -57,8 +57,10 @@ def test_arithmetic_on_numbers_that_are_given_needs_no_model_library() -> None:
 
 
 HOMES = {
-    "load outline wrap": "function attnscope.library.entrance",
-    "compare corpus difference": "function attnscope.library.several",
+    "load wrap": "function attnscope.library.entrance",
+    "compare difference": "function attnscope.verbs.compare.library",
+    "corpus": "function attnscope.verbs.corpus.library",
+    "outline": "function attnscope.verbs.model.library",
     "Model": "type attnscope.library.models",
     "Reading": "type attnscope.library.readings",
     "open": "function attnscope.results",

@@ -112,6 +112,7 @@ class Ablate(Heads, Question["Ablation"]):
     tokens.
     """
 
+    METHODS = ("Reading.ablate", "Prompted.ablate")
     KIND, TAKES, PURPOSE = "Ablation", APART, Purpose.ANSWER_OR_VECTOR
     RANKS = whole = True
     ANSWER = "attnscope.verbs.ablate.answer:ablate"

@@ -46,6 +46,7 @@ class Align(Heads, Question["Alignment | Timing"]):
     answer is held against, and what heads and their sureness are learnt on.
     """
 
+    METHODS = ("Reading.align",)
     KIND, ANSWER = "Alignment", "attnscope.verbs.align.word_times:aligned"
     TAKES, PURPOSE = CROSS, Purpose.ATTENTION_AND_ANSWER
 

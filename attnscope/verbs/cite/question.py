@@ -114,6 +114,7 @@ class Cite(Citing["Citation"]):
     cut into sentences unless it is asked about as a `whole`.
     """
 
+    METHODS = ("Reading.cite",)
     KIND, ANSWER = "Citation", "attnscope.verbs.cite.answer:cite"
 
     answer: Annotated[str | None, MEANT] = None
@@ -175,6 +176,7 @@ class Judge(Citing["Referee"]):
     those of `Reading.cite`.
     """
 
+    METHODS = ("Model.cite",)
     KIND, ANSWER, AGAIN = "Referee", f"{_JUDGING}:judge", False
 
     template: str | None = None

@@ -25,4 +25,9 @@ VERB = Verb(
         "Side": ".result:Side",
         "Similarity": ".result:Similarity",
     },
+    library={
+        "compare": ".library:compare",
+        "difference": ".library:difference",
+        "Model.compare": ".methods:compare",
+    },
 )

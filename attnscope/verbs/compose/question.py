@@ -38,6 +38,7 @@ class Compose(Attention, OfModel["Composition"]):
     query, key or value, by default each. `draws` random circuits of the same singular values are drawn.
     """
 
+    METHODS = ("Model.composition",)
     KIND, ANSWER = "Composition", "attnscope.verbs.compose.answer:compose"
 
     layer: Annotated[Numbers, LAYERS] = None

@@ -13,5 +13,6 @@ VERB = Verb(
     kinds={
         "corpus": Kind(".result:Corpus", ".sheet:sheet"),
     },
+    library={"corpus": ".library:corpus"},
     command=".command:corpus",
 )

@@ -44,6 +44,7 @@ class Relate(Heads, OfModel["Dependencies"]):
     are read, by default all, at most `batch` of one length at once.
     """
 
+    METHODS = ("Model.dependencies",)
     READS = "path", "limit"
     KIND, ANSWER = "Dependencies", "attnscope.verbs.dependencies.answer:find_relations"
 

@@ -18,4 +18,5 @@ VERB = Verb(
             "have one each",
         ),
     },
+    needs=("ablate", "compose", "find", "why"),
 )

@@ -49,6 +49,7 @@ class Explain(SurestTag, Controlled, Heads, Question["Explanation"]):
     query a tagger is asked for the token whose tag is surest.
     """
 
+    METHODS = ("Reading.explain",)
     KIND, TAKES, PURPOSE = "Explanation", APART, Purpose.ANYTHING
     RANKS = whole = True
     ANSWER = "attnscope.verbs.explain.answer:explain"

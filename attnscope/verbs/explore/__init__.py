@@ -11,4 +11,5 @@ VERB = Verb(
         'attnscope explore "The door opened." -m demo-translate --kind cross',
     ),
     command=".command:explore",
+    needs=("ablate", "compare", "find", "predict"),
 )

@@ -95,6 +95,7 @@ class Find(Controlled, Looked, Heads, Question["Finding"]):
     them.
     """
 
+    METHODS = ("Reading.find", "Prompted.find")
     KIND, TAKES, WRITES, RANKS = "Finding", APART, True, True
     ANSWER = "attnscope.verbs.find.answer:find"
     NAMES = "attnscope.verbs.find.answer:check_names"
@@ -153,6 +154,7 @@ class FindLinks(Controlled, Heads, Question["Links"]):
     They are held against `controls`, the text with its words in other orders.
     """
 
+    METHODS = ("Reading.links", "Prompted.links")
     KIND, WRITES, RANKS, TAKES = "Links", True, True, APART
     ANSWER = "attnscope.verbs.find.answer:links_in"
 
@@ -184,6 +186,7 @@ class Retrieve(Heads, Question["Retrieval"]):
     at another fact, and what the model answers without the heads that are named.
     """
 
+    METHODS = ("Model.retrieval",)
     KIND, ANSWER, OWN_TEXTS, PURPOSE = "Retrieval", f"{_RETRIEVING}:retrieve", True, Purpose.ANSWER
     AGAIN = False  # of texts of its own
 

@@ -55,6 +55,7 @@ class Follow(SurestTag, Looked, Heads, Question["Flow"]):
     by default all; `words` are units as `by` names them, and `special` tokens always stay.
     """
 
+    METHODS = ("Reading.flow", "Prompted.flow")
     KIND, TAKES, WRITES, PURPOSE = "Flow", MEANS, True, Purpose.ATTENTION_AND_ANSWER
     ANSWER = "attnscope.verbs.flow.answer:flow"
     NAMES = "attnscope.verbs.flow.answer:check_query"

@@ -10,4 +10,5 @@ VERB = Verb(
         'attnscope heads "The door opened." -m demo --layer 3 --head 11 -o head.png',
         'attnscope heads "river king river king" -m demo-causal --query 3 --key 2',
     ),
+    library={"Reading.measure": ".methods:measure"},
 )

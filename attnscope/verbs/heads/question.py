@@ -12,7 +12,7 @@ from attnscope.errors import InputError
 from attnscope.session.option import option
 from attnscope.session.question import PROGRAM, Files, Question, named
 from attnscope.session.selection import check_seed, rows_listed
-from attnscope.session.wanted import HEADS, KEY, LAYERS, MEANS, Numbers, Wanted
+from attnscope.session.wanted import HEADS, KEY, LAYERS, MEANS, ROWS, SCALE, Numbers, Wanted
 from attnscope.session.which import Heads, Looked, Name, OneHead
 from attnscope.vocabulary import Pool, Purpose, Scaling, Stage
 
@@ -73,16 +73,6 @@ GRID = option(
     "long text is the largest of several pairs.",
     brief="the weights of every head in small, on one page",
 )  # fmt: skip
-SCALE = option(
-    "--scale", metavar="sqrt|1|max|row|log", usual=None,
-    help="How dark a weight is: by its square root from 0 to 1 (sqrt), in proportion from 0 to 1, to the "
-    "largest (max) or to the largest of its row, or in equal ratios (log). Default: sqrt.",
-)  # fmt: skip
-ROWS = option(
-    "--rows", metavar="N|all",
-    help="How many queries the terminal lists, the most telling first, where the numbers of the whole "
-    "matrix do not fit. Default: 20.",
-)  # fmt: skip
 TILED = option(
     "--tiled/--dense", panel=_LONG,
     help="Compute in tiles, never holding all queries by all keys, or hold them all. Default: by what it "
@@ -122,6 +112,7 @@ class Weights(Looked, AnyHead, Question["HeadWeights | HeadView"]):
     holds the weights that the model returns, uncertified.
     """
 
+    METHODS = ("Reading.head",)
     TAKES = MEANS
 
     def found(self, reading: Any, chosen: Any) -> Any:
@@ -133,6 +124,7 @@ class Weights(Looked, AnyHead, Question["HeadWeights | HeadView"]):
 class Terms(AnyHead, Question["HeadTerms"]):
     """The scores of one head taken apart."""
 
+    METHODS = ("Reading.terms",)
     SAID = ("--terms",)
 
     def found(self, reading: Any, chosen: Any) -> Any:
@@ -143,6 +135,7 @@ class Terms(AnyHead, Question["HeadTerms"]):
 class Pair(AnyHead, Question["Dimensions"]):
     """The product of one query and one key by dimension, by default of the strongest pair of the head."""
 
+    METHODS = ("Reading.dimensions",)
     SAID = ("--dims",)
 
     query: Annotated[Name | None, QUERY] = None
@@ -160,6 +153,7 @@ class Long(AnyHead, Question["LongHead"]):
     ("1000-1063:900-1100", queries and keys) pair by pair; with a `query` that one's `row` in full.
     """
 
+    METHODS = ("Reading.long_head",)
     ANSWER = "attnscope.verbs.heads.long:long_head"
 
     SAID = ("--tiled",)
@@ -182,6 +176,7 @@ class Grid(Looked, SeveralHeads, Question["Thumbnails"]):
     With `words`, or without `special` tokens, rows are as `head` has them.
     """
 
+    METHODS = ("Reading.grid",)
     SAID = ("--grid",)
 
     def found(self, reading: Any, chosen: Any) -> Any:
@@ -191,6 +186,8 @@ class Grid(Looked, SeveralHeads, Question["Thumbnails"]):
 @dataclass(frozen=True)
 class Over(SeveralHeads, Question["PictureAttention | PictureHeads | SoundAttention | SoundHeads"]):
     """What `query` gives to every patch of the picture or frame of the sound that was read."""
+
+    METHODS = ("Reading.over",)
 
     query: Annotated[Name | None, QUERY] = None
 
@@ -248,6 +245,7 @@ class AtAGlance(Glance, Looked, SeveralHeads, Question["Overview"]):
     `others` that are drawn with `seed`.
     """
 
+    METHODS = ("Reading.overview",)
     ANSWER = f"{_SHOWN}:at_a_glance"
 
     def __post_init__(self) -> None:

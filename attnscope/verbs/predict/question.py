@@ -62,6 +62,7 @@ class Predict(OfTheModel["Prediction"]):
     likely it is; several tokens are multiplied.
     """
 
+    METHODS = ("Reading.predict", "Prompted.predict")
     KIND, ANSWER = "Prediction", "attnscope.verbs.predict.answer:predict"
 
     top: Annotated[int | None, TOP] = None
@@ -95,6 +96,7 @@ class PredictLayers(OfTheModel["LayeredPrediction"]):
     layer (logit lens, nostalgebraist 2020).
     """
 
+    METHODS = ("Reading.predict_layers", "Prompted.predict_layers")
     KIND, ANSWER = "LayeredPrediction", "attnscope.verbs.predict.layers:predict_layers"
 
     layers: Annotated[bool, LAYERS] = field(default=True, init=False)

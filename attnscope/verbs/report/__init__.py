@@ -13,4 +13,5 @@ VERB = Verb(
     kinds={
         "report": Kind(".result:Report", ".sheet:sheet", page=".page:of_report", drawing=".drawing.page"),
     },
+    needs=("predict", "tsne"),
 )

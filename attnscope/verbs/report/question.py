@@ -26,6 +26,7 @@ class ReportHead(Looked, Mapped, OneHead, Question["Report"]):
     Its map is that of `tsne`: by `perplexity`, `metric` and at most `max_iter` iterations.
     """
 
+    METHODS = ("Reading.report",)
     KIND, WRITES, ARTICLE, DRAWS = "Report", True, True, True
     PURPOSE = Purpose.ATTENTION_AND_ANSWER
     ANSWER = "attnscope.verbs.report.answer:report"

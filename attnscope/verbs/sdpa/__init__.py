@@ -14,4 +14,5 @@ VERB = Verb(
         "scale": Kind(".result:ScaleStudy", ".scale_sheet:sheet"),
         "worked": Kind(".result:Worked", ".sheet:sheet"),
     },
+    library={"sdpa": ".attention:sdpa"},
 )

@@ -11,8 +11,7 @@ from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.session.option import WHICH, argument, option
 from attnscope.session.selection import rows_listed
-from attnscope.session.wanted import KEY, QUERY
-from attnscope.verbs.heads.question import ROWS, SCALE
+from attnscope.session.wanted import KEY, QUERY, ROWS, SCALE
 from attnscope.vocabulary import Scaling, Stage
 
 if TYPE_CHECKING:

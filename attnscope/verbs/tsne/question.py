@@ -68,6 +68,7 @@ class Map(Looked, Mapped, OneHead, Question["Projection"]):
     second one (`compare_query`) or a `key` of several tokens; `special` tokens may be left out.
     """
 
+    METHODS = ("Reading.tsne",)
     KIND, WRITES, ARTICLE, DRAWS = "Projection", True, True, True
     ANSWER = "attnscope.verbs.tsne.answer:map_of"
     NAMES = "attnscope.session.looking:check_link"

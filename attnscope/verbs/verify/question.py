@@ -29,6 +29,7 @@ class Verify(Question["Verification"]):
     With `every_token` the place of each token is tried, however long the text, and each row of a block.
     """
 
+    METHODS = ("Reading.verify",)
     KIND, ANSWER = "Verification", "attnscope.verbs.verify.answer:verify_reading"
     PURPOSE, ARTICLE, OF_THIS_MODEL = Purpose.EVERYTHING, True, True
 

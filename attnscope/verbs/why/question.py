@@ -57,6 +57,7 @@ class WhyLooks(OneHead, Question["Why"]):
     text `patch_from`.
     """
 
+    METHODS = ("Reading.why", "Prompted.why")
     KIND, ANSWER = "Why", "attnscope.verbs.why.answer:why"
     NAMES = "attnscope.verbs.why.answer:check_link"
 
@@ -83,6 +84,7 @@ class WhyAnswers(Question["Contributions"]):
     they are in the text `patch_from`. Of a tagger it is the tag of the token `query`.
     """
 
+    METHODS = ("Reading.why", "Prompted.why")
     KIND, PURPOSE = "Contributions", Purpose.ANSWER_OR_CLASS
     ANSWER = "attnscope.verbs.why.answer:why_answer"
 

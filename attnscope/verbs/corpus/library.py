@@ -1,26 +1,18 @@
-"""Several at once: two readings or two runs held against each other, and the texts of a corpus measured."""
+"""A corpus measured from a program, with a bar where somebody sees it."""
 
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, fields
 from shutil import get_terminal_size
 from time import monotonic
-from typing import Any, cast
 
-from attnscope.errors import InputError
-from attnscope.library.readings import Reading
 from attnscope.process.machine import alone
 from attnscope.session.listener import Listener, Log
 from attnscope.session.question import taking
 from attnscope.session.request import Loading, ProvenModel
 from attnscope.session.which import Heads
-from attnscope.verbs.compare.corpora_result import CorpusDifference
-from attnscope.verbs.compare.difference_result import Difference
-from attnscope.verbs.compare.question import OnTwoSides, Runs, Word
-from attnscope.verbs.compare.result import Comparison
-from attnscope.verbs.compare.words import compare_in_layers, compare_readings
 from attnscope.verbs.corpus.answer import corpus_of
 from attnscope.verbs.corpus.engine.interface import Done, Progress
 from attnscope.verbs.corpus.question import CorpusQuestion
@@ -71,42 +63,6 @@ def corpus(asked: _Corpus) -> Corpus:
     with bar(asked.progress if asked.done is None else False) as shown:
         told = asked.done or shown
         return corpus_of(asked.request, asked, asked.wanted, asked.listener or Log(), told)
-
-
-@alone
-@taking(Word)
-def compare(a: Reading, b: Reading, asked: Word) -> Comparison:
-    """One `word` in two readings `a` and `b`, of one model or of two, or in two layers of one reading.
-
-    In `b` it is `word_b`, where that is another one; with `layer_b` both are the same reading. How alike its
-    vectors are in every layer, and one head in full: of those that `layer` and `head` name the one that
-    differs most. With `words` a word may have been cut into pieces; `special` tokens are shown, hidden in the
-    rows that are shown, or with `renormalise` left out of all rows. `by`, `kind`, `tower` and `route` are
-    those of `Reading`, `block` is 0. Likeness is a cosine, -1 to 1; raises `InputError` for a word that is
-    not there.
-    """
-    wanted = asked.wanted.all_layers
-    if asked.layer_b is not None and a is not b:
-        raise InputError("layer_b compares two layers of one reading: give the same reading twice")
-    if asked.layer_b is not None:
-        found = compare_in_layers(a._read(wanted), asked).result
-    else:
-        found = compare_readings(a._read(wanted), b._read(wanted), asked).result
-    with suppress(InputError):  # of what no command asks
-        first, second = vars(a._inputs), vars(b._inputs)
-        other = {
-            f"{name}_b": second[name] for name in ("text", "target", "ids") if second[name] != first[name]
-        }
-        sides = OnTwoSides(**vars(asked), **{name: first[name] for name in OnTwoSides.READS}, **other)
-        if a._model is b._model and sides.inputs == (a._inputs, b._inputs):
-            sides.known_to(found)
-    return found
-
-
-@alone
-@taking(Runs)
-def difference(asked: Runs) -> Difference | CorpusDifference:
-    return asked.answer(cast(Any, None), Log()).result  # no model is asked for
 
 
 @contextmanager

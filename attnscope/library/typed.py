@@ -1,0 +1,52 @@
+"""What a type checker sees of what the verbs put on the library; a program never imports this."""
+
+from attnscope.session.question import asks, asks_each, either
+from attnscope.verbs.ablate.question import Ablate
+from attnscope.verbs.align.question import Align
+from attnscope.verbs.cite.question import Cite, Judge
+from attnscope.verbs.compare import methods as comparing
+from attnscope.verbs.compare.library import compare as compare
+from attnscope.verbs.compare.library import difference as difference
+from attnscope.verbs.compose.question import Compose
+from attnscope.verbs.corpus.library import corpus as corpus
+from attnscope.verbs.dependencies.question import Relate
+from attnscope.verbs.explain.question import Explain
+from attnscope.verbs.find.question import Find, FindLinks, Retrieve
+from attnscope.verbs.flow.question import Follow
+from attnscope.verbs.heads import methods as measuring
+from attnscope.verbs.heads.question import AtAGlance, Grid, Long, Over, Pair, Terms, Weights
+from attnscope.verbs.model.library import outline as outline
+from attnscope.verbs.predict.question import Predict, PredictLayers
+from attnscope.verbs.report.question import ReportHead
+from attnscope.verbs.tsne.question import Map
+from attnscope.verbs.verify.question import Verify
+from attnscope.verbs.why.question import WhyAnswers, WhyLooks
+from attnscope.verbs.sdpa.attention import sdpa as sdpa
+
+
+class OfReading:
+    """The questions of what was read."""
+
+    head, long_head, terms, dimensions = asks(Weights), asks(Long), asks(Terms), asks(Pair)
+    overview, grid, over, measure = asks(AtAGlance), asks(Grid), asks(Over), measuring.measure
+    predict, predict_layers, verify = asks(Predict), asks(PredictLayers), asks(Verify)
+    report, tsne = asks(ReportHead), asks(Map)
+    ablate, align, cite = asks(Ablate), asks(Align), asks(Cite)
+    find, links = asks(Find), asks(FindLinks)
+    explain, flow = asks(Explain), asks(Follow)
+    why = either(asks(WhyLooks), asks(WhyAnswers))
+
+
+class OfPrompted:
+    """The questions of many prompts."""
+
+    ablate, find, flow, links = asks_each(Ablate), asks_each(Find), asks_each(Follow), asks_each(FindLinks)
+    predict, predict_layers = asks_each(Predict), asks_each(PredictLayers)
+    why = either(asks_each(WhyLooks), asks_each(WhyAnswers))
+
+
+class OfModel:
+    """The questions of a model."""
+
+    cite, retrieval, compare = asks(Judge), asks(Retrieve), comparing.compare
+    composition, dependencies = asks(Compose), asks(Relate)
