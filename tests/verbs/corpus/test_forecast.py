@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import attnscope as at
-from attnscope.library import several
 from attnscope.results.stored.document import as_npz
 from attnscope.session.listener import Listener
+from attnscope.verbs.corpus import library as several
 from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus import run as running
 from attnscope.verbs.corpus import splits as planning
