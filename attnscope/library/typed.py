@@ -18,10 +18,10 @@ from attnscope.verbs.heads.question import AtAGlance, Grid, Long, Over, Pair, Te
 from attnscope.verbs.model.library import outline as outline
 from attnscope.verbs.predict.question import Predict, PredictLayers
 from attnscope.verbs.report.question import ReportHead
+from attnscope.verbs.sdpa.attention import sdpa as sdpa
 from attnscope.verbs.tsne.question import Map
 from attnscope.verbs.verify.question import Verify
 from attnscope.verbs.why.question import WhyAnswers, WhyLooks
-from attnscope.verbs.sdpa.attention import sdpa as sdpa
 
 
 class OfReading:

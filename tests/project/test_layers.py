@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from attnscope.register import registered
+
 ROOT = Path(__file__).parents[2]
 # to all above
 COMPUTING = "analysis attention capture measures arithmetic tiles verify"
@@ -82,7 +84,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "ray": "verbs.corpus.engine.ray.cluster",
     "rich": "cli explore render verbs.corpus.command demo.train",
     "textual": "explore",
-    "tqdm": "verbs.corpus.library",
+    "tqdm": "library.corpus",
     "typer": "cli",
 }
 INSIDE = {  # parts of a package that may not import another one
@@ -133,12 +135,6 @@ def imports(sources: Mapping[str, str]) -> Imports:
     return {module: imported_by(source, sources) for module, source in sources.items()}
 
 
-def package_of(module: str) -> str:
-    """Whose rules a module keeps; a verb's own command is one of the program's."""
-    package, *inside = module.split(".")
-    return ROLES.get(inside[-1], package) if package == "verbs" and len(inside) == 2 else package
-
-
 def is_in(module: str, places: str) -> bool:
     return any(module == place or module.startswith(f"{place}.") for place in places.split())
 
@@ -169,7 +165,7 @@ def broken(imports: Imports) -> Iterator[str]:
 
 
 def _part(module: str, inside: str) -> str:
-    return module.removeprefix(inside).partition(".")[0] if inside else package_of(module)
+    return (module.removeprefix(inside) if inside else placed(module)).partition(".")[0]
 
 
 def circles(imports: Imports) -> Iterator[str]:
@@ -205,6 +201,21 @@ def to_verbs(imports: Imports) -> list[str]:
     """What the core imports of verbs."""
     outside = (module for module in imports if not is_in(module, f"verbs {FACES}"))
     return [f"{module} -> {name}" for module in outside for name in imports[module] if is_in(name, "verbs")]
+
+
+def test_a_verb_imports_only_verbs_that_it_needs(imports) -> None:
+    """Or what it does only where both are there: two corpora are compared by what `corpus` made of them."""
+    beside = {("compare", "corpus")}
+    found = {
+        (module.split(".")[1], name.split(".")[1])
+        for module, named in imports.items()
+        for name in named
+        if is_in(module, "verbs") and is_in(name, "verbs") and module != "verbs" != name
+    }
+    needed = {(name, other) for name, verb in registered().items() for other in verb.needs}
+    assert {pair for pair in found if pair[0] != pair[1]} - beside == needed - {
+        ("explore", each) for each in registered()
+    }
 
 
 def test_the_core_imports_no_verb(imports) -> None:

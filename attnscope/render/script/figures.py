@@ -129,9 +129,7 @@ def as_script(result: Result) -> str:
 
 
 def _source(module: str) -> str:
-    found = find_spec(module)
-    assert found is not None and found.origin is not None, module
-    return Path(found.origin).read_text("utf-8")
+    return Path(str(getattr(find_spec(module), "origin", None))).read_text("utf-8")
 
 
 def _said(source: str) -> str:

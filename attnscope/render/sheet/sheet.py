@@ -18,8 +18,8 @@ from attnscope.results import Provenance, Verdict
 from attnscope.results.base.origin import worst
 
 Shown = TypeVar("Shown")
-# where the classes are that hold what is shown, and not what was computed; a worked example is both
-_OURS = ("attnscope.render.", "attnscope.verbs.sdpa.result")
+# modules whose classes hold what is shown, and not what was computed; steps of arithmetic are both
+_SHOWN = re.compile(r"attnscope\.(render\.|results\.steps$)|.*sheet$")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _harmless(part: Any, done: dict[int, Any]) -> Any:
         return part if all(map(is_, part, parts)) else parts
     if isinstance(part, Table):
         return Table(*_harmless(part.columns, done))
-    if not is_dataclass(part) or not type(part).__module__.startswith(_OURS):
+    if not is_dataclass(part) or not _SHOWN.match(type(part).__module__):
         return part
     if id(part) not in done:
         texts = ((each.name, getattr(part, each.name)) for each in fields(part) if each.init)

@@ -45,7 +45,7 @@ from attnscope.session.wanted import HEADS, LAYERS, Attention, Numbers, Wanted
 from attnscope.session.which import Heads, Looked, Name
 
 if TYPE_CHECKING:
-    from attnscope.results import Result  # noqa: F401
+    from attnscope.results import Result
     from attnscope.results.claims.prompts import Prompt
     from attnscope.verbs.compare.corpora_result import CorpusDifference  # noqa: F401
     from attnscope.verbs.compare.difference_result import Difference  # noqa: F401

@@ -7,12 +7,12 @@ from math import log
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict, worst
 from attnscope.results.base.presented import Presented, fits
+from attnscope.results.claims.effect import LITTLE
 from attnscope.results.claims.ranking import DependsOn, Group, much
 from attnscope.tokens import Tokens
 from attnscope.verbs.ablate.result import Ablation
 from attnscope.verbs.compose.result import Composition, Pair, Through
 from attnscope.verbs.find.result import Finding
-from attnscope.verbs.flow.result import LITTLE
 from attnscope.verbs.why.result import Case as WhyCase
 from attnscope.verbs.why.result import Part, Side, Why
 
