@@ -87,10 +87,9 @@ def test_without_a_verb_all_others_have_their_help(verb: str, copy: Path) -> Non
 def test_without_a_verb_others_answer_as_before(verb: str, copy: Path) -> None:
     commands = [
         ["heads", TEXT, "-m", "demo", "--layer", "0", "--json"],
-        ["heads", TEXT, "-m", "demo", "-o", "heads.html", "-q"],
         ["flow", TEXT, "-m", "demo", "--from", "it", "--json"],
         ["tsne", TEXT, "-m", "demo", "--layer", "1", "--head", "0", "--json"],
-        ["why", TEXT, "-m", "demo", "-l", "1", "--from", "it", "--to", "door", "--json"],
+        ["align", "He slept.", "-m", "demo-translate", "--json"],
     ]
     whole, _ = asked(copy, *commands)
     with without(verb, copy):

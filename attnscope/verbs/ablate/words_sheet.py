@@ -1,4 +1,4 @@
-"""What the words of an ablation are filled with. The words: render/words/ablate.jinja."""
+"""What the words of an ablation are filled with. The words: ablate.jinja."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What the words of a ranking are filled with. The words: render/words/find.jinja."""
+"""What the words of a ranking are filled with. The words: find.jinja."""
 
 import numpy as np
 
