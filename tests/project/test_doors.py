@@ -19,7 +19,8 @@ ROOT = HOUSE.parent
 Nodes = Sequence[ast.AST]
 WIDE = ("float64", "double", "complex128", "cdouble")
 TAKES_A_TYPE = ("to", "type", "type_as")
-MAY_WIDEN = ("reference.py", "demo/train/", "render/script/again/")
+PROGRAMS = [f"verbs/{verb}/again.py" for verb in ("ablate", "compose", "find", "flow")]
+MAY_WIDEN = ("reference.py", "demo/train/", "render/script/again/", *PROGRAMS)
 MAY_PRINT = {  # and what
     "render/terminal/console.py": "whatever is laid out for a terminal",
     "process/ending.py": "one line of its own, and what ends the streams",

@@ -1,6 +1,6 @@
 """The words of every verb as words: plain and short, each case and each part of a table shown by an example.
 
-`cases_VERB.py` among the specimens has the examples of the table `attnscope/render/words/VERB.jinja`. Rows,
+`cases_VERB.py` among the specimens has the examples of the table `VERB.jinja`. Rows,
 numbers, marks, scales and commands of their sheets, and columns of their files, stand in `golden/sheets`.
 """
 
@@ -22,6 +22,7 @@ from golden_text import assert_golden
 from jinja2 import StrictUndefined, meta, nodes
 from jinja2.runtime import Undefined
 
+from attnscope.register import registered
 from attnscope.render import words
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table
@@ -29,8 +30,9 @@ from attnscope.render.sheets import Focus, sheet_of
 from attnscope.tokens import Tokens
 
 SPECIMENS = Path(__file__).parents[1] / "specimens"
-TABLES = Path(words.__file__).parent
-SHEETS = TABLES.parent / "sheets"
+FOLDERS = [Path(words.__file__).parent, *(verb.folder for verb in registered().values())]
+TABLES = {each.stem: each for folder in FOLDERS for each in folder.glob("*.jinja")}
+PACKAGE = FOLDERS[0].parents[1]
 VERBS = {each.stem.removeprefix("cases_"): import_module(each.stem) for each in SPECIMENS.glob("cases_*.py")}
 OF_EACH = pytest.mark.parametrize("verb", VERBS)
 LONGEST = 160
@@ -58,8 +60,7 @@ AVOID = {  # in a first sentence, and what to say
 
 
 def test_every_table_has_examples() -> None:
-    tables = {each.stem for each in TABLES.glob("*.jinja")} - {"common"}
-    assert tables == VERBS.keys()
+    assert TABLES.keys() - {"common"} == VERBS.keys()
 
 
 @cache
@@ -87,9 +88,9 @@ def test_a_table_names_all_facts_and_the_result_has_what_else_it_names(verb: str
 
 
 def test_every_macro_is_used() -> None:
-    python = "".join(each.read_text() for each in SHEETS.parent.rglob("*.py"))
+    python = "".join(each.read_text() for each in PACKAGE.rglob("*.py"))
     for verb in VERBS:
-        text = (TABLES / f"{verb}.jinja").read_text()
+        text = TABLES[verb].read_text()
         cases = {each.value.replace(" ", "_") for each in VERBS[verb].CASES}
         macros = {each.name for each in words.environment().parse(text).find_all(nodes.Macro)}
         assert cases <= macros
@@ -134,7 +135,7 @@ def sheets() -> dict[str, dict[str, Sheet | str]]:
                 _ = sheet.every, sheet.more and [*sheet.more]
             listed = tables[f"{verb}.jinja"].debug_info
             left = {line for line, python in listed if python not in ran[verb]}
-            text = (TABLES / f"{verb}.jinja").read_text().splitlines()
+            text = TABLES[verb].read_text().splitlines()
             found[verb][""] = "\n".join(f"{line}: {text[line - 1]}" for line in sorted(left))
     words.environment.cache_clear()
     return found
@@ -263,7 +264,7 @@ def _phrases(said: object) -> set[str]:
 
 def test_hardly_a_test_elsewhere_names_a_sentence() -> None:
     """So that one can be said better in its table alone; tests of a case ask for it and for its numbers."""
-    tables = [words.environment().parse(each.read_text()) for each in TABLES.glob("*.jinja")]
+    tables = [words.environment().parse(each.read_text()) for each in TABLES.values()]
     texts = (text.data for table in tables for text in table.find_all(nodes.TemplateData))
     constants = (text.value for table in tables for text in table.find_all(nodes.Const))
     phrases = {each for said in (*texts, *constants) for each in _phrases(said)}

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 from attnscope.analysis.answers.experiment import head_counts, others_drawn
 from attnscope.analysis.answers.question import word_at
@@ -276,7 +278,7 @@ class Asked:
     def measured(self) -> str:
         return "1 less the cosine of both vectors" if self.vectors else "divergence in nats"
 
-    def distances(self, before: Logits, *others: Logits) -> list[float]:
+    def distances(self, before: Logits, *others: Float[Tensor, "entry row _"]) -> list[float]:
         """How far each of the others lies from the answer before; `InputError` where it has other choices."""
         for each in others:
             if each.shape[1:] != before.shape[1:]:
