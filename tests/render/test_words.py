@@ -152,6 +152,9 @@ def test_every_part_of_a_table_is_said_by_an_example(verb: str, sheets: dict[str
     assert not sheets[verb][""]
 
 
+EXACT = re.compile(r"-?\d+\.\d{9,}(e-\d+)?")  # a number as files have it, where it is text
+
+
 def rounded(part: Any) -> str:
     """A number in three digits, a text as it is; of many numbers how many and their sum."""
     if isinstance(part, Tokens):
@@ -162,6 +165,8 @@ def rounded(part: Any) -> str:
         return f"[{' '.join(map(rounded, sorted(part) if isinstance(part, frozenset) else part))}]"
     if isinstance(part, float):
         return f"{part if abs(part) > 1e-12 else 0.0:.3g}"  # what rounding leaves is another elsewhere
+    if isinstance(part, str) and EXACT.fullmatch(part):
+        return rounded(float(part))
     return part.name if isinstance(part, Enum) else str(part)
 
 

@@ -53,7 +53,7 @@ class Judged:
         self.rows[layer] = self._some(counted)
         self.seconds += perf_counter() - began
 
-    def _some(self, weights: Float[Tensor, "head query key"]) -> Float[Tensor, "head some_query key"]:
+    def _some(self, weights: Float[Tensor, "head query key"]) -> Float[Tensor, "head some_query own_key"]:
         return weights[:, self.queries, : len(self.one)].cpu()
 
     def proved(self) -> Proved:
