@@ -1,6 +1,8 @@
 """Typed axes are enforced while tests run; the hook must stand before the first import of attnscope."""
 
 import os
+import re
+from pathlib import Path
 
 from typed_axes import enforce
 
@@ -15,15 +17,22 @@ TYPED = (
     "verify",
     "capture",
     "analysis",
-    "verbs",
     "tokens",
     "model",
 )
-enforce(f"attnscope.{name}" for name in TYPED)
+VERBS = Path(__file__).parents[1] / "attnscope" / "verbs"  # of these what computes or holds data
+texts = {file: file.read_text("utf-8") for file in VERBS.rglob("*.py")}
+enforce(
+    [f"attnscope.{name}" for name in TYPED]
+    + [
+        ".".join(("attnscope", *file.relative_to(VERBS.parent).with_suffix("").parts))
+        for file, text in texts.items()
+        if not re.search(r"attnscope\.(session|render|cli|library)", text) and file.name != "__init__.py"
+    ]
+)
 
 from collections.abc import Iterator  # noqa: E402
 from functools import cache  # noqa: E402
-from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 import pytest  # noqa: E402

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from jaxtyping import Float
+from torch import Tensor
+
 from attnscope.analysis.answers import replacing
 from attnscope.analysis.answers.experiment import (
     Head,
@@ -13,7 +16,7 @@ from attnscope.analysis.answers.experiment import (
     measured_estimates,
     taken_away,
 )
-from attnscope.analysis.answers.question import LogChances, Question, log_chances
+from attnscope.analysis.answers.question import Question, log_chances
 from attnscope.analysis.answers.replacing import Replacement
 from attnscope.capture.intervening.changes import Change, Variant
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
@@ -184,7 +187,9 @@ def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> W
     return Without(tuple(heads), answer.asks, answer.position, places)
 
 
-def _place(before: LogChances, after: LogChances, meant: int, name: Callable[[int], str]) -> Place:
+def _place(
+    before: Float[Tensor, " choice"], after: Float[Tensor, " choice"], meant: int, name: Callable[[int], str]
+) -> Place:
     likeliest = [chances.topk(min(_LISTED, len(chances))).indices.tolist() for chances in (before, after)]
     numbers = sorted({meant, *likeliest[0], *likeliest[1]}, key=lambda number: -float(before[number]))
     choices = tuple(
