@@ -140,7 +140,7 @@ REFUSED = {
         "--generate 4": "demo is no decoder and writes no text: leave --generate out",
         "--title x": "are about a picture: name one with -o",
         "--bare -o x.csv": "are about a picture: name one with -o",
-        "--layer 0 -o again.py": "no script: there is one of one head of a text, and of find, compose, ablate",
+        "--layer 0 -o again.py": "no script: there is one of one head of a text, and of find, compose",
         "--terms": "this needs one head: give one --layer and one --head",
         f"{HEAD} --terms --show q": "--terms is about the scores of single tokens: leave --show q out",
         f"{HEAD} --terms --words": "leave --by, --words and --special out",
