@@ -59,14 +59,14 @@ def test_a_folder_of_its_own_that_cannot_be_is_refused_before_any_work(refused, 
 def test_a_folder_that_takes_no_file_is_refused_before_any_work() -> None:
     """As somebody who has no right to write there, which whoever runs the tests may well have."""
     code = (
-        "import os, sys\n"
-        "from pathlib import Path\n"
+        "import os, sys\nfrom pathlib import Path\n"
         "from attnscope.errors import InputError\n"
-        "from attnscope.render import files\n"  # before the folders of Python itself are closed
         "from attnscope.render.saving import check_targets\n"
+        "from attnscope.results import HeadWeights as kind\n"
+        "check_targets([], kind)\n"  # before the folders of Python itself are closed
         "if os.getuid() == 0: os.setuid(65534)\n"
         "for target in map(Path, sys.argv[1:]):\n"
-        "    try: check_targets([target], ('.png',))\n"
+        "    try: check_targets([target], kind)\n"
         "    except InputError as error: print(error)\n"
     )
     with tempfile.TemporaryDirectory() as name:
