@@ -192,3 +192,7 @@ __all__ = [
     "json_schema",
     "load",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

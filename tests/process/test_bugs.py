@@ -20,7 +20,7 @@ STEERING = "\x1b]0;stolen\x07\x9b2J\u202e\r"
 # the program as its command runs it, but that a function of it is that of a file with a bug
 BUGGED = """
 import sys
-from attnscope import worked
+from attnscope.verbs.sdpa import examples as worked
 sys.path.insert(0, sys.argv.pop(1))
 import bugged
 worked.example = getattr(bugged, sys.argv.pop(1))
