@@ -88,7 +88,7 @@ class Verb:
         own = (each for each in there if getattr(each, "__module__", "") == f"{self.package}.question")
         return tuple(each for each in own if isinstance(each, type) and "METHODS" in vars(each))
 
-    def found(self, name: str, package: str) -> "Verb":
+    def placed(self, name: str, package: str) -> "Verb":
         """The verb as it is called, and its places as Python has them."""
 
         def full(place: str) -> str:
@@ -119,7 +119,7 @@ def there(place: str) -> Any:
 def registered() -> Mapping[str, Verb]:
     """All verbs by name, in the order of the help."""
     packages = {each.name: f"{FOLDER}.{each.name}" for each in iter_modules(import_module(FOLDER).__path__)}
-    own = {name: import_module(package).VERB.found(name, package) for name, package in packages.items()}
+    own = {name: import_module(package).VERB.placed(name, package) for name, package in packages.items()}
     found = own | {each.name: _of_others(each, own) for each in entry_points(FOLDER) if each.name not in own}
     while lacking := [each.name for each in found.values() if not {*each.needs} <= {*found}]:
         found = {name: each for name, each in found.items() if name not in lacking}
@@ -136,7 +136,7 @@ def _of_others(point: Any, own: Mapping[str, Verb]) -> Verb:
     """A verb of another distribution; whatever is wrong with it, the others go on."""
     of = f"{point.dist.name} {point.dist.version}"
     try:
-        verb: Verb = replace(import_module(point.value).VERB.found(point.name, point.value), of=of)
+        verb: Verb = replace(import_module(point.value).VERB.placed(point.name, point.value), of=of)
         if taken := [kind for kind in verb.kinds if any(kind in each.kinds for each in own.values())]:
             raise ValueError(f"there are results called '{taken[0]}' already")
         verb.questions  # noqa: B018  (loads them)

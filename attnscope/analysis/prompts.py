@@ -39,7 +39,7 @@ Figures: TypeAlias = dict[Figure, Seen]
 
 
 @dataclass(frozen=True)
-class InOne:
+class OnePrompt:
     """What the result of one prompt has to say.
 
     `note` makes a sentence of what is `kept` of all of them.

@@ -9,7 +9,7 @@ from attnscope.analysis.prediction import chances_at
 from attnscope.analysis.prompts import (
     Answered,
     Figures,
-    InOne,
+    OnePrompt,
     figures_of_answers,
     tabled,
 )
@@ -43,7 +43,7 @@ class Gathered:
         self._tower = ""
         self._by, self._special = Unit.TOKEN, Special.SHOW
         self._links: list[Any] = []
-        self._kept: list[InOne] = []
+        self._kept: list[OnePrompt] = []
         self._notes: dict[str, None] = {}
 
     def add(self, line: int, reading: Reading, result: Result, links: Any = None) -> None:
@@ -69,7 +69,7 @@ class Gathered:
             fields = reading.encoded.tokens.fields
             times = Counter(each.name for each in fields)
             spans = {each.name: each.positions for each in fields if times[each.name] == 1}
-            one: InOne = there(kind.many)(result, spans)
+            one: OnePrompt = there(kind.many)(result, spans)
             self.asked = one.asked
             self._figures.append(one.figures)
             if one.note is not None:

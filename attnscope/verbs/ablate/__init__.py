@@ -12,7 +12,7 @@ VERB = Verb(
     ),
     kinds={
         "ablation": Kind(
-            ".result:Ablation", ".sheet:sheet", script=".script:told", again=".again", many=".many:told"
+            ".result:Ablation", ".sheet:sheet", script=".script:figures", again=".again", many=".many:figures"
         ),
     },
 )

@@ -4,17 +4,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnscope.analysis.prompts import NONE, InOne, Seen, Spans, of_head
+from attnscope.analysis.prompts import NONE, OnePrompt, Seen, Spans, of_head
 from attnscope.errors import InputError
 from attnscope.results.claims.prompts import Asked, Figure
 from attnscope.verbs.ablate.result import Ablation
 
 
-def told(result: Ablation, spans: Spans) -> InOne:
+def figures(result: Ablation, spans: Spans) -> OnePrompt:
     """Each head that was taken away, or what is foretold of each."""
     if result.predicted:
-        return InOne(Asked.RANK, dict(_foretold(result)))
-    return InOne(Asked.ABLATE, dict(_removed(result)))
+        return OnePrompt(Asked.RANK, dict(_foretold(result)))
+    return OnePrompt(Asked.ABLATE, dict(_removed(result)))
 
 
 def _removed(result: Ablation) -> Iterator[tuple[Figure, Seen]]:

@@ -8,7 +8,7 @@ from attnscope.results.claims.effect import Asks, Measured, Method
 from attnscope.verbs.ablate.result import Ablation
 
 
-def told(result: Ablation) -> Told:
+def figures(result: Ablation) -> Told:
     if result.method is Method.LINK:
         raise InputError("no script: a link is cut within the softmax, where no module can be told to")
     if result.path is not None:

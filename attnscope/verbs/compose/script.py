@@ -4,7 +4,7 @@ from attnscope.render.script.figures import Told, of_model
 from attnscope.verbs.compose.result import STRONGEST, Composition
 
 
-def told(result: Composition) -> Told:
+def figures(result: Composition) -> Told:
     pairs = [pair for through in result.through for pair in result.ranked(through, most=STRONGEST)]
     layers = {layer for pair in pairs for layer in (pair.early[0], pair.late[0])}
     between = {(pair.early[0], pair.late[0], pair.through) for pair in pairs}

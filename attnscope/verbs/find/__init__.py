@@ -12,7 +12,7 @@ VERB = Verb(
     ),
     kinds={
         "finding": Kind(
-            ".result:Finding", ".sheet:sheet", script=".script:told", again=".again", many=".many:told"
+            ".result:Finding", ".sheet:sheet", script=".script:figures", again=".again", many=".many:figures"
         ),
         "links": Kind(".links_result:Links", ".links_sheet:sheet"),
         "retrieval": Kind(".retrieval_result:Retrieval", ".retrieval_sheet:sheet"),

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnscope.analysis.prompts import InOne, Seen, Spans, of_head
+from attnscope.analysis.prompts import OnePrompt, Seen, Spans, of_head
 from attnscope.results.claims.prompts import Asked, Figure
 from attnscope.verbs.find.result import Finding
 
 
-def told(result: Finding, spans: Spans) -> InOne:
+def figures(result: Finding, spans: Spans) -> OnePrompt:
     """Each head by its number, beside the controls of this prompt."""
-    return InOne(Asked.LIKE if result.smaller_is_better else Asked.FIND, dict(_heads(result)))
+    return OnePrompt(Asked.LIKE if result.smaller_is_better else Asked.FIND, dict(_heads(result)))
 
 
 def _heads(result: Finding) -> Iterator[tuple[Figure, Seen]]:

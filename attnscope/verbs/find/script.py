@@ -9,7 +9,7 @@ from attnscope.tokens import Tokens
 from attnscope.verbs.find.result import Finding
 
 
-def told(result: Finding) -> Told:
+def figures(result: Finding) -> Told:
     controls = result.controls
     if result.by.is_long:
         raise InputError(f"no script: its rows are {result.by.several}, and a script reads tokens or words")

@@ -12,7 +12,7 @@ VERB = Verb(
     ),
     kinds={
         "flow": Kind(
-            ".result:Flow", ".sheet:sheet", script=".script:told", again=".again", many=".many:told"
+            ".result:Flow", ".sheet:sheet", script=".script:figures", again=".again", many=".many:figures"
         ),
     },
 )

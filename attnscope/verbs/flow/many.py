@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.prompts import NONE, InOne, Seen, Spans
+from attnscope.analysis.prompts import NONE, OnePrompt, Seen, Spans
 from attnscope.results.claims.attributed import DISTANCE
 from attnscope.results.claims.prompts import CORRELATION, Asked, Figure
 from attnscope.verbs.flow.result import Flow
 
 
-def told(result: Flow, spans: Spans) -> InOne:
+def figures(result: Flow, spans: Spans) -> OnePrompt:
     """Each method by its correlation, each field by what is lost without it."""
-    return InOne(Asked.FLOW, dict(_methods(result, spans)))
+    return OnePrompt(Asked.FLOW, dict(_methods(result, spans)))
 
 
 def _methods(result: Flow, spans: Spans) -> Iterator[tuple[Figure, Seen]]:

@@ -7,7 +7,7 @@ from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, names_of,
 from attnscope.verbs.flow.result import Flow
 
 
-def told(result: Flow) -> Told:
+def figures(result: Flow) -> Told:
     ablated = result.ablated
     if ablated is None:
         raise InputError(f"no script: nothing was replaced: {result.reason}")

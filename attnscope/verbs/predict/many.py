@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from attnscope.analysis.prompts import InOne, Seen, Spans
+from attnscope.analysis.prompts import OnePrompt, Seen, Spans
 from attnscope.results.claims.prompts import Asked, Figure
 from attnscope.verbs.predict.result import LayeredPrediction
 
 
-def told(result: LayeredPrediction, spans: Spans) -> InOne:
+def figures(result: LayeredPrediction, spans: Spans) -> OnePrompt:
     """Each layer by what it gives the model's answer."""
-    return InOne(Asked.LAYERS, dict(_layers(result)))
+    return OnePrompt(Asked.LAYERS, dict(_layers(result)))
 
 
 def _layers(result: LayeredPrediction) -> Iterator[tuple[Figure, Seen]]:

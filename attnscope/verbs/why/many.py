@@ -4,20 +4,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from attnscope.analysis.prompts import InOne, Seen, Spans
+from attnscope.analysis.prompts import OnePrompt, Seen, Spans
 from attnscope.results.claims.prompts import Asked, Figure
 from attnscope.verbs.why.contributions_result import Contributions
 from attnscope.verbs.why.result import Part, Why
 
 
-def told(result: Why, spans: Spans) -> InOne:
+def figures(result: Why, spans: Spans) -> OnePrompt:
     """Each part of the score, on the side that it is on."""
-    return InOne(Asked.WHY, dict(_sides(result)))
+    return OnePrompt(Asked.WHY, dict(_sides(result)))
 
 
-def told_of_answer(result: Contributions, spans: Spans) -> InOne:
+def figures_of_answer(result: Contributions, spans: Spans) -> OnePrompt:
     """Each part of the logit, beside what is lost without it."""
-    return InOne(Asked.ANSWER, dict(_parts(result)), result, _summed)
+    return OnePrompt(Asked.ANSWER, dict(_parts(result)), result, _summed)
 
 
 def _parts(result: Contributions) -> Iterator[tuple[Figure, Seen]]:
