@@ -120,7 +120,7 @@ def registered() -> Mapping[str, Verb]:
     """All verbs by name, in the order of the help."""
     packages = {each.name: f"{FOLDER}.{each.name}" for each in iter_modules(import_module(FOLDER).__path__)}
     own = {name: import_module(package).VERB.placed(name, package) for name, package in packages.items()}
-    found = own | {each.name: _of_others(each, own) for each in entry_points(FOLDER) if each.name not in own}
+    found = own | {each.name: each for each in (_of_others(point, own) for point in entry_points(FOLDER))}
     while lacking := [each.name for each in found.values() if not {*each.needs} <= {*found}]:
         found = {name: each for name, each in found.items() if name not in lacking}
     return {each.name: each for each in sorted(found.values(), key=lambda each: (each.order, each.name))}
@@ -134,16 +134,19 @@ def kinds() -> Mapping[str, Kind]:
 
 def _of_others(point: Any, own: Mapping[str, Verb]) -> Verb:
     """A verb of another distribution; whatever is wrong with it, the others go on."""
-    of = f"{point.dist.name} {point.dist.version}"
+    name, of = point.name, f"{point.dist.name} {point.dist.version}"
     try:
-        verb: Verb = replace(import_module(point.value).VERB.placed(point.name, point.value), of=of)
+        if name in own:
+            name += f"@{point.dist.name}"
+            raise ValueError(f"there is a command '{point.name}' already")
+        verb: Verb = replace(import_module(point.value).VERB.placed(name, point.value), of=of)
         if taken := [kind for kind in verb.kinds if any(kind in each.kinds for each in own.values())]:
             raise ValueError(f"there are results called '{taken[0]}' already")
         verb.questions  # noqa: B018  (loads them)
         return verb
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
-        return Verb("Of other packages", (f"attnscope {point.name}",), name=point.name, of=of, fault=said)
+        return Verb("Of other packages", (f"attnscope {name}",), name=name, of=of, fault=said)
 
 
 @cache

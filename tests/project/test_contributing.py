@@ -168,6 +168,33 @@ def test_a_package_of_somebody_else_brings_a_verb_and_a_measure(installed: Path)
     assert all((installed / f"d.{suffix}").stat().st_size for suffix in ("png", "html", "csv"))
 
 
+def test_what_is_wrong_with_a_package_of_somebody_else_is_said_and_all_else_goes_on(tmp_path: Path) -> None:
+    about = tmp_path / "attnscope_worse-2.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: attnscope-worse\nVersion: 2.0\n")
+    (about / "entry_points.txt").write_text(
+        "[attnscope.verbs]\nworse = not_there\nfind = not_there\n[attnscope.measures]\nworst = not_there:IT\n"
+    )
+    path = os.pathsep.join(map(str, (tmp_path, ROOT)))
+    for command, says in (
+        (["worse", "x"], "worse is of attnscope-worse 2.0, and that is broken: ModuleNotFoundError"),
+        (["find@attnscope-worse"], "there is a command 'find' already"),
+        (
+            ["heads", TEXT, "-m", "demo", "--measure", "worst"],
+            "worst is of attnscope-worse 2.0, and that is broken",
+        ),
+        (["find", TEXT, "-m", "demo", "--from", "it", "--to", "door", "--controls=20"], ""),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", "attnscope", *command],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path, "ATTNSCOPE_DIGESTS": "off"},
+        )
+        assert (done.returncode, says in done.stderr) == (2 if says else 0, True), done.stderr
+        assert len(done.stderr.splitlines()) <= 1 or not says
+
+
 def test_a_hunk_that_no_longer_fits_is_reported(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\ntwo\n")
     diff = "--- a/a.py\n+++ b/a.py\n@@\n three\n+four\n"

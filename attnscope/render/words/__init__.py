@@ -83,7 +83,7 @@ class _Facts(Context):
 
 @cache
 def environment() -> Environment:
-    folders = [Path(__file__).parent, *(verb.folder for verb in registered().values())]
+    folders = [Path(__file__).parent, *(verb.folder for verb in registered().values() if not verb.fault)]
     made = Environment(loader=FileSystemLoader(folders), autoescape=True, finalize=_fact)
     made.context_class = _Facts
     made.filters |= {name: _of(form) for name, form in FORMS.items()}
