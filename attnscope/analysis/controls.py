@@ -9,11 +9,16 @@ and a number of it is as seldom the largest as theirs are.
 
     texts = control_texts(tokens, mask_id=103, count=100, seed=0, kept=[query], moved=[key])
 
-Pieces of a picture or a sound (`attnscope.analysis.inputs.pieces`) change places in the same way, all being
+Pieces of a picture or a sound (`attnscope.analysis.inputs.entrance`) change places in the same way, all being
 of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the text,
 and no grammar; a control picture has the patches of the picture, and nothing that they show together.
+
+Intervals of 95 %: of means over prompts, and of a share of trials.
+
+How far rows of weights, or vectors, lie apart.
 """
 
+import math
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,10 +27,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from scipy.special import stdtrit
 from torch import Tensor
 
 from attnscope.errors import InputError
 from attnscope.results import Contents
+from attnscope.results.claims.prompts import FEWEST, SURE, means, spreads
+from attnscope.results.claims.ranking import Z
 from attnscope.tokens import Token, Tokens
 
 MOST_CONTROLS = 10_000
@@ -251,3 +259,60 @@ def batches(count: int, tokens: int, at_once: int = 256) -> Iterator[slice]:
     """The controls in batches of at most `at_once` tokens, of which all queries, keys and values are kept."""
     size = max(1, at_once // max(tokens, 1))
     yield from (slice(start, min(start + size, count)) for start in range(0, count, size))
+
+
+def interval(
+    values: Float[np.ndarray, "figure prompt"], among: np.ndarray | int = 1, *, least: float = 0.0
+) -> tuple[Float[np.ndarray, " figure"], Float[np.ndarray, " figure"]]:
+    """Both ends of the 95 % interval of each mean, `among` so many at once; NaN of fewer than `FEWEST`.
+
+    mean -+ t * s / sqrt(n), with n - 1 degrees of freedom (Student 1908), the level shared out (Bonferroni).
+    The spread s counts as no less than `least`: what is next to nothing in every prompt is none the surer.
+    """
+    count = np.isfinite(values).sum(axis=1)
+    level = 1 - (1 - SURE) / 2 / np.maximum(among, 1)
+    error = np.maximum(spreads(values), least) / np.sqrt(np.maximum(count, 1))
+    reach = stdtrit(np.maximum(count - 1, 1), level) * error
+    centre = np.where(count < FEWEST, np.nan, means(values))
+    return np.asarray(centre - reach), np.asarray(centre + reach)
+
+
+def wilson(share: float, trials: float) -> tuple[float, float]:
+    """The 95 % interval of a share of so many independent trials (Wilson 1927)."""
+    squared = Z**2 / trials
+    middle = (share + squared / 2) / (1 + squared)
+    reach = Z / (1 + squared) * math.sqrt(share * (1 - share) / trials + squared / (4 * trials))
+    return max(middle - reach, 0.0), min(middle + reach, 1.0)
+
+
+def cosines(a: Float[np.ndarray, "head dim"], b: Float[np.ndarray, "head dim"]) -> Float[np.ndarray, " head"]:
+    """Cosine of the angle between each row of `a` and the same row of `b`; NaN where one is zero."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        directions = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (a, b)]
+    similarity: Float[np.ndarray, " head"] = np.clip((directions[0] * directions[1]).sum(axis=1), -1.0, 1.0)
+    return similarity
+
+
+def jensen_shannon(
+    a: Float[np.ndarray, "head key"], b: Float[np.ndarray, "head key"]
+) -> Float[np.ndarray, " head"]:
+    """Mean divergence of each row and its counterpart from their mean, in nats (Lin 1991)."""
+    divergence: Float[np.ndarray, " head"] = (_from_mean(a, a + b) + _from_mean(b, a + b)) / 2
+    return np.asarray(np.maximum(divergence, 0.0))
+
+
+def _from_mean(
+    rows: Float[np.ndarray, "head key"], total: Float[np.ndarray, "head key"]
+) -> Float[np.ndarray, " head"]:
+    """Kullback-Leibler divergence of each row from half the `total` of two rows, this being one of them."""
+    ratio = np.divide(2 * rows, total, out=np.ones_like(rows), where=rows > 0)
+    divergence: Float[np.ndarray, " head"] = (rows * np.log(ratio)).sum(axis=1)
+    return divergence
+
+
+def total_variation(
+    a: Float[np.ndarray, "head key"], b: Float[np.ndarray, "head key"]
+) -> Float[np.ndarray, " head"]:
+    """Half the sum of absolute differences of each row and its counterpart, 0 to 1."""
+    distance: Float[np.ndarray, " head"] = np.abs(a - b).sum(axis=1) / 2
+    return distance

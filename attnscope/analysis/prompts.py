@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.intervals import interval
+from attnscope.analysis.controls import interval
 from attnscope.results.claims.prompts import CORRELATION, Asked, Figure, beyond
 from attnscope.results.claims.ranking import LEAST_SPREAD
 

@@ -22,10 +22,9 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture, Term
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import standings_of
-from attnscope.capture.following.call import as_keys
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_by_id, tokens_of
 from attnscope.capture.following.projected import OutputProjections, projections_of
-from attnscope.capture.following.recorder import Recorder
+from attnscope.capture.following.recorder import Recorder, as_keys
 from attnscope.capture.run import (
     Labels,
     Selection,

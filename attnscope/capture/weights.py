@@ -18,8 +18,13 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from attnscope.attention import AttentionCall, of_heads
-from attnscope.capture.following.call import KernelCall, of_kernel, of_trace, terms_and_allowed
-from attnscope.capture.following.recorder import unrotated_keys
+from attnscope.capture.following.recorder import (
+    KernelCall,
+    of_kernel,
+    of_trace,
+    terms_and_allowed,
+    unrotated_keys,
+)
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs, kernel_weights
 from attnscope.capture.run import Rung, Selection, batch_size, nothing_seen, rungs, wanted_layers
 from attnscope.capture.running import evaluating

@@ -17,21 +17,19 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from attnscope import incoming
-from attnscope.cli.options.delivery import (
+from attnscope.cli.options import (
+    ArticleRead,
     Delivery,
     PictureDelivery,
-    is_of_each_line,
-    numbered,
-    of_head,
-    own_place,
-)
-from attnscope.cli.options.inputs import (
-    ArticleRead,
     Read,
     SparedRead,
     Writing,
     check_files,
     given,
+    is_of_each_line,
+    numbered,
+    of_head,
+    own_place,
     seems_a_file,
 )
 from attnscope.cli.output import NumberedText, Output, check_delivery, say, summary
@@ -52,8 +50,7 @@ from attnscope.session.request import ModelRequest, ProvenModel, check_something
 if TYPE_CHECKING:
     from attnscope.render.sheets import Focus
     from attnscope.session.choosing import Chosen
-    from attnscope.session.looking import Names
-    from attnscope.session.opening import Check, Opened
+    from attnscope.session.opening import Check, Names, Opened
     from attnscope.session.questions.pages import Extent
     from attnscope.session.questions.prompts import Gathered
     from attnscope.session.reading import Reading
@@ -98,7 +95,7 @@ class Asking:
             return partial(check, asked=self.asked, code=code)
         if not self.asked.NAMES or (self.read.source is not None and self.over is None):
             return None
-        from attnscope.session.looking import check_plan
+        from attnscope.session.opening import check_plan
 
         if self.read.source is not None:
             return partial(Lines(self).check, names=self.asked.check_names, inputs=inputs)
@@ -217,7 +214,7 @@ class Lines:
 
     def check(self, planned: Any, chosen: "Chosen", *, names: "Names", inputs: "Inputs") -> None:
         """End before weights are read where no line has what is named: the first that has will do."""
-        from attnscope.session.looking import check_plan
+        from attnscope.session.opening import check_plan
 
         refused, code = dict[Line, AttnscopeError](), self.question.request.trust_remote_code
         for line in self.lines:

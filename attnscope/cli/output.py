@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from attnscope.cli.options.delivery import Delivery
+    from attnscope.cli.options import Delivery
     from attnscope.render.sheets import Focus
     from attnscope.render.web.room import Beside
     from attnscope.results import Result
@@ -386,7 +386,7 @@ def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> No
     """
     if delivery.places:
         from attnscope import results
-        from attnscope.cli.options.delivery import is_of_each_line
+        from attnscope.cli.options import is_of_each_line
         from attnscope.render.saving import check_panels, check_targets
 
         of_each = [place for place in delivery.places if not many or is_of_each_line(place)]

@@ -186,7 +186,7 @@ class Source:
 
     def _map(self, kept: "HeldReading", question: ask.OfMap) -> Any:
         from attnscope.results import HeadAttention, MapSettings
-        from attnscope.session.looking import look_at, map_head
+        from attnscope.session.opening import look_at, map_head
 
         head = kept.head(question.layer, question.head)
         if not isinstance(head, HeadAttention):

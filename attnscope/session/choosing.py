@@ -109,7 +109,7 @@ def towers_of(built: Built) -> tuple[Tower, ...]:
     """
     if all(all(tower.heads.values()) for tower in built.towers):
         return tuple(built.towers)
-    from attnscope.analysis.outline.layers import observe
+    from attnscope.analysis.outline import observe
 
     bare = without_numbers(built.skeleton)
     towers = find_towers(find_sites(bare))

@@ -13,7 +13,7 @@ from sharded import SHARDS, in_shards, llama, shard_name
 
 from attnscope.arithmetic import Operands, attend
 from attnscope.capture import Selection, record
-from attnscope.capture.dry_run.watch import DryCall
+from attnscope.capture.dry_run import DryCall
 from attnscope.errors import InputError
 from attnscope.model.loading.load import load_model, plan_model
 from attnscope.model.source.find import Source

@@ -11,7 +11,7 @@ from outlined import ALL, config, grown, inputs, layers_of, outlined, planned
 from torch import nn
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.dry_run.run import run_dry
+from attnscope.capture.dry_run import run_dry
 from attnscope.capture.following.takeover import STAND_INS
 from attnscope.capture.run import run_watched
 from attnscope.errors import InputError

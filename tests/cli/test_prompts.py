@@ -6,7 +6,7 @@ from pathlib import Path
 import made_results as made
 import pytest
 
-from attnscope.cli.options.delivery import numbered, of_head, own_place, slug
+from attnscope.cli.options import numbered, of_head, own_place, slug
 from attnscope.errors import InputError
 from attnscope.session.prompts import read_lines
 

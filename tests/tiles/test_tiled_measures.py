@@ -7,7 +7,7 @@ import pytest
 import torch
 from made_long import MECHANISMS, QUERIES, VALUE_DIM, Mechanism
 
-from attnscope.analysis.scores import sorts
+from attnscope.analysis.scores import supplies
 from attnscope.arithmetic import Stages, attend
 from attnscope.measures import MEASURES, Need, whole
 from attnscope.measures.rows import cosine_distances
@@ -41,8 +41,8 @@ def beside(mechanism: Mechanism, head: int) -> Beside:
     query_names, key_names = names_of(mechanism)
     parts = [torch.tensor([t.part for t in side.items]) for side in (call.query_tokens, call.key_tokens)]
     return Beside(
-        special=sorts.special(call.key_tokens),
-        punctuation=sorts.punctuation(call.key_tokens),
+        special=supplies.special(call.key_tokens),
+        punctuation=supplies.punctuation(call.key_tokens),
         query_names=query_names,
         key_names=key_names,
         query_parts=parts[0],
@@ -65,10 +65,10 @@ def in_one_piece(mechanism: Mechanism, stages: Stages, head: int) -> dict[str, f
         weights,
         allowed=allowed,
         visible=allowed.sum(-1),
-        special=sorts.special(call.key_tokens),
-        punctuation=sorts.punctuation(call.key_tokens),
-        alike=sorts.alike(call.query_tokens, call.key_tokens),
-        together=sorts.together(call.query_tokens, call.key_tokens),
+        special=supplies.special(call.key_tokens),
+        punctuation=supplies.punctuation(call.key_tokens),
+        alike=supplies.alike(call.query_tokens, call.key_tokens),
+        together=supplies.together(call.query_tokens, call.key_tokens),
         norms=norms,
         moved=weights @ norms,
         distances=cosine_distances(call.q[head], call.k[call.key_head(head)]),

@@ -13,7 +13,7 @@ from families import CONFIGS, DIM, HEADS, LAYERS, eager_weights, ids, padded, pa
 from scipy.spatial import distance
 from torch import Tensor, nn
 
-from attnscope.analysis.divergence import cosines, jensen_shannon, total_variation
+from attnscope.analysis.controls import cosines, jensen_shannon, total_variation
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError

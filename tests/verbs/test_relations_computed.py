@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from attnscope.analysis.intervals import wilson
-from attnscope.analysis.treebank import read_treebank
-from attnscope.analysis.word_weights import (
+from attnscope.analysis.controls import wilson
+from attnscope.analysis.rows import (
     answers,
     looks_ahead,
     pieces_of,
     word_weights,
 )
+from attnscope.analysis.treebank import read_treebank
 from attnscope.errors import InputError
 from attnscope.tokens import Token, Tokens
 from attnscope.verbs.dependencies.relations import (

@@ -367,7 +367,7 @@ def test_parts_that_miss_the_score_are_refused(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_model_that_runs_otherwise_under_the_rule_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnscope.capture.parts.functions import SPELLED
+    from attnscope.capture.parts.rule import SPELLED
 
     monkeypatch.setitem(SPELLED, "layer_norm", lambda x, *others, **more: x * 0.5)
     with pytest.raises(InputError, match="gives other weights there"):

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from attnscope.analysis.scores import sorts
 from attnscope.analysis.scores.dense import ENTROPY, absences, as_scores, unplaced
-from attnscope.analysis.scores.supplies import beside, needs_of, of_long_calls, without_norms
+from attnscope.analysis.scores.supplies import beside, needs_of, of_long_calls, special, without_norms
 from attnscope.attention import Capture
 from attnscope.capture.following.describe import names_in
 from attnscope.errors import InputError
@@ -74,7 +73,7 @@ def measure_long(
     queries, keys = names_in(calls)
     placed = unplaced(first.kind, first.query_tokens, first.key_tokens)
     absent = absences(measures, placed, of_long_calls(calls, queries, keys))
-    ordinary = not among_all and not (sorts.special(queries).all() or sorts.special(keys).all())
+    ordinary = not among_all and not (special(queries).all() or special(keys).all())
     there = tuple(name for name in measures if not absent[name])
     rows: list[list[_Measured]] = []
     for call in calls:
@@ -111,7 +110,7 @@ def measure_long(
         sharing=tuple(call.heads // call.key_heads for call in calls),
         notes=tuple(dict.fromkeys((*notes, sampled_words(first)))),
         told_mass=special_mass(keys, [one.mass for row in rows for one in row]),
-        told_shares=_shares(rows) if sorts.special(keys).any() else None,
+        told_shares=_shares(rows) if special(keys).any() else None,
     )
 
 
@@ -144,19 +143,19 @@ def _head(
     fields = beside(call, head, queries, keys, needs)
     one = heads.head(head)
     measures = [collector_of(MEASURES[name], *one.shape) for name in names]
-    special, first = sorts.special(keys), call.kind is Kind.DECODER
-    among = ~sorts.special(queries) if ordinary else torch.ones(len(queries), dtype=torch.bool)
+    is_special, first = special(keys), call.kind is Kind.DECODER
+    among = ~special(queries) if ordinary else torch.ones(len(queries), dtype=torch.bool)
     if first:  # it sees itself alone, and gives it 1 in every head
         among[0] = False
     found = ByKey(among, len(keys), apart=ordinary and call.kind is not Kind.CROSS)
     rows = collect(Stream(one, fields, needs), [*measures, found, halt])
     sink, left, aside = -1, torch.ones(len(keys), dtype=torch.bool), 0.0
     if ordinary:
-        sink = sink_of(found.means.masked_fill(special, 0.0).numpy(), found.rows)
-        left = ~special & (torch.arange(len(keys)) != sink)
+        sink = sink_of(found.means.masked_fill(is_special, 0.0).numpy(), found.rows)
+        left = ~is_special & (torch.arange(len(keys)) != sink)
         aside = float(found.means[~left].sum() + found.own[left].sum() / max(found.rows, 1))
     place, weight = found.strongest(left)
-    mass = tuple(found.means[special].tolist())
+    mass = tuple(found.means[is_special].tolist())
     certificate = certify_long(call, head, rows)
     return _Measured(tuple(each.value for each in measures), place, weight, mass, aside, sink, certificate)
 
@@ -210,9 +209,9 @@ def read_long_head(
     queries, keys = zoom or (range(one.shape[0]), range(one.shape[1]))
     steps = step_of(len(queries), zoom is not None), step_of(len(keys), zoom is not None)
     pooled, top = Pooled(queries, keys, steps), TopKeys(min(TOP, one.shape[1]), one.shape[0])
-    entropy, mass = Measured(MEASURES["entropy"]), OnKeys(sorts.special(call.key_tokens))
-    special = bool(sorts.special(call.key_tokens).any())
-    collectors: list[Collector] = [pooled, top, entropy, *([mass] if special else [])]
+    entropy, mass = Measured(MEASURES["entropy"]), OnKeys(special(call.key_tokens))
+    any_special = bool(special(call.key_tokens).any())
+    collectors: list[Collector] = [pooled, top, entropy, *([mass] if any_special else [])]
     rows = collect(Stream(one, needs=(Need.ALLOWED,)), collectors)
     mean, largest = pooled.mean.numpy(), pooled.maximum.numpy()
     if steps == (1, 1) and zoom is not None:
@@ -240,7 +239,7 @@ def read_long_head(
         certificate=certify_long(call, head, rows),
         sampled=len(call.sample.rows),
         provenance=captured.provenance,
-        special_mass=special_mass(call.key_tokens, [mass.means.tolist()]) if special else None,
+        special_mass=special_mass(call.key_tokens, [mass.means.tolist()]) if any_special else None,
         query=query,
         row=None if query is None else _row(heads, head, query),
         tower=captured.tower,

@@ -1,19 +1,20 @@
-"""What measures need of heads beside their weights, supplied as far as it is known, and why the rest is not.
+"""Tokens by sort: which are special, which punctuation, which the same as which, which of one text.
+
+What measures need of heads beside their weights, supplied as far as it is known, and why the rest is not.
 
 Of a long head it is known by query and by key, never by pair.
 """
 
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnscope.analysis.scores import sorts
-from attnscope.analysis.scores.sorts import is_picture
 from attnscope.arithmetic import attend
 from attnscope.attention import AttentionCall
 from attnscope.measures import MEASURES, Need
@@ -21,8 +22,65 @@ from attnscope.measures.rows import cosine_distances, moved_norms
 from attnscope.reference import EXACT
 from attnscope.tiles.stream import WITHOUT_FORM, Beside
 from attnscope.tiles.tiling import LongCall
-from attnscope.tokens import Tokens
+from attnscope.tokens import Patches, Token, Tokens
 from attnscope.vocabulary import Unit
+
+
+def special(tokens: Tokens) -> Bool[Tensor, " token"]:
+    return torch.tensor([token.special for token in tokens.items], dtype=torch.bool)
+
+
+def punctuation(tokens: Tokens) -> Bool[Tensor, " token"]:
+    """Those that are nothing but punctuation, as Unicode has it."""
+    return torch.tensor([_is_punctuation(token) for token in tokens.items], dtype=torch.bool)
+
+
+def _is_punctuation(token: Token) -> bool:
+    written = token.text.strip()
+    return not token.special and bool(written) and all(unicodedata.category(c)[0] == "P" for c in written)
+
+
+def alike(queries: Tokens, keys: Tokens) -> Bool[Tensor, "query key"]:
+    """Where a key is the same token as the query, or the same word, in whatever capitals; itself too.
+
+    A patch or a frame is like none but itself.
+    """
+    first, second = named(queries, keys)
+    return first[:, None] == second[None, :]
+
+
+def named(queries: Tokens, keys: Tokens) -> tuple[Int[Tensor, " query"], Int[Tensor, " key"]]:
+    """A number for every token of either side, equal where the tokens are the same."""
+    names = [_names(tokens) for tokens in (queries, keys)]
+    numbers = {name: i for i, name in enumerate(dict.fromkeys([*names[0], *names[1]]))}
+    first, second = (torch.tensor([numbers[name] for name in each]) for each in names)
+    return first, second
+
+
+def _names(tokens: Tokens) -> list[object]:
+    elsewhere = {place for stretch in tokens.stretches for place in stretch.positions}
+    return [
+        ("position", i) if i in elsewhere else ("word", token.text.casefold()) if token.id < 0 else token.id
+        for i, token in enumerate(tokens.items)
+    ]
+
+
+def is_picture(tokens: Tokens) -> bool:
+    """Whether the positions are patches of a picture, and tokens that the model has learned."""
+    return not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches)
+
+
+def together(queries: Tokens, keys: Tokens) -> Bool[Tensor, "query key"] | None:
+    """Where query and key are of the same one of several texts; None where there is one."""
+    found = parts(queries, keys)
+    return None if found is None else found[0][:, None] == found[1][None, :]
+
+
+def parts(queries: Tokens, keys: Tokens) -> tuple[Int[Tensor, " query"], Int[Tensor, " key"]] | None:
+    """Which of several texts each token is of; None where there is one."""
+    first, second = (torch.tensor([token.part for token in tokens.items]) for tokens in (queries, keys))
+    return None if len({*first.tolist(), *second.tolist()}) < 2 else (first, second)
+
 
 _SORTS = {
     Need.SPECIAL: "no key is a special token",
@@ -66,9 +124,9 @@ class Supplies:
 def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Supplies:
     """What the tokens tell; `without` says why that is all."""
     facts = {
-        Need.SPECIAL: sorts.special(keys),
-        Need.PUNCTUATION: sorts.punctuation(keys),
-        Need.ALIKE: sorts.alike(queries, keys),
+        Need.SPECIAL: special(keys),
+        Need.PUNCTUATION: punctuation(keys),
+        Need.ALIKE: alike(queries, keys),
     }
     apart = torch.eye(*facts[Need.ALIKE].shape, dtype=torch.bool)
     there = {**facts, Need.ALIKE: facts[Need.ALIKE] & ~apart}
@@ -106,7 +164,7 @@ def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, by: U
         if allowed is not None:
             facts["allowed"] = allowed(layer, head)
         if Need.ALLOWED in needs:
-            facts |= {"visible": facts["allowed"].sum(-1), "together": sorts.together(queries, keys)}
+            facts |= {"visible": facts["allowed"].sum(-1), "together": together(queries, keys)}
         return facts
 
     return Supplies(missing, fields, {**by_tokens.absent, **({"pattern": _EVEN} if by.joins else {})})
@@ -115,7 +173,7 @@ def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, by: U
 def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Tokens, keys: Tokens) -> Supplies:
     """What the calls of some layers tell, whose tokens are `queries` and `keys`."""
     by_tokens = of_tokens(queries, keys, "")
-    together = sorts.together(queries, keys)
+    same = together(queries, keys)
     unread = all(call.projection is None for call in calls)
     missing = {need: reason for need, reason in by_tokens.missing.items() if reason}
     missing |= {Need.NORMS: _NEITHER} if unread else {}
@@ -132,7 +190,7 @@ def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Toke
         facts = by_tokens.fields(layer, head, weights, needs)
         facts["allowed"] = call.allowed_matrix(number)
         if Need.ALLOWED in needs:
-            facts |= {"visible": facts["allowed"].sum(-1), "together": together}
+            facts |= {"visible": facts["allowed"].sum(-1), "together": same}
         if Need.NORMS in needs:
             mine = norms(layer)[number]
             facts |= {"norms": mine, "moved": weights @ mine}
@@ -155,10 +213,10 @@ def without_norms(calls: Sequence[AttentionCall], supplies: Supplies) -> tuple[s
 
 def of_long_calls(calls: Sequence[AttentionCall], queries: Tokens, keys: Tokens) -> Supplies:
     """Why some needs and measures are not there, as for a short text; the fields are those of `beside`."""
-    first, second = sorts.named(queries, keys)
+    first, second = named(queries, keys)
     there = {
-        Need.SPECIAL: bool(sorts.special(keys).any()),
-        Need.PUNCTUATION: bool(sorts.punctuation(keys).any()),
+        Need.SPECIAL: bool(special(keys).any()),
+        Need.PUNCTUATION: bool(punctuation(keys).any()),
         Need.ALIKE: _stands_twice(first, second),
     }
     missing, absent = unmeasured(there, queries, keys)
@@ -178,13 +236,13 @@ def beside(call: LongCall, head: int, queries: Tokens, keys: Tokens, needs: Coll
     device = call.q.device
     wanted: dict[str, Any] = {}
     if Need.SPECIAL in needs:
-        wanted["special"] = sorts.special(keys)
+        wanted["special"] = special(keys)
     if Need.PUNCTUATION in needs:
-        wanted["punctuation"] = sorts.punctuation(keys)
+        wanted["punctuation"] = punctuation(keys)
     if Need.ALIKE in needs:
-        wanted["query_names"], wanted["key_names"] = sorts.named(queries, keys)
-    if Need.ALLOWED in needs and (parts := sorts.parts(queries, keys)) is not None:
-        wanted["query_parts"], wanted["key_parts"] = parts
+        wanted["query_names"], wanted["key_names"] = named(queries, keys)
+    if Need.ALLOWED in needs and (part_of := parts(queries, keys)) is not None:
+        wanted["query_parts"], wanted["key_parts"] = part_of
     facts = {name: values.to(device) for name, values in wanted.items()}
     return Beside(**facts, norms=norms(call, head) if Need.NORMS in needs else None)
 

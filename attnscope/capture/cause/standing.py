@@ -25,7 +25,7 @@ from torch.utils._pytree import tree_map_only
 
 from attnscope.attention import AttentionCall
 from attnscope.capture.cause.answers import Sketches
-from attnscope.capture.cause.exchange import AT_ONCE, Change, Exchanged, apart, exchanged, runs
+from attnscope.capture.cause.rows import AT_ONCE, Change, Exchanged, apart, exchanged, runs
 from attnscope.capture.following.describe import Sides, numbered
 from attnscope.capture.following.takeover import STAND_INS, KernelInputs
 from attnscope.capture.running import Refused, evaluating, hooked, ours, running_again

@@ -15,10 +15,17 @@ from torch import Tensor, nn
 from attnscope.attention import AttentionCall, Capture, Term
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.standing import Rows, Standings, standings_of
-from attnscope.capture.following.call import IN_THE_MASK, RELATIVE_POSITION, KernelCall, kept, kernel_fields
 from attnscope.capture.following.describe import Sides, as_read, sides_of, tokens_of
 from attnscope.capture.following.projected import projections_of
-from attnscope.capture.following.recorder import Keep, Recorder
+from attnscope.capture.following.recorder import (
+    IN_THE_MASK,
+    RELATIVE_POSITION,
+    Keep,
+    KernelCall,
+    Recorder,
+    kept,
+    kernel_fields,
+)
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.capture.long.chunked import (
     Chunks,

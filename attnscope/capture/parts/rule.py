@@ -1,4 +1,9 @@
-"""The rule that cuts a run into parts, of which every later score is a sum.
+"""Which of torch's functions are linear in what they are given; whatever is not named here cuts a run.
+
+Names are those of `trace.operations.operation`; a graph's nodes have names of their own. In the place of
+functions that are several in one the rule meets elementary ones (`SPELLED`).
+
+The rule that cuts a run into parts, of which every later score is a sum.
 
 While a model runs, each torch function is met: linear ones stay in the graph of gradients; of all else
 the result is cut off, as a frozen coefficient where it is one number a row (the scale of a norm), or else as
@@ -17,11 +22,125 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
-from attnscope.capture.parts import functions as of
-from attnscope.capture.parts.functions import SPELLED
-from attnscope.capture.trace.operations import FRESH, operation, overwrites, tensors_in
+from attnscope.capture.trace.fused import stepwise
+from attnscope.capture.trace.operations import BOUNDS, COPIES, FRESH, MOVES, operation, overwrites, tensors_in
+
+
+def _layer_norm(x: Tensor, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+    axes = tuple(range(-len(shape), 0))
+    centred = x - x.mean(axes, keepdim=True)
+    made: Tensor = centred * (centred.pow(2).mean(axes, keepdim=True) + eps).rsqrt()
+    made = made if weight is None else made * weight
+    return made if bias is None else made + bias
+
+
+def _rms_norm(x: Tensor, shape: Any, weight: Any = None, eps: float | None = None) -> Tensor:
+    axes = tuple(range(-len(shape), 0))
+    least = torch.finfo(x.dtype).eps if eps is None else eps
+    made: Tensor = x * (x.pow(2).mean(axes, keepdim=True) + least).rsqrt()
+    return made if weight is None else made * weight
+
+
+def _normalize(x: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Tensor:
+    made: Tensor = x / x.norm(p, dim, keepdim=True).clamp_min(eps)
+    return made
+
+
+def _addmm(input: Any, *operands: Any, beta: float = 1, alpha: float = 1, **named: Any) -> Tensor:
+    first, second = (*operands, *named.values())  # mat1 and mat2, or batch1 and batch2
+    made: Tensor = first @ second
+    made = made if alpha == 1 else made * alpha
+    return made if beta == 0 else made + (input if beta == 1 else input * beta)
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Tensor:
+    groups = query.shape[-3] // key.shape[-3] if enable_gqa else 1
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    scores = query @ key.transpose(-2, -1) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if is_causal:
+        shape = query.shape[-2], key.shape[-2]
+        later = torch.ones(shape, dtype=torch.bool, device=query.device).triu(1)
+        scores = scores.masked_fill(later, float("-inf"))
+    if attn_mask is not None and attn_mask.dtype == torch.bool:
+        scores = scores.masked_fill(~attn_mask, float("-inf"))
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    return F.softmax(scores, -1) @ value
+
+
+SPELLED: dict[str, Callable[..., Any]] = {
+    "multi_head_attention_forward": stepwise,
+    "scaled_dot_product_attention": _attention,
+    "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "normalize": _normalize,
+    "addmm": _addmm,
+    "baddbmm": _addmm,
+}
+
+
+# linear in their first argument, whatever the others are
+_MORE = """sum mean neg negative cumsum pad constant_pad_nd gather take_along_dim masked_select diagonal
+    as_strided ravel unfold view_as_complex view_as_real real lift hsplit vsplit avg_pool1d
+    avg_pool2d adaptive_avg_pool1d adaptive_avg_pool2d pixel_shuffle pixel_unshuffle diff atleast_2d
+    split_with_sizes zero"""
+KEPT = MOVES | COPIES | frozenset(_MORE.split())
+# sums: a constant among their terms is a part of its own, which may be a plain number in `NUMBERED`
+NUMBERED = frozenset({"add", "sub", "rsub", "where"})
+_JOINED = """cat stack concat concatenate hstack vstack setitem copy index_add index_copy index_put scatter
+    scatter_add masked_scatter slice_scatter"""
+SUMS = NUMBERED | frozenset(_JOINED.split())
+FACTORS = frozenset({"mul", "div"})
+MATRIX = frozenset({"matmul", "bmm", "mm"})
+CONVOLUTIONS = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
+MEETS_INPUT = frozenset({"linear", "addmm", *CONVOLUTIONS})
+# what a score may go through and stay what it is, or be known from: its bounds, and a soft cap
+SEEN_THROUGH = BOUNDS | {"tanh"}
+# what tells of a tensor, or makes one of its shape: nothing that is computed of its numbers
+_ASIDE = """size dim stride is_contiguous len item tolist bool hash nelement get_device element_size
+    is_complex storage_offset isnan isinf format repr shape dtype device ndim is_floating_point
+    requires_grad numel layout is_cuda is_sparse data_ptr"""
+ASIDE = frozenset(_ASIDE.split())
+
+# what a graph of nothing but these is made of is affine in its leaves; the rule sees to it that a product has
+# one factor that is fixed
+_NODES = """AccumulateGrad Add Sub Rsub Mul Div Neg Clone View UnsafeView ReshapeAlias Reshape Alias
+    Transpose T Permute Expand Squeeze Unsqueeze Slice Select Index IndexSelect Gather Cat Stack
+    Split SplitWithSizes Unbind Chunk ToCopy CopySlices Copy Mm Bmm Addmm Mv Dot Convolution Im2Col
+    Mean Sum Where MaskedFill ConstantPadNd Repeat RepeatInterleave Roll Flip Unfold AsStrided
+    Cumsum IndexAdd IndexPut IndexCopy Scatter ScatterAdd Diagonal Linear MkldnnLinear MaskedScatter
+    MaskedSelect SliceScatter ViewAsReal ViewAsComplex Real AvgPool2D Unflatten Swapaxes Movedim Mt
+    PixelShuffle PixelUnshuffle"""
+NODES = frozenset(_NODES.split())
+
+
+def stranger(made: Tensor) -> str | None:
+    """What in the graph behind a tensor is not in `NODES`; None: nothing."""
+    seen, waiting = set[object](), [made.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        name = node.name().rpartition("::")[2]
+        if name.rstrip("0123456789").removesuffix("Backward") not in NODES:
+            return name
+        waiting += [each for each, _ in node.next_functions]
+    return None
+
 
 Site = tuple[str, int]  # an attention module by its path, and how often it had been called before
 Key = tuple[str, str, int]  # module, function, how often that was cut there before: the same in every run
@@ -196,7 +315,7 @@ class Rule(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs, name = kwargs or {}, operation(function)
-        if name in of.ASIDE:
+        if name in ASIDE:
             return function(*args, **kwargs)
         if name in SPELLED:
             with self:
@@ -213,20 +332,20 @@ class Rule(TorchFunctionMode):
         if name.startswith(FRESH):
             with torch.no_grad():
                 return function(*args, **kwargs)
-        if name in of.KEPT:
+        if name in KEPT:
             return function(*args, **kwargs)
-        if name in of.SUMS:
+        if name in SUMS:
             return self._sum(function, name, alive[0], args, kwargs)
-        if name in of.FACTORS:
+        if name in FACTORS:
             return self._product(function, name, args, kwargs)
-        if name in of.MATRIX:
+        if name in MATRIX:
             return self._matrix(function, name, args, kwargs)
         if name == "einsum":
             return self._einsum(function, tensors, args, kwargs)
         if name == "linear":
             return self._affine(function, name, alive, args, kwargs, ())
-        if name in of.CONVOLUTIONS:
-            return self._affine(function, name, alive, args, kwargs, (1,) * of.CONVOLUTIONS[name])
+        if name in CONVOLUTIONS:
+            return self._affine(function, name, alive, args, kwargs, (1,) * CONVOLUTIONS[name])
         if name == "masked_fill":
             return self._filled(function, args, kwargs)
         if name == "softmax":
@@ -236,7 +355,7 @@ class Rule(TorchFunctionMode):
     def _of_constants(self, function: Any, name: str, tensors: Any, args: Any, kwargs: Any) -> Any:
         """What nothing that is alive goes into: the first weight that meets a picture, a sound, a table."""
         result = function(*args, **kwargs)
-        weighs = name in of.MEETS_INPUT and any(id(each) in self._names for each in tensors[1:])
+        weighs = name in MEETS_INPUT and any(id(each) in self._names for each in tensors[1:])
         if weighs and isinstance(result, Tensor) and result.is_floating_point():
             return self.part(result, name, Cut.INPUT, owner=self._names.get(id(tensors[0]), ""))
         return result
@@ -250,7 +369,7 @@ class Rule(TorchFunctionMode):
         if isinstance(value, list | tuple):
             plain = not hasattr(value, "_fields")
             return type(value)(self._terms(each, like, name) for each in value) if plain else value
-        counts = name in of.NUMBERED or isinstance(value, Tensor)
+        counts = name in NUMBERED or isinstance(value, Tensor)
         return self._term(value, like, name) if counts else value
 
     def _product(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
@@ -334,4 +453,4 @@ class Rule(TorchFunctionMode):
             return made
         if made.ndim == 0 or made.shape[-1] == 1:
             return self._coefficient(made, name)
-        return self.part(made, name, Cut.NONLINEAR, source=alive if name in of.SEEN_THROUGH else None)
+        return self.part(made, name, Cut.NONLINEAR, source=alive if name in SEEN_THROUGH else None)

@@ -38,7 +38,7 @@ from attnscope.results import (
 )
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
-from attnscope.session.looking import ENTROPY, look_at
+from attnscope.session.opening import ENTROPY, look_at
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking

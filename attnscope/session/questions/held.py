@@ -16,7 +16,7 @@ from attnscope.attention import Capture
 from attnscope.measures import MEASURES
 from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
-from attnscope.session.looking import look_at
+from attnscope.session.opening import look_at
 from attnscope.session.questions.heads import TOKENS, Laid, OpenedHeads, lay_over
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking

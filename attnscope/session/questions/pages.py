@@ -23,7 +23,7 @@ from attnscope.measures.registry import needs_norms
 from attnscope.results import HeadAttention, Overview, Thumbnails
 from attnscope.results.base.evidence import Link, Opening, Weights
 from attnscope.session.choosing import Chosen
-from attnscope.session.looking import ENTROPY
+from attnscope.session.opening import ENTROPY
 from attnscope.session.questions.exchanging import Controls, exchange_of, layers_of, rounding, runs
 from attnscope.session.questions.heads import allowed_pairs, check_has_words, overview_in, tell_windows
 from attnscope.session.reading import Reading

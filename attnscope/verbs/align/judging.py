@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnscope.analysis.intervals import wilson
+from attnscope.analysis.controls import wilson
 from attnscope.errors import InputError
 from attnscope.results.base.groups import Groups, members
 from attnscope.verbs.align.result import SURE, Direction, LinkScore, Reliability, TimeScore

@@ -31,8 +31,7 @@ from attnscope.results import (
 from attnscope.results.heads import MEAN
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener, Quiet
-from attnscope.session.looking import ENTROPY
-from attnscope.session.opening import Opened, open_model
+from attnscope.session.opening import ENTROPY, Opened, open_model
 from attnscope.session.option import slots, slots_of, spoken
 from attnscope.session.question import Alone, question_of
 from attnscope.session.questions.answers import of_answers

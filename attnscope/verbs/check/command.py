@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from attnscope.cli.options.delivery import Delivery
-from attnscope.cli.options.inputs import check_files
+from attnscope.cli.options import Delivery, check_files
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import CertificateError
 from attnscope.session.option import WHICH, argument, option

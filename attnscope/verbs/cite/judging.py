@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.intervals import wilson
+from attnscope.analysis.controls import wilson
 from attnscope.verbs.cite.referee_result import Judged, Score
 from attnscope.verbs.cite.result import LONGEST, NEAREST, WORDS, Citation, Method
 

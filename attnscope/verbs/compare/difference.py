@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from jaxtyping import Float
 
-from attnscope.analysis.divergence import jensen_shannon
+from attnscope.analysis.controls import jensen_shannon
 from attnscope.analysis.heads.view import head_in
 from attnscope.errors import InputError, listed
 from attnscope.results import HeadView, HeadWeights, Kind, Overview, Provenance, Result, Verdict

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from attnscope.analysis.answers.question import log_chances, unit
-from attnscope.analysis.intervals import interval
+from attnscope.analysis.controls import interval
 from attnscope.attention import Capture
 from attnscope.capture.intervening.changes import Logits
 from attnscope.capture.intervening.given_layers import HeadsSeen, Seen

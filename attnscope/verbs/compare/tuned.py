@@ -15,7 +15,7 @@ from torch import Tensor
 from attnscope.analysis.answers.experiment import head_counts, others_drawn
 from attnscope.analysis.answers.question import word_at
 from attnscope.analysis.prediction import masks_of, tagged_places
-from attnscope.analysis.word_weights import Sample
+from attnscope.analysis.rows import Sample
 from attnscope.attention import Capture
 from attnscope.capture import Selection
 from attnscope.capture.intervening.changes import AnswerRows, Change, Logits, Put, Variant

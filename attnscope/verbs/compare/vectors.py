@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Bool
 
-from attnscope.analysis.divergence import cosines, jensen_shannon, total_variation
+from attnscope.analysis.controls import cosines, jensen_shannon, total_variation
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.analysis.heads.view import Places, place_in_text, units_around, viewed
 from attnscope.attention import Capture

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options import Delivery
 from attnscope.cli.output import Output, check_delivery, typed_command
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal

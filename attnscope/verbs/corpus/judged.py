@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from attnscope.analysis.word_weights import Sample
+from attnscope.analysis.rows import Sample
 from attnscope.attention import by_layers
 from attnscope.capture.long.run import sample_rows
 from attnscope.capture.weights import OneText, Passed

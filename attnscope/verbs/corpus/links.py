@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from attnscope.analysis.word_weights import word_weights
+from attnscope.analysis.rows import word_weights
 from attnscope.reference import exact
 from attnscope.results import MeasureDescription
 from attnscope.verbs.corpus.result import DISTANCE_ALONE, GAIN, LINK

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from attnscope.analysis.scores import sorts
+from attnscope.analysis.scores import supplies
 from attnscope.capture.weights import Passed
 from attnscope.errors import CertificateError, InputError
 from attnscope.reference import EXACT, exact
@@ -50,9 +50,9 @@ class Facts:
             torch.zeros(rows, most, most, dtype=torch.bool),
         )
         for row, (tokens, length) in enumerate(zip(texts, lengths, strict=True)):
-            found.special[row, :length] = sorts.special(tokens)
-            found.punctuation[row, :length] = sorts.punctuation(tokens)
-            found.alike[row, :length, :length] = sorts.alike(tokens, tokens)
+            found.special[row, :length] = supplies.special(tokens)
+            found.punctuation[row, :length] = supplies.punctuation(tokens)
+            found.alike[row, :length, :length] = supplies.alike(tokens, tokens)
         return found
 
     def at(self, device: torch.device) -> "Facts":

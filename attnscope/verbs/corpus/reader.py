@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from attnscope.analysis.word_weights import pieces_of, together
+from attnscope.analysis.rows import pieces_of, together
 from attnscope.attention import AttentionCall
 from attnscope.capture import Labels, record
 from attnscope.capture.running import if_it_runs

@@ -16,8 +16,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from attnscope.analysis.rows import Sample, answers, looks_ahead, pieces_of, together
 from attnscope.analysis.treebank import Bank, Sentence, read_treebank
-from attnscope.analysis.word_weights import Sample, answers, looks_ahead, pieces_of, together
 from attnscope.capture import Labels, record
 from attnscope.capture.running import if_it_runs
 from attnscope.capture.weights import Weights

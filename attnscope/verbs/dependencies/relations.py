@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnscope.analysis.intervals import wilson
+from attnscope.analysis.controls import wilson
 from attnscope.analysis.treebank import Sentence
 from attnscope.results.claims.ranking import Z
 from attnscope.verbs.dependencies.result import Direction, Example, Finder, FixedDistance, HeldOut, Relation

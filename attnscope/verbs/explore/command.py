@@ -5,7 +5,7 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from attnscope.cli.options.inputs import ArticleRead, Writing
+from attnscope.cli.options import ArticleRead, Writing
 from attnscope.cli.output import PlainOutput, say
 from attnscope.errors import InputError
 from attnscope.session.request import ModelRequest

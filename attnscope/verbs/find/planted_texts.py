@@ -17,8 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.analysis.answers.question import LogChances
-from attnscope.analysis.rows import AnyRows, Layer, rows_of
-from attnscope.analysis.word_weights import Sample
+from attnscope.analysis.rows import AnyRows, Layer, Sample, rows_of
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.long.run import sample_rows
 from attnscope.capture.returned import Returned

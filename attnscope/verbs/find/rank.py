@@ -6,10 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from attnscope.analysis.controls import ControlTexts, is_punctuation
-from attnscope.analysis.divergence import jensen_shannon
+from attnscope.analysis.controls import ControlTexts, is_punctuation, jensen_shannon
 from attnscope.analysis.rows import AnyRows, Layer, Lens, check_numbers
-from attnscope.analysis.scores.sorts import alike, is_picture
+from attnscope.analysis.scores.supplies import alike, is_picture
 from attnscope.results import Contents, Pattern
 from attnscope.results.claims.ranking import STEADIEST, beyond
 from attnscope.tiles.tiling import LongCall

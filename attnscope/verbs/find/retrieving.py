@@ -19,7 +19,7 @@ from jaxtyping import Float
 from attnscope import incoming
 from attnscope.analysis.answers import replacing
 from attnscope.analysis.answers.question import written_at
-from attnscope.analysis.intervals import wilson
+from attnscope.analysis.controls import wilson
 from attnscope.capture.intervening.changes import Change
 from attnscope.capture.intervening.experiments import Others, experiments_on
 from attnscope.errors import InputError

@@ -7,7 +7,7 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
 from attnscope.session.choosing import Chosen
-from attnscope.session.looking import ENTROPY, aim_at, overview_aimed
+from attnscope.session.opening import ENTROPY, aim_at, overview_aimed
 from attnscope.session.question import Answer
 from attnscope.session.questions import pages
 from attnscope.session.questions.heads import OpenedHeads, lay_over

@@ -5,7 +5,7 @@ from attnscope.measures import MEASURES
 from attnscope.measures.registry import needs_norms
 from attnscope.results import LongHead, Overview
 from attnscope.session.choosing import Chosen
-from attnscope.session.looking import ENTROPY
+from attnscope.session.opening import ENTROPY
 from attnscope.session.questions.apart import with_apart
 from attnscope.session.questions.long import captured_long, in_tiles
 from attnscope.session.reading import Reading

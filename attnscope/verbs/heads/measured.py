@@ -12,7 +12,7 @@ from attnscope.measures import MEASURES
 from attnscope.results import HeadScores, Overview
 from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
-from attnscope.session.looking import ENTROPY
+from attnscope.session.opening import ENTROPY
 from attnscope.session.questions.answers import of_answers, question_of
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading

@@ -117,7 +117,7 @@ class Weights(Looked, AnyHead, Question["HeadWeights | HeadView"]):
 
     def found(self, reading: Any, chosen: Any) -> Any:
         weights = named(_OPENED)(reading, chosen).weights()
-        return named("attnscope.session.looking:look_at")(weights, self.looking) or weights
+        return named("attnscope.session.opening:look_at")(weights, self.looking) or weights
 
 
 @dataclass(frozen=True)
@@ -291,7 +291,7 @@ class ShowHeads(Glance, Shown, Looked, Heads, Question[Any]):
     """Heads as the command shows them: by how many there are, and by what was read."""
 
     KIND, TAKES, WRITES = "HeadWeights", MEANS, True
-    ANSWER, NAMES = f"{_SHOWN}:show", "attnscope.session.looking:check_link"
+    ANSWER, NAMES = f"{_SHOWN}:show", "attnscope.session.opening:check_link"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from attnscope.cli.options.delivery import JSON
+from attnscope.cli.options import JSON
 from attnscope.cli.output import PlainOutput
 from attnscope.session.option import argument, option
 

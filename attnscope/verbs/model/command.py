@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from attnscope.cli.options.delivery import JSON, Delivery
+from attnscope.cli.options import JSON, Delivery
 from attnscope.cli.output import Output
 from attnscope.errors import InputError
 from attnscope.process.machine import digests_folder

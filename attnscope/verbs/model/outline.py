@@ -19,9 +19,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from attnscope.analysis.outline.layers import Observed, context_of, observe, tower_outline
+from attnscope.analysis.outline import Observed, context_of, observe, tower_outline
 from attnscope.arithmetic import Operands, attend
-from attnscope.capture.dry_run.watch import Count, DryCall
+from attnscope.capture.dry_run import Count, DryCall
 from attnscope.capture.following.describe import versions
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.sites import layer_stacks

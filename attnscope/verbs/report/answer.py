@@ -3,7 +3,7 @@
 from typing import Any
 
 from attnscope.session.choosing import Chosen
-from attnscope.session.looking import look_at, map_head
+from attnscope.session.opening import look_at, map_head
 from attnscope.session.question import Answer
 from attnscope.session.questions.heads import OpenedHeads, laid_over
 from attnscope.session.reading import Reading

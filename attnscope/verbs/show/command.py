@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from attnscope import incoming
-from attnscope.cli.options.delivery import Delivery
+from attnscope.cli.options import Delivery
 from attnscope.cli.output import Output, check_delivery
 from attnscope.errors import InputError
 from attnscope.session.option import WHICH, argument, option
@@ -89,7 +89,7 @@ def _one_head(
     """The place of a head in an overview, the head as that looks at it, and what of it is meant."""
     from attnscope.render.sheets import focus_on
     from attnscope.results import Overview
-    from attnscope.session.looking import aim_at
+    from attnscope.session.opening import aim_at
     from attnscope.session.wanted import Looking
 
     layer, head = wanted

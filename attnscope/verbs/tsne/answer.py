@@ -2,7 +2,7 @@
 
 from attnscope.results import HeadView, Projection
 from attnscope.session.choosing import Chosen
-from attnscope.session.looking import aim_at, map_head
+from attnscope.session.opening import aim_at, map_head
 from attnscope.session.question import Answer
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.reading import Reading

@@ -71,7 +71,7 @@ class Map(Looked, Mapped, OneHead, Question["Projection"]):
     METHODS = ("Reading.tsne",)
     KIND, WRITES, ARTICLE, DRAWS = "Projection", True, True, True
     ANSWER = "attnscope.verbs.tsne.answer:map_of"
-    NAMES = "attnscope.session.looking:check_link"
+    NAMES = "attnscope.session.opening:check_link"
 
     _: KW_ONLY
     query: Annotated[Name | None, QUERY] = None

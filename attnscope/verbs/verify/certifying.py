@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from attnscope.analysis.heads.returned import uncertified
 from attnscope.attention import AttentionCall, by_layers
-from attnscope.capture.cause.exchange import AT_ONCE
 from attnscope.capture.cause.reaching import reaches_of
+from attnscope.capture.cause.rows import AT_ONCE
 from attnscope.capture.cause.standing import standings_of
 from attnscope.capture.following.describe import sides_of
 from attnscope.capture.run import Labels, run_watched, traced_instead

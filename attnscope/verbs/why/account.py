@@ -14,8 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from attnscope.attention import AttentionCall
-from attnscope.capture.parts.functions import stranger
-from attnscope.capture.parts.rule import Cut, Leaf, Rule, Softmax
+from attnscope.capture.parts.rule import Cut, Leaf, Rule, Softmax, stranger
 from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site
 from attnscope.model.anatomy.towers import head_count

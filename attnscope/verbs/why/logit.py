@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from attnscope.analysis.answers.question import Question, log_chances, probability
-from attnscope.capture.parts.functions import stranger
-from attnscope.capture.parts.rule import Change, Rule
+from attnscope.capture.parts.rule import Change, Rule, stranger
 from attnscope.capture.parts.rule import Site as Place
 from attnscope.capture.parts.run import Sloped, cut_run, run_under
 from attnscope.capture.running import Refused, evaluating, without_cache

@@ -11,7 +11,7 @@ from families import HEADS, KEY_HEADS, ids, sharp
 
 import attnscope as at
 from attnscope.analysis.heads.overview import measure_heads, viewed_overview
-from attnscope.analysis.scores import sorts
+from attnscope.analysis.scores import supplies
 from attnscope.analysis.scores.dense import apply_measures, evenly_spread, unplaced
 from attnscope.attention import Capture
 from attnscope.capture import Selection, record
@@ -131,10 +131,10 @@ def spelled(*texts: str, special: tuple[int, ...] = (), parts: tuple[int, ...] =
 
 def test_punctuation_is_no_special_token_and_the_same_token_the_same_number_or_word_and_no_patch() -> None:
     tokens = spelled("[SEP]", ".", "don't", "--", "$", "…", "a", " ,", "", special=(0, 3))
-    assert sorts.punctuation(tokens).nonzero().flatten().tolist() == [1, 5, 7]
-    assert sorts.special(tokens).nonzero().flatten().tolist() == [0, 3]
+    assert supplies.punctuation(tokens).nonzero().flatten().tolist() == [1, 5, 7]
+    assert supplies.special(tokens).nonzero().flatten().tolist() == [0, 3]
     tokens = spelled("door", "was", "door", "opened")
-    assert sorts.alike(tokens, tokens).int().tolist() == [
+    assert supplies.alike(tokens, tokens).int().tolist() == [
         [1, 0, 1, 0],
         [0, 1, 0, 0],
         [1, 0, 1, 0],
@@ -143,9 +143,9 @@ def test_punctuation_is_no_special_token_and_the_same_token_the_same_number_or_w
     words = replace(
         tokens, items=tuple(replace(each, id=-1) for each in spelled("The", "b", "the", "c").items)
     )
-    assert sorts.alike(words, words)[0].tolist() == [True, False, True, False]
+    assert supplies.alike(words, words)[0].tolist() == [True, False, True, False]
     patched = replace(tokens, marked=(Patches(0, 1, 3),))
-    assert torch.equal(sorts.alike(patched, patched), torch.eye(4, dtype=torch.bool))
+    assert torch.equal(supplies.alike(patched, patched), torch.eye(4, dtype=torch.bool))
 
 
 def test_masses_by_norm_are_those_of_a_slow_loop_over_a_model_s_own_parts() -> None:

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from attnscope.capture import Selection, record
 from attnscope.capture.cause import outputs, rows
-from attnscope.capture.cause.exchange import Change
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.rerun import restored
-from attnscope.capture.cause.rows import Shape
+from attnscope.capture.cause.rows import Change, Shape
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.results import Reach, Verdict
 from attnscope.verify import certify

@@ -19,7 +19,7 @@ from attnscope.attention import AttentionCall, Capture
 from attnscope.capture import Selection, record
 from attnscope.capture.cause import answers, standing
 from attnscope.capture.cause.answers import Sketches
-from attnscope.capture.cause.exchange import Change, apart, exchanged, sets_for
+from attnscope.capture.cause.rows import Change, apart, exchanged, sets_for
 from attnscope.capture.cause.standing import APART, DISORDERED, Kernels, Unasked
 from attnscope.capture.following.describe import provenance_of, tokens_by_id
 from attnscope.capture.following.takeover import KernelInputs

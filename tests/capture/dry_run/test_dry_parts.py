@@ -14,8 +14,15 @@ from transformers.masking_utils import (
     sliding_window_overlay,
 )
 
-from attnscope.capture.dry_run.run import config_value, placeholder_inputs
-from attnscope.capture.dry_run.watch import Count, Products, Shapes, window_of, windows_of_masks
+from attnscope.capture.dry_run import (
+    Count,
+    Products,
+    Shapes,
+    config_value,
+    placeholder_inputs,
+    window_of,
+    windows_of_masks,
+)
 
 BLOCKS, HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM = 5, 6, 2, 4, 7, 8, 9
 WHOLE = Shapes(BLOCKS, HEADS, KEY_HEADS, QUERIES, KEYS, DIM, VALUE_DIM)

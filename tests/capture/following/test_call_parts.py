@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask
 
-from attnscope.capture.following.call import (
+from attnscope.capture.following.recorder import (
     IN_THE_MASK,
     RELATIVE_POSITION,
     KernelCall,

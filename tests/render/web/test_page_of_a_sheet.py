@@ -31,7 +31,7 @@ from attnscope.render.web.ranking import ticks
 from attnscope.render.web.room import NOTHING
 from attnscope.render.web.sheet import section
 from attnscope.results import Result, Verdict
-from attnscope.session.looking import aim_at
+from attnscope.session.opening import aim_at
 from attnscope.session.wanted import Looking
 from attnscope.tokens import Token, Tokens
 from attnscope.verbs.sdpa.examples import example

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from attnscope.analysis.word_weights import word_weights
+from attnscope.analysis.rows import word_weights
 from attnscope.results import CorpusDifference
 from attnscope.verbs.compare.corpora import corpora_apart
 from attnscope.verbs.corpus.links import links

@@ -6,8 +6,7 @@ from typing import Any
 
 from torch import nn
 
-from attnscope.capture.dry_run.run import DryRun, run_dry
-from attnscope.capture.dry_run.watch import DryCall
+from attnscope.capture.dry_run import DryCall, DryRun, run_dry
 from attnscope.capture.following.describe import kernel_of
 from attnscope.capture.following.takeover import STAND_INS
 from attnscope.model.anatomy import positions
