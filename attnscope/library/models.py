@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 from attnscope.capture.following.describe import remarks
 from attnscope.errors import InputError
 from attnscope.library.methods import with_questions
-from attnscope.library.prompted import Prompted
-from attnscope.library.readings import Reading
+from attnscope.library.readings import Prompted, Reading
 from attnscope.model.inputs.text import Tokenizer
 from attnscope.process.machine import each_alone
 from attnscope.session.choosing import choose, towers_of

@@ -7,8 +7,7 @@ from bypassing import bypassing
 from capture.test_untouched import state
 from families import CONFIGS, HEADS, LAYERS, eager_weights, ids, padded, sharp, twin
 
-from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.returned import returned_head, returned_overview
+from attnscope.analysis.heads.head import recompute_head, returned_head, returned_overview
 from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.capture.returned import ASKED, SPARSE, ask_for_weights

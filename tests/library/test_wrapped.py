@@ -21,7 +21,7 @@ from transformers import (
 import attnscope as at
 from attnscope import demo
 from attnscope.demo import FOLDERS
-from attnscope.library.prompted import Prompted
+from attnscope.library.readings import Prompted
 from attnscope.render.sheets import sheet_of
 
 Ask = Callable[[Any], Any]

@@ -17,7 +17,7 @@ import pytest
 import attnscope
 from attnscope import results
 from attnscope.errors import AttnscopeError
-from attnscope.library.prompted import Prompted
+from attnscope.library.readings import Prompted
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

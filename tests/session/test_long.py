@@ -12,7 +12,7 @@ from attnscope.errors import DoesNotFitError, InputError
 from attnscope.session.choosing import choose
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import Opened, Purpose, open_model
-from attnscope.session.questions import long
+from attnscope.session.questions import rows
 from attnscope.session.questions.heads import OpenedHeads
 from attnscope.session.questions.held import HELD, HeldReading
 from attnscope.session.reading import Reading, read_inputs
@@ -36,23 +36,23 @@ def asked(opened, **wanted):
 
 def test_a_costly_text_is_read_in_tiles_and_the_cost_is_told(opened, monkeypatch):
     reading, chosen = asked(opened, layer=1, head=1)
-    assert not long.in_tiles(reading, chosen)
+    assert not rows.in_tiles(reading, chosen)
     assert reading.listener.told == []
-    monkeypatch.setattr(long, "WORTH", 10)
+    monkeypatch.setattr(rows, "WORTH", 10)
     reading, chosen = asked(opened, layer=1, head=1)
-    assert long.in_tiles(reading, chosen)
+    assert rows.in_tiles(reading, chosen)
     (notice,) = reading.listener.told
     assert "pairs of queries and keys take" in notice
     assert "--dense" in notice
-    assert not long.in_tiles(reading, chosen, False)
-    assert not long.in_tiles(reading, chosen, None, "--show scores lists every pair")
+    assert not rows.in_tiles(reading, chosen, False)
+    assert not rows.in_tiles(reading, chosen, None, "--show scores lists every pair")
 
 
 def test_tiles_that_are_asked_for_and_cannot_be_are_refused(opened):
     reading, chosen = asked(opened, layer=1, head=1)
-    assert long.in_tiles(reading, chosen, True)
+    assert rows.in_tiles(reading, chosen, True)
     with pytest.raises(InputError, match="--tiled: --terms needs"):
-        long.in_tiles(reading, chosen, True, "--terms needs all queries by all keys")
+        rows.in_tiles(reading, chosen, True, "--terms needs all queries by all keys")
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_tiles_that_are_asked_for_and_cannot_be_are_refused(opened):
     ],
 )
 def test_what_would_not_fit_is_told_before_it_starts(opened, monkeypatch, tiled, against, said):
-    monkeypatch.setattr(long.memory, "free", lambda device: 1000)
+    monkeypatch.setattr(rows.memory, "free", lambda device: 1000)
     reading, chosen = asked(opened, layer=1, head=1)
     with pytest.raises(DoesNotFitError, match=said) as refused:
-        long.in_tiles(reading, chosen, tiled, against)
+        rows.in_tiles(reading, chosen, tiled, against)
     assert "tokens fit" in str(refused.value)
     assert refused.value.exit_code == 4
 
@@ -112,7 +112,7 @@ def test_the_library_asks_for_tiles_by_name_and_gets_what_it_is_when_held_whole(
         assert tiled.scores[name].values == pytest.approx(whole.scores[name].values, abs=1e-5)
 
     # and takes tiles for many heads where all pairs cost much
-    monkeypatch.setattr(long, "WORTH", 10)
+    monkeypatch.setattr(rows, "WORTH", 10)
     assert opened.overview(1, 1).weights is None
     assert opened.overview(1, 1, special="renormalise").weights is not None
 

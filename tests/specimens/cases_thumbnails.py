@@ -7,7 +7,7 @@ import cases_media
 import made_results as made
 import numpy as np
 
-from attnscope.analysis.heads.thumbnails import pooled, steps_for
+from attnscope.analysis.heads.overview import pooled, steps_for
 from attnscope.render.sheets import Focus
 from attnscope.render.sheets import thumbnails as sheets
 from attnscope.results import Kind, Thumbnails, Verdict

@@ -1,22 +1,33 @@
-"""Many heads at once: how focused each is, and its strongest link; between tokens, or between words."""
+"""Many heads at once: how focused each is, and its strongest link; between tokens, or between words.
 
-from collections.abc import Sequence
-from dataclasses import replace
+Every head in few cells: of each group of queries and keys the largest weight.
 
+The largest and not the mean, so that a diagonal or a column one token wide stays as dark as it is. Heads are
+made small one layer after another: the weights of all of them never stand in memory at once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
 import torch
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnscope.analysis.heads.head import returned_overview
 from attnscope.analysis.heads.view import groups_of, links, without_padding
 from attnscope.analysis.scores.dense import ENTROPY, apply_measures, unplaced
 from attnscope.analysis.scores.supplies import AllowedPairs, of_calls, of_groups, without_norms
 from attnscope.arithmetic import weights_alone
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.following.describe import names_in
+from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
 from attnscope.measures import MEASURES, Need
-from attnscope.results import Overview, Special
-from attnscope.results.base.groups import joined, members, regrouped
+from attnscope.results import Overview, Special, Thumbnails, Verdict
+from attnscope.results.base.groups import Groups, joined, members, regrouped
 from attnscope.results.overview import Module
+from attnscope.tokens import Tokens
 from attnscope.verify import certify_heads
 from attnscope.vocabulary import Unit
 
@@ -141,3 +152,174 @@ def viewed_overview(
         special=special,
         tokens=overview,
     )
+
+
+MANY_HEADS = 16  # side by side, from which on a thumbnail has fewer cells
+_CELLS = {False: 64, True: 32}
+
+Cells = Float[np.ndarray, "row column"]
+Weights = Float[np.ndarray, "query key"]
+Allowed = Bool[np.ndarray, "query key"]
+
+
+def steps_for(queries: int, keys: int, heads: int) -> tuple[int, int]:
+    """How many queries and how many keys make a cell: few queries keep a row each, whatever the keys."""
+    most = _CELLS[heads > MANY_HEADS]
+    return -(-queries // most), -(-keys // most)
+
+
+def pooled(
+    weights: Float[np.ndarray, "query key"], allowed: Bool[np.ndarray, "query key"], steps: tuple[int, int]
+) -> Cells:
+    """The largest weight of each so many queries by so many keys that are allowed; NaN where none is."""
+    seen = np.where(allowed, weights, np.nan)
+    for axis, step in enumerate(steps):
+        seen = np.fmax.reduceat(seen, np.arange(0, seen.shape[axis], step), axis=axis)
+    return np.asarray(seen)
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    layer: int
+    query_tokens: Tokens
+    key_tokens: Tokens
+    cells: list[Cells]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return len(self.query_tokens), len(self.key_tokens)
+
+
+@dataclass(frozen=True)
+class View:
+    """How weights are looked at: by words instead of tokens, with special tokens or without."""
+
+    by: Unit = Unit.TOKEN
+    special: Special = Special.SHOW
+
+    def seen(
+        self, weights: Weights, allowed: Allowed, queries: Tokens, keys: Tokens
+    ) -> tuple[Cells, Bool[np.ndarray, "row column"]]:
+        """Weights and allowed pairs by words, or without special tokens; as they are if nothing changes."""
+        if not self.by.joins and self.special is Special.SHOW:
+            return weights, allowed
+        rows, columns = self._groups(queries, "query"), self._groups(keys, "key")
+        scaled = self.special is Special.RENORMALISE
+        left, right = (members(each, len(side)) for each, side in ((rows, queries), (columns, keys)))
+        return regrouped(weights, rows, columns, renormalise=scaled), left @ allowed @ right.T
+
+    def tokens(self, queries: Tokens, keys: Tokens) -> tuple[Tokens, Tokens]:
+        """What rows and columns are called then."""
+        if not self.by.joins and self.special is Special.SHOW:
+            return queries, keys
+        asked = joined(queries, self._groups(queries, "query"), self.by)
+        return asked, asked if queries == keys else joined(keys, self._groups(keys, "key"), self.by)
+
+    def _groups(self, tokens: Tokens, side: str) -> Groups:
+        return groups_of(tokens, side, self.by, self.special)
+
+
+PLAIN = View()
+
+
+def thumbnails(
+    parts: Iterable[Capture | Returned], heads: Sequence[int], block: int = 0, view: View = PLAIN
+) -> Thumbnails:
+    """The chosen heads of all layers in `parts`, which come one after the other and are let go of.
+
+    `InputError` for layers that look at axes of different lengths, and for a `view` that leaves nothing.
+    """
+    layers: list[_Layer] = []
+    notes: list[str] = []
+    for part in parts:
+        whole = part
+        if isinstance(part, Returned):
+            layers += _of_returned(part, heads, view)
+        else:
+            layers += _of_capture(part, heads, block, view)
+        notes += _notes(part)
+        if odd := next((each for each in layers if each.size != layers[0].size), None):
+            raise InputError(
+                f"layers {layers[0].layer} and {odd.layer} differ in their numbers of queries and keys: "
+                "show them one by one"
+            )
+    queries, keys = names_in(layers)
+    return Thumbnails(
+        kind=whole.kind if isinstance(whole, Returned) else whole.calls[0].kind,
+        query_tokens=queries,
+        key_tokens=keys,
+        layers=tuple(each.layer for each in layers),
+        heads=tuple(heads),
+        steps=steps_for(*layers[0].size, len(heads)),
+        weights=np.array([each.cells for each in layers]),
+        verdicts=tuple(each.verdicts for each in layers),
+        provenance=whole.provenance,
+        tower=whole.tower,
+        notes=tuple(dict.fromkeys(notes)),
+        by=view.by,
+        special=view.special,
+    )
+
+
+def made_small(overview: Overview, allowed: AllowedPairs, view: View = PLAIN) -> Thumbnails:
+    """Thumbnails of heads that were read already; `allowed` says by the places of a layer and a head."""
+    sides = overview.query_tokens, overview.key_tokens
+    asked, given = view.tokens(*sides)
+    steps = steps_for(len(asked), len(given), len(overview.heads))
+
+    def small(i: int, j: int, weights: Weights) -> Cells:
+        return pooled(*view.seen(weights, allowed(i, j).numpy(), *sides), steps)
+
+    return Thumbnails(
+        kind=overview.kind,
+        query_tokens=asked,
+        key_tokens=given,
+        layers=overview.layers,
+        heads=overview.heads,
+        steps=steps,
+        weights=np.array(
+            [
+                [small(i, j, each) for j, each in enumerate(row)]
+                for i, row in enumerate(overview.dense_weights)
+            ]
+        ),
+        verdicts=tuple(tuple(each.verdict for each in row) for row in overview.certificates),
+        provenance=overview.provenance,
+        tower=overview.tower,
+        notes=overview.notes,
+        by=view.by,
+        special=view.special,
+    )
+
+
+def _of_capture(part: Capture, heads: Sequence[int], block: int, view: View) -> Iterator[_Layer]:
+    for layer in dict.fromkeys(call.layer for call in part.calls):
+        whole = part.call(layer, block=block)
+        call = without_padding(whole)
+        sides = call.query_tokens, call.key_tokens
+        asked, given = view.tokens(*sides)
+        steps, cells = steps_for(len(asked), len(given), len(heads)), list[Cells]()
+        for head in heads:
+            weights, allowed = weights_alone(call.operands(head))[0], call.allowed_matrix(head)
+            cells.append(pooled(*view.seen(weights.numpy(), allowed.numpy(), *sides), steps))
+        verdicts = tuple(proof.verdict for proof in certify_heads(whole, heads))
+        yield _Layer(layer, asked, given, cells, verdicts)
+
+
+def _of_returned(part: Returned, heads: Sequence[int], view: View) -> Iterator[_Layer]:
+    """What a model returns does not say which keys may be seen: a weight of 0 is one like any other."""
+    overview = returned_overview(part, heads)
+    sides = overview.query_tokens, overview.key_tokens
+    queries, keys = view.tokens(*sides)
+    steps, verdicts = steps_for(len(queries), len(keys), len(heads)), (Verdict.UNCERTIFIED,) * len(heads)
+    for layer, dense in zip(overview.layers, overview.dense_weights, strict=True):
+        every = (view.seen(each, np.ones(each.shape, bool), *sides) for each in dense)
+        cells = [pooled(weights, allowed, steps) for weights, allowed in every]
+        yield _Layer(layer, queries, keys, cells, verdicts)
+
+
+def _notes(part: Capture | Returned) -> list[str]:
+    if isinstance(part, Returned):
+        return [part.reason, *(note for layer in part.layers for note in layer.notes)]
+    return [*part.remarks(call.layer for call in part.calls)]

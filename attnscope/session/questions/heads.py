@@ -1,9 +1,21 @@
-"""Heads of a model in memory: one in full, its scores taken apart, several at a glance, all certified."""
+"""Measures that are not taken of the text: of random tokens that the model reads twice, of weights alone.
 
-from collections.abc import Iterator, Sequence
+Heads of a model in memory: one in full, its scores taken apart, several at a glance, all certified.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from attnscope.analysis.heads.head import head_dimensions, head_terms, mean_head, recompute_head
+import numpy as np
+
+from attnscope.analysis.heads.head import (
+    head_dimensions,
+    head_terms,
+    mean_head,
+    recompute_head,
+    returned_head,
+    returned_overview,
+)
 from attnscope.analysis.heads.overlay import (
     default_query,
     heads_over_picture,
@@ -11,22 +23,24 @@ from attnscope.analysis.heads.overlay import (
     over_picture,
     over_sound,
 )
-from attnscope.analysis.heads.overview import measure_heads, viewed_overview
-from attnscope.analysis.heads.returned import returned_head, returned_overview
-from attnscope.analysis.heads.thumbnails import View, thumbnails
+from attnscope.analysis.heads.overview import View, measure_heads, thumbnails, viewed_overview
 from attnscope.analysis.heads.view import among_all, without_padding
+from attnscope.analysis.scores.dense import LEAST, Twice, copying_scores, drawn, repeated_scores
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture
 from attnscope.capture.returned import Returned
 from attnscope.errors import InputError
-from attnscope.measures import MEASURES
+from attnscope.measures import MEASURES, Need
 from attnscope.measures.registry import needs_norms
+from attnscope.model.anatomy.placed import weight_of
 from attnscope.results import (
     Dimensions,
     HeadAttention,
+    HeadScores,
     HeadTerms,
     HeadView,
     HeadWeights,
+    Kind,
     Overview,
     Picture,
     PictureAttention,
@@ -39,12 +53,110 @@ from attnscope.results import (
 from attnscope.session.choosing import Chosen
 from attnscope.session.listener import Listener
 from attnscope.session.opening import ENTROPY, look_at
-from attnscope.session.questions.apart import with_apart
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 from attnscope.session.which import Name
 from attnscope.tokens import Tokens
-from attnscope.vocabulary import Stage
+from attnscope.vocabulary import Route, Stage
+
+_NO_VECTORS = "queries and keys are needed"
+_OF_AN_ANSWER = "it is about the model's answer, which nobody asks for here"
+_NO_DECODER = "nothing stands before a token of which it could have learned: not a decoder"
+
+
+def with_apart(reading: Reading, chosen: Chosen, overview: Overview, measures: Sequence[str]) -> Overview:
+    """The overview with all of `measures` in their order, those that are not of its text among them.
+
+    `InputError` where none of them has a meaning.
+    """
+    apart = [name for name in measures if MEASURES[name].description.apart]
+    if not apart:
+        return overview
+    twice = [name for name in apart if Need.PERIOD in MEASURES[name].needs]
+    measured = {**_of_random_tokens(reading, chosen, twice)}
+    if "copying" in apart:
+        measured |= _of_circuits(reading, chosen)
+    measured |= _absent(chosen, [name for name in apart if name not in measured], _OF_AN_ANSWER)
+    scores = {name: measured[name] if name in measured else overview.scores[name] for name in measures}
+    reasons = dict.fromkeys(score.absent for score in scores.values())
+    if all(reasons):
+        raise InputError(f"no {', '.join(measures)} here: {'; '.join(reasons)}")
+    notes = dict.fromkeys(
+        f"{', '.join(name for name in measured if measured[name].description.apart == said)}: {said}"
+        for said in (score.description.apart for score in measured.values() if not score.absent)
+    )
+    return replace(overview, scores=scores, notes=(*overview.notes, *notes))
+
+
+def _of_random_tokens(reading: Reading, chosen: Chosen, names: Sequence[str]) -> Mapping[str, HeadScores]:
+    if not names:
+        return {}
+    if chosen.kind is not Kind.DECODER:
+        return _absent(chosen, names, _NO_DECODER)
+    if chosen.route is Route.RETURNED:
+        return _absent(chosen, names, _NO_VECTORS)
+    twice, after = _drawn(reading)
+    if twice.period < LEAST:
+        return _absent(chosen, names, f"{reading.model.name} has no room for {LEAST} tokens twice over")
+    with reading.listener.working("reading random tokens twice over"):
+        captured = _reading_of(reading, twice).capture(chosen)
+        return repeated_scores(captured, chosen.heads, names, twice, after)
+
+
+def _drawn(reading: Reading) -> tuple[Twice, str]:
+    model, tokens = reading.model, reading.tokens_of(Kind.DECODER)
+    before = []
+    for token in tokens.items:
+        if not token.special or token.span is not None:
+            break
+        before.append(token)
+    size = model.rows() or 0
+    spelled = getattr(model.tokenizer, "vocab_size", None) or size
+    special = {*(getattr(model.tokenizer, "all_special_ids", None) or ())}
+    vocabulary = [token for token in range(min(size, spelled)) if token not in special]
+    limit = model.limit()
+    named = " ".join(token.name for token in before)
+    return drawn(vocabulary, tuple(token.id for token in before), limit), named
+
+
+def _reading_of(reading: Reading, twice: Twice) -> Reading:
+    if reading.target is None:
+        return replace(reading, encoded=reading.model.encode_numbers(twice.read), captured=None)
+    target = reading.model.target(reading.encoded, None, twice.read)
+    return replace(reading, target=target, captured=None)
+
+
+def _of_circuits(reading: Reading, chosen: Chosen) -> dict[str, HeadScores]:
+    module = reading.model.module
+    if chosen.kind is not Kind.DECODER:
+        return _absent(chosen, ["copying"], "what it writes is not read as a token: not a decoder")
+    if chosen.route is Route.RETURNED:
+        return _absent(chosen, ["copying"], _NO_VECTORS)
+    embedding, head = weight_of(module.get_input_embeddings()), module.get_output_embeddings()
+    tied = getattr(module.config, "tie_word_embeddings", False)
+    unembedding = weight_of(head) if head is not None else embedding if tied else None
+    if embedding is None or unembedding is None:
+        return _absent(chosen, ["copying"], "its output embeddings are not in memory")
+    with reading.listener.working("reading the circuits"):
+        captured = replace(reading, captured=None).capture(chosen, circuits=True)
+        copying = copying_scores(captured, chosen.heads, embedding.detach().cpu(), unembedding.detach().cpu())
+    return _absent(chosen, ["copying"], copying) if isinstance(copying, str) else {"copying": copying}
+
+
+def _absent(chosen: Chosen, names: Sequence[str], why: str) -> dict[str, HeadScores]:
+    empty = np.full((len(chosen.layers), len(chosen.heads)), np.nan)
+    return {
+        name: HeadScores(
+            MEASURES[name].description,
+            chosen.layers,
+            chosen.heads,
+            empty,
+            MEASURES[name].limits(1),
+            absent=why,
+        )
+        for name in names
+    }
+
 
 Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
 MEAN = "mean"

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.thumbnails import View, made_small
+from attnscope.analysis.heads.overview import View, made_small
 from attnscope.analysis.rows import Layer, rows_of
 from attnscope.analysis.scores.supplies import AllowedPairs
 from attnscope.attention import Capture

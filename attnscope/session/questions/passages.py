@@ -19,9 +19,14 @@ from attnscope.results import Verdict
 from attnscope.results.base.groups import Passage, units_of_text
 from attnscope.session.choosing import Chosen
 from attnscope.session.prompts import Field, Prompt
-from attnscope.session.questions.long import attention_of
-from attnscope.session.questions.rows import check_whole_fits, layers_of, may_read_rows, sample_with
-from attnscope.session.questions.spoken import GIVEN, ids_behind, read_behind, spellable
+from attnscope.session.questions.answers import GIVEN, ids_behind, read_behind, spellable
+from attnscope.session.questions.rows import (
+    attention_of,
+    check_whole_fits,
+    layers_of,
+    may_read_rows,
+    sample_with,
+)
 from attnscope.session.reading import Reading
 from attnscope.spelling import spelled
 from attnscope.tokens import Tokens

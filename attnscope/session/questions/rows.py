@@ -4,11 +4,14 @@ Above `LONG` tokens the kernel is torch's fused one wherever the model may run w
 for by name, whether rows are read or only what the model answers (`fused_where_long`). A row is recomputed
 from the model's own query and keys, and held against the weights and the output that the kernel had for it.
 Who needs whole layers holds them, where they fit (`check_whole_fits`).
+
+Heads of a text that is too long to hold all queries by all keys: chosen by cost, asked in tiles.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from attnscope.analysis.controls import ControlTexts
@@ -17,10 +20,11 @@ from attnscope.analysis.rows import Layer, LayerRows, verdicts_of
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.following.takeover import kernel_name
 from attnscope.capture.long.chunked import without_squares
-from attnscope.capture.long.run import read_calls, sample_rows
+from attnscope.capture.long.run import read_calls, record_long, sample_rows
 from attnscope.capture.returned import Returned
+from attnscope.capture.run import Selection
 from attnscope.capture.running import if_it_runs
-from attnscope.errors import DoesNotFitError
+from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.loading import memory
@@ -28,7 +32,6 @@ from attnscope.results import Provenance, Verdict
 from attnscope.results.base.origin import tallied
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.exchanging import Exchange
-from attnscope.session.questions.long import beginning, cost_of, gigabytes, selection_of, unreadable
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Route
@@ -143,3 +146,162 @@ def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
             f"{gigabytes(cost.dense)} and {gigabytes(room)} are free: "
             f"about {cost.longest(room, tiled=False):,} tokens fit, or fewer layers at a time (--layer)"
         )
+
+
+_GIGABYTE = 10**9
+WORTH = _GIGABYTE  # bytes from which squares are worth avoiding
+_STAGES = 9  # float64 copies of one head that are alive while it is recomputed and certified
+_KERNEL = 12  # bytes that an eager kernel takes for a pair in every head: scores, weights and their mask
+_RUN = 3 * 10**8  # of torch and the model's code themselves
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A question about `heads` heads in `layers` layers of a model that has `width` heads of `dim` each.
+
+    `hidden` is how wide the stream is. With `biased` the model makes a term of queries by keys by itself.
+    """
+
+    queries: int
+    keys: int
+    layers: int
+    heads: int
+    width: int
+    dim: int
+    hidden: int
+    biased: bool = False
+
+    @property
+    def pairs(self) -> int:
+        return self.queries * self.keys
+
+    @property
+    def dense(self) -> int:
+        """Bytes with all queries by all keys at once."""
+        kept = 12 * self.layers * self.heads  # captured weights, and the same in float64
+        return self.pairs * (_KERNEL * self.width + kept + 8 * _STAGES) + self._run
+
+    @property
+    def tiled(self) -> int:
+        """Bytes in tiles: what grows with the text, and what a model makes of pairs by itself."""
+        length = self.queries + self.keys
+        captured = 4 * 4 * self.layers * self.width * self.dim * length // 2
+        sample = 4 * 16 * self.keys * self.heads * self.layers
+        own = 8 * self.width * self.pairs if self.biased else 0
+        return captured + sample + own + self._run
+
+    @property
+    def _run(self) -> int:
+        return _RUN + 4 * 16 * self.hidden * max(self.queries, self.keys)
+
+    def longest(self, room: int, *, tiled: bool) -> int:
+        """How many tokens would fit in `room` bytes, about."""
+        low, high = 1, max(self.queries, self.keys)
+        while low < high:
+            middle = (low + high + 1) // 2
+            share = middle / max(self.queries, self.keys)
+            sized = replace(self, queries=math.ceil(self.queries * share), keys=math.ceil(self.keys * share))
+            low, high = (
+                (middle, high) if (sized.tiled if tiled else sized.dense) <= room else (low, middle - 1)
+            )
+        return low
+
+
+def gigabytes(size: float) -> str:
+    """`0.4 GB`, `14 GB`, `6,900 GB`."""
+    amount = size / _GIGABYTE
+    return f"{amount:.1f} GB" if amount < 10 else f"{amount:,.0f} GB"
+
+
+def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, against: str = "") -> bool:
+    """Whether the question is answered in tiles; what was chosen is told.
+
+    `forced` is what the user says; `against` names what is asked for and cannot be had in tiles. Raises
+    `DoesNotFitError` where the way that is left needs more memory than there is.
+    """
+    cost = cost_of(reading, chosen)
+    against = against or unreadable(reading, chosen)
+    if forced and against:
+        raise InputError(f"--tiled: {against}, which takes all queries by all keys: leave --tiled out")
+    worth = cost.dense > WORTH and not against
+    tiled = worth if forced is None else forced
+    _check_fits(reading, cost, tiled, against)
+    size = f"{cost.queries:,} x {cost.keys:,}"
+    if tiled and forced is None:
+        reading.listener.notice(
+            f"{size} pairs of queries and keys take {gigabytes(cost.dense)} at once: computed in tiles, "
+            f"about {gigabytes(cost.tiled)} (--dense holds them all)"
+        )
+    return tiled
+
+
+def cost_of(reading: Reading, chosen: Chosen) -> Cost:
+    """What the chosen heads cost for what was read."""
+    queries, keys = map(len, reading.sides(chosen.kind))
+    config, module = reading.model.module.config, reading.model.module
+    width = max(chosen.tower.heads[layer] for layer in chosen.layers)
+    hidden = int(getattr(config, "hidden_size", None) or 64 * width)
+    dim = getattr(config, "head_dim", None) or max(hidden // max(width, 1), 1)
+    biased = any(hasattr(part, "relative_attention_bias") for part in module.modules())
+    return Cost(queries, keys, len(chosen.layers), len(chosen.heads), width, int(dim), hidden, biased)
+
+
+def unreadable(reading: Reading, chosen: Chosen) -> str:
+    """What of the reading itself stands against tiles and rows; nothing in most."""
+    if reading.captured is not None:
+        return "what the model wrote itself was read step by step"
+    if reading.asked.sensed:
+        return "a picture or a sound is read"
+    if chosen.route is not None and chosen.route is not Route.TAKEOVER:
+        return f"--route {chosen.route.option} holds them"
+    against = next(filter(None, (site.holds_all_pairs for site in chosen.tower.sites)), "")
+    return against and f"the model's own code {against}"
+
+
+def _check_fits(reading: Reading, cost: Cost, tiled: bool, against: str) -> None:
+    room = memory.free(device_of(reading.model.module))
+    needed = cost.tiled if tiled else cost.dense
+    if room is None or needed <= room:
+        return
+    way = "in tiles" if tiled else "all pairs at once"
+    fits = cost.longest(room, tiled=tiled)
+    instead = f"about {fits:,} tokens fit"
+    if tiled and cost.layers > 1:
+        instead += ", or fewer layers at a time"
+    elif not tiled and against:
+        instead += f" ({against}: tiles, which need {gigabytes(cost.tiled)}, are not possible)"
+    elif not tiled:
+        instead += f", and in tiles all of them in {gigabytes(cost.tiled)}: leave --dense out"
+    raise DoesNotFitError(
+        f"{cost.queries:,} x {cost.keys:,} pairs, {way}, take {gigabytes(needed)} and "
+        f"{gigabytes(room)} are free: {instead}"
+    )
+
+
+def captured_long(
+    reading: Reading, chosen: Chosen, *, projections: bool = False, queries: Sequence[int] | None = None
+) -> Capture:
+    """The chosen attention with nothing of queries by keys, and these rows of it in full (None: a sample)."""
+    selection = replace(selection_of(chosen), heads=chosen.heads, projections=projections, queries=queries)
+    with if_it_runs(reading.model.module, beginning(reading.inputs), reading.model.name):
+        return record_long(reading.model.module, reading.inputs, selection, reading.labels(chosen))
+
+
+def attention_of(reading: Reading, chosen: Chosen, queries: Sequence[int] | None) -> Capture | Returned:
+    """The chosen attention with what takes it on, or of a long text nothing but the rows of these queries."""
+    with reading.listener.working("reading the attention"):
+        if queries is None:
+            return reading.attention(chosen, projections=True)
+        return captured_long(reading, chosen, projections=True, queries=queries)
+
+
+def selection_of(chosen: Chosen) -> Selection:
+    """All heads of the chosen layers."""
+    return Selection(layers=chosen.layers, kind=chosen.kind, tower=chosen.tower.pattern)
+
+
+def beginning(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs cut to their first tokens: whether a model runs at all need not be found out at length."""
+    return {
+        name: value[:, :16] if getattr(value, "ndim", 0) == 2 else value for name, value in inputs.items()
+    }

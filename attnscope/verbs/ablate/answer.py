@@ -23,9 +23,8 @@ from attnscope.capture.intervening.experiments import Experiments, experiments_o
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Path, Place, Predicted, Without
 from attnscope.session.choosing import Chosen, path_of, with_senders
-from attnscope.session.questions.answers import question_of
+from attnscope.session.questions.answers import GIVEN, question_of, read_behind, with_answer
 from attnscope.session.questions.rows import fused_where_long
-from attnscope.session.questions.spoken import GIVEN, read_behind, with_answer
 from attnscope.session.reading import Reading, read_other
 from attnscope.spans import Span
 from attnscope.verbs.ablate.parts import along, beside_all_ways, beside_other_receivers

@@ -39,8 +39,8 @@ from attnscope.session.questions.exchanging import (
     runs,
 )
 from attnscope.session.questions.heads import tell_windows
-from attnscope.session.questions.long import attention_of
 from attnscope.session.questions.rows import (
+    attention_of,
     check_whole_fits,
     controls_by_rows,
     may_read_rows,

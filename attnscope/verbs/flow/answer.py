@@ -15,9 +15,9 @@ from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import finds, query_of, tags
-from attnscope.session.questions.long import attention_of
 from attnscope.session.questions.pooled import pooled_by, pooling_asked
 from attnscope.session.questions.rows import (
+    attention_of,
     check_whole_fits,
     layers_of,
     may_read_rows,

@@ -14,9 +14,8 @@ from attnscope.analysis.prediction import last_of
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.answers import finds, meant_at, question_of, spoken_token
+from attnscope.session.questions.answers import behind, finds, meant_at, question_of, spoken_token
 from attnscope.session.questions.replacing import Replacing, replaced_each, silent, word_of
-from attnscope.session.questions.spoken import behind
 from attnscope.session.reading import Reading
 from attnscope.tokens import Patches
 from attnscope.verbs.flow.gradients import by_gradients

@@ -11,7 +11,7 @@ from attnscope.session.opening import ENTROPY, aim_at, overview_aimed
 from attnscope.session.question import Answer
 from attnscope.session.questions import pages
 from attnscope.session.questions.heads import OpenedHeads, lay_over
-from attnscope.session.questions.long import in_tiles
+from attnscope.session.questions.rows import in_tiles
 from attnscope.session.reading import Reading
 from attnscope.verbs.heads.long import read_long, read_long_overview
 from attnscope.verbs.heads.measured import read_measured

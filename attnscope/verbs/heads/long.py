@@ -6,8 +6,8 @@ from attnscope.measures.registry import needs_norms
 from attnscope.results import LongHead, Overview
 from attnscope.session.choosing import Chosen
 from attnscope.session.opening import ENTROPY
-from attnscope.session.questions.apart import with_apart
-from attnscope.session.questions.long import captured_long, in_tiles
+from attnscope.session.questions.heads import with_apart
+from attnscope.session.questions.rows import captured_long, in_tiles
 from attnscope.session.reading import Reading
 from attnscope.session.selection import window
 from attnscope.verbs.heads.question import AtAGlance, Long, ShowHeads

@@ -7,9 +7,8 @@ from attnscope.errors import CertificateError, InputError
 from attnscope.model.loading.answering import Judging, class_names, judging
 from attnscope.results import Prediction
 from attnscope.results.claims.effect import Asks
-from attnscope.session.questions.answers import finds, tags
+from attnscope.session.questions.answers import finds, tags, with_answer
 from attnscope.session.questions.rows import fused_where_long
-from attnscope.session.questions.spoken import with_answer
 from attnscope.session.reading import Reading, read_target
 from attnscope.verbs.predict.question import Predict
 from attnscope.vocabulary import Kind

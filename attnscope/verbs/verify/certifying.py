@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.analysis.heads.returned import uncertified
+from attnscope.analysis.heads.head import uncertified
 from attnscope.attention import AttentionCall, by_layers
 from attnscope.capture.cause.reaching import reaches_of
 from attnscope.capture.cause.rows import AT_ONCE

@@ -8,8 +8,7 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import question_of
-from attnscope.session.questions.long import captured_long
-from attnscope.session.questions.rows import fused_where_long, may_read_rows, sample_with
+from attnscope.session.questions.rows import captured_long, fused_where_long, may_read_rows, sample_with
 from attnscope.session.reading import Reading, read_other
 from attnscope.tokens import Tokens
 from attnscope.verbs.why.contributions_result import Contributions

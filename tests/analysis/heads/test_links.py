@@ -11,7 +11,7 @@ from families import HEADS, ids, sharp
 
 import attnscope as at
 from attnscope.analysis.heads.head import recompute_head
-from attnscope.analysis.heads.thumbnails import pooled, steps_for, thumbnails
+from attnscope.analysis.heads.overview import pooled, steps_for, thumbnails
 from attnscope.analysis.heads.view import aimed, among_all, links
 from attnscope.capture import Selection, record
 from attnscope.capture.returned import ask_for_weights

@@ -15,7 +15,7 @@ from attnscope.capture import Labels, Selection, record
 from attnscope.capture.long.run import record_long
 from attnscope.measures import MEASURES
 from attnscope.results import HeadAttention, Verdict
-from attnscope.session.questions.long import Cost, gigabytes
+from attnscope.session.questions.rows import Cost, gigabytes
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Pool
 

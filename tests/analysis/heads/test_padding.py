@@ -10,9 +10,8 @@ import transformers as hf
 from families import HEADS, LAYERS, eager_weights, ids, sharp
 from moved_weights import carried, moved
 
-from attnscope.analysis.heads.head import recompute_head
+from attnscope.analysis.heads.head import recompute_head, returned_head, returned_overview
 from attnscope.analysis.heads.overview import measure_heads
-from attnscope.analysis.heads.returned import returned_head, returned_overview
 from attnscope.capture import Selection, record
 from attnscope.capture.returned import ask_for_weights
 from attnscope.errors import InputError
