@@ -24,7 +24,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from attnscope.capture.intervening.changes import AnswerRows, rows_only
 from attnscope.capture.running import evaluating, hooked, standing_in, without_cache
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import layer_stacks
+from attnscope.model.anatomy.sites import find_sites, layer_stacks
 
 EMBEDDINGS = -1  # before the first layer
 _MOST = 2**27  # numbers that one run answers with
@@ -49,7 +49,7 @@ def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], asked: AnswerR
 
     Raises `InputError` for a model without layers that follow one another in one shape.
     """
-    stacks = [Stack(frozenset(each)) for each in layer_stacks(model).values()]
+    stacks = [Stack(frozenset(each)) for each in layer_stacks(model, find_sites(model)).values()]
     inputs = without_cache(model, inputs)
     own = _run(model, inputs, stacks, asked).clone()
     left = [each for each in stacks if each.states]

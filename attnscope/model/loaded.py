@@ -13,7 +13,7 @@ from torch import Tensor
 
 from attnscope.errors import InputError, ModelUnavailableError
 from attnscope.model.anatomy.placed import device_of
-from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.anatomy.sites import Site, find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers
 from attnscope.model.inputs import target
 from attnscope.model.inputs.generation import Words, encode_numbers, encode_words
@@ -71,9 +71,14 @@ class Model:
         return self.module
 
     @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        """Its attention modules; some models put in other modules when they first run."""
+        return find_sites(self.module)
+
+    @cached_property
     def towers(self) -> tuple[Tower, ...]:
-        """Where it has attention; some models put in other modules when they first run."""
-        return find_towers(find_sites(self.module))
+        """Where it has attention."""
+        return find_towers(self.sites)
 
     @property
     def writes(self) -> bool:

@@ -14,7 +14,6 @@ from attnscope.capture.generated import record_written
 from attnscope.capture.returned import Returned, read
 from attnscope.capture.running import EncodedOnce, if_it_runs
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.inputs.generation import LIKELIEST, Written, check_room, tokens_read
 from attnscope.model.inputs.given import read_vocabulary
 from attnscope.model.inputs.rendered import has_template
@@ -203,7 +202,7 @@ class Reading:
         if size == len(perceived.positions):
             return captured
         path = next(site.path for site in chosen.tower.sites if layer in site.layers)
-        own = next(site for site in find_sites(self.model.module) if site.path == path)
+        own = next(site for site in self.model.sites if site.path == path)
         from attnscope.model.media.perceive import window_names
 
         names = window_names(self.model, perceived, own, size)

@@ -182,7 +182,7 @@ def test_a_piece_is_what_enters_the_first_layer_at_its_position(name: str, kind:
     assert pieces is not None
     order, first, last = np.arange(len(pieces)), 9, 17  # neither is beside the other
     order[[first, last]] = last, first
-    reader = reader_of(reading.model.module, pieces.name)
+    reader = reader_of(reading.model.module, reading.model.sites, pieces.name)
     assert reader is not None
     given = {pieces.name: pieces.values}
     before = reader.entering(given)

@@ -22,7 +22,7 @@ from attnscope.capture.cause.onward import Onward
 from attnscope.capture.cause.outputs import Trial, by_words, trials, two_runs
 from attnscope.capture.cause.rerun import Clean, Rerun
 from attnscope.capture.running import Refused
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import Site, every_site
 from attnscope.results import Reach
 from attnscope.vocabulary import Effect
 
@@ -85,7 +85,7 @@ def reaches_of(
     serving = None if layers is None else set(layers)
     path_of = {site.module: site.path for site in watched}
     tried = {site.module: often for site in watched if (often := site.runs_for(serving))}
-    others = [site for site in find_sites(model) if site.module not in path_of]
+    others = [site for site in every_site(watched) if site.module not in path_of]
     rerun, seen = Rerun(model, inputs, [*watched, *others], tried), Onward()
     try:
         clean = rerun.clean()

@@ -31,7 +31,7 @@ from attnscope.capture.following.takeover import STAND_INS, KernelInputs
 from attnscope.capture.running import Refused, evaluating, hooked, ours, running_again
 from attnscope.capture.trace.operations import operation
 from attnscope.capture.trace.tracer import TracedAttention, traced
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import Site, every_site
 from attnscope.results import Route
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Kind, Standing
@@ -122,7 +122,7 @@ def _muted(
         if all(forwards[each] >= times for each, times in wanted.items()):
             raise _Enough
 
-    route_of = {site.module: site.route for site in (*find_sites(model), *watched)}
+    route_of = {site.module: site.route for site in (*every_site(watched), *watched)}
     by_route = {route: [each for each, its in route_of.items() if its is route] for route in Route}
     with ExitStack() as stack:
         stack.enter_context(Sketches())  # outermost: the tracer sees each operation as it was asked for

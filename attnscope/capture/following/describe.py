@@ -198,7 +198,7 @@ def _sensing(model: nn.Module, inputs: Mapping[str, Any], words: int) -> frozens
     found = find_sites(model)
     if any(inputs[name].ndim == 3 and inputs[name].shape[1] == words for name in senses):
         return frozenset(site.tower for site in found)
-    readers = (reader_of(model, name) for name in ("pixel_values", "input_features", "input_values"))
+    readers = (reader_of(model, found, name) for name in ("pixel_values", "input_features", "input_values"))
     reading = {
         reader.first.tower
         for reader in readers

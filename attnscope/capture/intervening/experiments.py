@@ -47,7 +47,7 @@ from attnscope.capture.intervening.read_back import ReadBack, Writing
 from attnscope.capture.run import Selection, nothing_seen, rungs, wanted_layers
 from attnscope.capture.running import evaluating, repeated, without_cache
 from attnscope.errors import AttnscopeError, InputError, is_out_of_memory
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import Site, every_site
 
 TOKENS_AT_ONCE = 4096  # positions of a batch: few enough for any memory that holds the model
 
@@ -259,7 +259,7 @@ class Experiments:
     def other_sites(self) -> list[Site]:
         """Attentions of the model that are none of those which may be changed."""
         mine = {site.module for site in self.sites}
-        return [site for site in find_sites(self.model) if site.module not in mine]
+        return [site for site in every_site(self.sites) if site.module not in mine]
 
     def count(self, back: ReadBack) -> None:
         """Add what was read back to the tally."""

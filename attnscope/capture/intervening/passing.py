@@ -36,7 +36,7 @@ from attnscope.capture.intervening.changes import Attended, Place
 from attnscope.capture.running import evaluating, standing_in, without_cache, without_weights
 from attnscope.capture.trace.tracer import TracedAttention
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import Site, every_site
 
 Ended = tuple[nn.Module, int]  # a module, and which of its forwards
 # what stands in the place of an output, None where it stays as it is
@@ -48,7 +48,7 @@ class Kept:
 
     def __init__(self, model: nn.Module, sites: Sequence[Site]) -> None:
         self.site_of = {site.module: site for site in sites}
-        there = [site.path for site in find_sites(model)]
+        there = [site.path for site in every_site(sites)]
         self.layers = list(dict.fromkeys(item for path in there for item in holding(model, path)))
         self.starts = {
             site.layers[0]: held[0]

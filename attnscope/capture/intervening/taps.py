@@ -23,7 +23,7 @@ from attnscope.capture.parts.run import cut_run
 from attnscope.capture.running import Refused, evaluating, hooked, without_cache
 from attnscope.capture.trace.operations import tensors_in
 from attnscope.errors import InputError, one_line
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import Site, every_site
 from attnscope.results.claims.effect import Part
 
 BEFORE_ALL = -1  # the layer of what is handed on before the first one
@@ -70,7 +70,7 @@ def _held(module: nn.Module, sites: Sequence[Site]) -> int:
 def _mlps(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], blocks: Mapping[int, Block]
 ) -> dict[int, Tap]:
-    every = find_sites(model)
+    every = every_site(sites)
     try:
         rule, made, read = _cut(model, inputs, every, {module for module, *_ in blocks.values()})
     except Refused as error:
@@ -151,7 +151,7 @@ def _cut(
 def _table(model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]) -> nn.Module:
     found: list[nn.Module] = []
     words = getattr(model, "get_input_embeddings", lambda: None)()
-    within = {each for site in find_sites(model) for each in site.module.modules()}
+    within = {each for site in every_site(sites) for each in site.module.modules()}
     side = _side(model, sites)
 
     def look(module: nn.Module, _given: Any, made: Any) -> None:

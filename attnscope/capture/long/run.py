@@ -49,7 +49,7 @@ from attnscope.capture.run import (
 )
 from attnscope.capture.running import evaluating, weights_by_identity, without_cache
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import Site, every_site
 from attnscope.results import Route
 from attnscope.tiles.tiling import EVERYWHERE, LongCall, Rule, Sample, Symbolic, Written
 
@@ -206,7 +206,7 @@ def record_long(
     wanted = wanted_layers(rung.tower, selection.layers)
     sides = sides_of(model, inputs, tokens, labels.target, row)
     called = without_cache(model, inputs)
-    modules = [site.module for site in find_sites(model) if site.route is Route.TAKEOVER]
+    modules = [site.module for site in every_site(rung.watched) if site.route is Route.TAKEOVER]
     calls: list[AttentionCall] = []
 
     with without_squares(model, modules) as chunks:
@@ -253,7 +253,7 @@ def read_calls(
     wanted = wanted_layers(rung.tower, selection.layers)
     sides = sides_of(model, inputs, labels.tokens, labels.target, selection.row)
     called, batch = without_cache(model, inputs), batch_size(inputs)
-    modules = [site.module for site in find_sites(model) if site.route is Route.TAKEOVER]
+    modules = [site.module for site in every_site(rung.watched) if site.route is Route.TAKEOVER]
     through = set[int]()
 
     def keep_first(call: AttentionCall) -> None:

@@ -14,7 +14,7 @@ import inspect
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, cast
@@ -145,7 +145,8 @@ class Site:
     """One attention module: its path, its kind, its tower, and the layer of each of its calls in turn.
 
     A module of models that share weights between layers (ALBERT, Zamba) serves several `layers`; any other
-    one serves one, however often it is called.
+    one serves one, however often it is called. `every` are all attention modules of the model,
+    in module order.
     """
 
     path: str
@@ -154,6 +155,7 @@ class Site:
     tower: str
     route: Route
     layers: tuple[int, ...]
+    every: list["Site"] = field(repr=False)
 
     def layer_of(self, forward: int) -> int:
         """The layer that its forward number `forward` serves: each in its turn, the last one ever after."""
@@ -174,7 +176,11 @@ class Site:
 
 
 def find_sites(model: nn.Module) -> tuple[Site, ...]:
-    """The attention modules of `model`, in module order, each once."""
+    """The attention modules of `model`, in module order, each once.
+
+    They are found when a model is opened, and handed on from there: some models put in other modules as they
+    run, and only then they are found anew.
+    """
     modules: dict[nn.Module, list[str]] = defaultdict(list)
     routes: dict[type, Route | None] = {}
     for path, module in model.named_modules(remove_duplicate=False):
@@ -186,13 +192,15 @@ def find_sites(model: nn.Module) -> tuple[Site, ...]:
     groups: dict[tuple[str, Kind], list[nn.Module]] = defaultdict(list)
     for module, paths in modules.items():
         groups[_pattern(paths[0]), _kind(model, paths[0], module)].append(module)
-    site_of = {}
+    site_of: dict[nn.Module, Site] = {}
+    every: list[Site] = []
     for (tower, kind), members in groups.items():
         numbers = _numbers(model, [modules[member] for member in members])
         for member, layers in zip(members, numbers, strict=True):
             route = cast(Route, _route(member))
-            site_of[member] = Site(modules[member][0], member, kind, tower, route, layers)
-    return tuple(site_of[module] for module in modules)
+            site_of[member] = Site(modules[member][0], member, kind, tower, route, layers, every)
+    every += [site_of[module] for module in modules]
+    return tuple(every)
 
 
 def layers_of(members: Iterable[Site], kind: Kind) -> tuple[int, ...]:
@@ -200,9 +208,14 @@ def layers_of(members: Iterable[Site], kind: Kind) -> tuple[int, ...]:
     return tuple(sorted({layer for site in members if site.kind is kind for layer in site.layers}))
 
 
-def layer_stacks(model: nn.Module) -> dict[str, nn.ModuleList]:
-    """The ModuleLists, by path, whose entries are the model's layers with attention in them."""
-    paths = {path for site in find_sites(model) if (path := _stack_path(model, site.path)) is not None}
+def every_site(some: Sequence[Site]) -> Sequence[Site]:
+    """All attention modules of the model that `some` are of."""
+    return some[0].every if some else ()
+
+
+def layer_stacks(model: nn.Module, sites: Iterable[Site]) -> dict[str, nn.ModuleList]:
+    """The ModuleLists, by path, whose entries are the layers of `model` with attention in them."""
+    paths = {path for site in sites if (path := _stack_path(model, site.path)) is not None}
     return {path: cast(nn.ModuleList, model.get_submodule(path)) for path in sorted(paths)}
 
 

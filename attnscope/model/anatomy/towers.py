@@ -16,7 +16,7 @@ from typing import Any
 from torch import nn
 
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import Site, layer_stacks, layers_of
+from attnscope.model.anatomy.sites import Site, every_site, layer_stacks, layers_of
 from attnscope.results import Kind, Route
 
 _NAMES = (
@@ -225,7 +225,7 @@ def reading_text(among: Sequence[Tower]) -> Tower:
 
 def layers_without(model: nn.Module, tower: Tower) -> tuple[int, ...]:
     """Layers between those of `tower` that have no attention; none where it stands in several lists."""
-    for path, stack in layer_stacks(model).items():
+    for path, stack in layer_stacks(model, every_site(tower.sites)).items():
         if all(site.path.startswith(tuple(f"{path}.{n}." for n in site.layers)) for site in tower.sites):
             return tuple(number for number in range(len(stack)) if number not in tower.layers)
     return ()

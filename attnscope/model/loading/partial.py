@@ -138,7 +138,7 @@ def can_be_cut(skeleton: nn.Module, config: Any) -> bool:
 
     A decoder that reads an encoder needs all of the encoder, so models of several stacks are left whole.
     """
-    stacks = layer_stacks(skeleton)
+    stacks = layer_stacks(skeleton, find_sites(skeleton))
     depth = getattr(config.get_text_config(), "num_hidden_layers", None)
     return [len(stack) for stack in stacks.values()] == [depth]
 
@@ -153,7 +153,7 @@ def cut(model_class: type[nn.Module], layers: int) -> type[nn.Module]:
 
     def construct(self: nn.Module, config: Any, *args: Any, **kwargs: Any) -> None:
         model_class.__init__(self, config, *args, **kwargs)
-        for stack in layer_stacks(self).values():
+        for stack in layer_stacks(self, find_sites(self)).values():
             self.is_cut = len(stack) > layers  # type: ignore[assignment]
             del stack[layers:]
         _forget_ties(self)
@@ -237,14 +237,14 @@ def cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
     """How the names of the weights begin that a cut after `layers` leaves out."""
     if layers is None:
         return ()
-    stacks = layer_stacks(skeleton).items()
+    stacks = layer_stacks(skeleton, find_sites(skeleton)).items()
     return tuple(f"{path}.{layer}." for path, stack in stacks for layer in range(layers, len(stack)))
 
 
 def _closing(skeleton: nn.Module) -> tuple[str, ...]:
     """How the names of the weights begin that stand after all layers: of a norm, alone behind their list."""
     prefixes: list[str] = []
-    for path, stack in layer_stacks(skeleton).items():
+    for path, stack in layer_stacks(skeleton, find_sites(skeleton)).items():
         parent = path.rpartition(".")[0]
         siblings = list(skeleton.get_submodule(parent).named_children())
         place = next(number for number, (_, sibling) in enumerate(siblings) if sibling is stack)

@@ -7,7 +7,7 @@ the same way, by changing the parameter. No architecture is known by name, and t
 """
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Patches, Token, Tokens
 
 _LEARNED = {"regist": "REG", "detect": "DET", "dist": "DIST", "cls": "CLS", "class": "CLS"}
@@ -91,13 +91,12 @@ def _mute(_module: nn.Module, _given: Any, answer: Any) -> Any:
     return (torch.zeros_like(answer[0]), *answer[1:])
 
 
-def reader_of(model: nn.Module, name: str = "pixel_values") -> Reader | None:
+def reader_of(model: nn.Module, sites: Sequence[Site], name: str = "pixel_values") -> Reader | None:
     """The innermost part of `model` that takes an input of that name and has attention; None without one."""
-    every = find_sites(model)
     for path, module in reversed(list(model.named_modules())):
         if name in inspect.signature(type(module).forward).parameters:
             stem = f"{path}." if path else ""
-            if inside := tuple(site for site in every if site.path.startswith(stem)):
+            if inside := tuple(site for site in sites if site.path.startswith(stem)):
                 return Reader(module, inside[0], inside)
     return None
 

@@ -11,7 +11,7 @@ checkpoint has a template for that, else the picture is put in front of it.
 
 import inspect
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from transformers import AutoProcessor
 from attnscope import incoming
 from attnscope.errors import InputError, ModelUnavailableError, is_out_of_memory, one_line
 from attnscope.model.anatomy.placed import device_of
-from attnscope.model.anatomy.sites import Site
+from attnscope.model.anatomy.sites import Site, every_site
 from attnscope.model.inputs.rendered import rendered
 from attnscope.model.inputs.target import tokens_by_text
 from attnscope.model.inputs.text import Encoded, tokens_of
@@ -210,16 +210,16 @@ class Perceived(Encoded):
         return self.tokens if any(token.id >= 0 for token in self.tokens.items) else None
 
 
-def sees(model: nn.Module, tower: Iterable[Site]) -> bool:
+def sees(model: nn.Module, tower: Sequence[Site]) -> bool:
     """Whether the attention modules are those that read the picture or the sound itself."""
-    readers = (reader_of(model, name) for name in ("pixel_values", *_SOUNDS))
+    readers = (reader_of(model, every_site(tower), name) for name in ("pixel_values", *_SOUNDS))
     first = [reader.first.path for reader in readers if reader is not None]
     return any(site.path in first for site in tower)
 
 
 def window_names(model: Model, perceived: Perceived, site: Site, size: int) -> list[Tokens] | None:
     """The positions of every window in which the layer of `site` reads the picture, if it can be told."""
-    reader, picture = reader_of(model.module), perceived.medium
+    reader, picture = reader_of(model.module, model.sites), perceived.medium
     if (
         not perceived.positions.stretches
         or reader is None
@@ -259,7 +259,7 @@ def read_media(
 
 def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     takes = inspect.signature(model.module.forward).parameters
-    reader = reader_of(model.module)
+    reader = reader_of(model.module, model.sites)
     if reader is None or "pixel_values" not in takes:
         raise InputError(f"{model.name} reads no pictures: leave --image out or choose a model that does")
     if texts and "input_ids" not in takes:
@@ -298,7 +298,7 @@ def _seen(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
 def _heard(model: Model, path: Path, texts: tuple[str, ...]) -> Perceived:
     takes = inspect.signature(model.module.forward).parameters
     name = next((each for each in _SOUNDS if each in takes), None)
-    reader = None if name is None else reader_of(model.module, name)
+    reader = None if name is None else reader_of(model.module, model.sites, name)
     if reader is None or name is None:
         raise InputError(f"{model.name} reads no sounds: leave --audio out or choose a model that does")
     if texts:

@@ -26,7 +26,7 @@ from attnscope.capture.run import Selection
 from attnscope.capture.running import if_it_runs
 from attnscope.errors import DoesNotFitError, InputError
 from attnscope.model.anatomy.placed import device_of
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import Site
 from attnscope.model.loading import memory
 from attnscope.results import Provenance, Verdict
 from attnscope.results.base.origin import tallied
@@ -53,7 +53,7 @@ def fused_where_long(reading: Reading) -> Iterator[Callable[[Provenance], Proven
     by name, the model runs as it is.
     """
     module, tokens = reading.model.module, _tokens(reading)
-    modules = [site for site in find_sites(module) if site.route is Route.TAKEOVER]
+    modules = [site for site in reading.model.sites if site.route is Route.TAKEOVER]
     short = max(map(len, tokens)) <= LONG or reading.captured is not None or reading.asked.sensed
     if short or not modules or _kernel_stands(reading, modules):
         yield lambda origin: origin

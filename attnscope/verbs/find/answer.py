@@ -163,7 +163,11 @@ def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.n
     if not key or reading.perceived is not None or reading.captured is not None:
         return None
     path = chosen.tower.sites[0].path
-    stacks = [stack for name, stack in layer_stacks(module).items() if path.startswith(f"{name}.")]
+    stacks = [
+        stack
+        for name, stack in layer_stacks(module, reading.model.sites).items()
+        if path.startswith(f"{name}.")
+    ]
     states = list[Tensor]()
     if len(stacks) == 1:
         with suppress(InputError), reading.running():

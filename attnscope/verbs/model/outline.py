@@ -185,7 +185,7 @@ def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
         ]
     attending = {site.module for tower in towers for site in tower.sites}
     gaps: dict[tuple[str, str], list[int]] = {}
-    for path, stack in layer_stacks(model).items():
+    for path, stack in layer_stacks(model, towers[0].sites[0].every).items():
         having = [any(inner in attending for inner in entry.modules()) for entry in stack]
         usual = {
             name

@@ -5,7 +5,6 @@ from dataclasses import replace
 from attnscope.analysis.rows import certificates_of, rows_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import find_sites
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.rows import captured_long, fused_where_long, may_read_rows, sample_with
@@ -43,7 +42,7 @@ def why(reading: Reading, chosen: Chosen, link: WhyLooks) -> Why:
         found = explain(
             model,
             inputs,
-            find_sites(model),
+            reading.model.sites,
             call,
             Question(head, call.heads, query, key, against),
             None if other is None else other.inputs,
@@ -126,7 +125,7 @@ def why_answer(reading: Reading, asked: WhyAnswers) -> Contributions:
         told = contributions(
             model.module,
             reading.inputs,
-            find_sites(model.module),
+            model.sites,
             question,
             None if other is None else other.inputs,
         )
