@@ -48,15 +48,19 @@ def _finished(result: Any, asked: Numbers | Theatre, listener: Listener) -> Any:
 
 def through_a_head(opened: "Opened", chosen: "Chosen", asked: Theatre, listener: Listener) -> "Worked":
     """The theatre sentence through one head of a model, captured and certified."""
+    from attnscope.capture.circuits.paths import read_factors
     from attnscope.session.reading import read_inputs
-    from attnscope.verbs.sdpa.theatre import theatre
+    from attnscope.verbs.sdpa.head import theatre
 
     reading = read_inputs(opened, Inputs(THEATRE), listener)
     if not chosen.one:
         raise InputError("--layer, --head: the theatre needs one head")
-    with listener.working("reading the attention"):
-        captured = reading.capture(chosen)
-        found = theatre(reading.model.module, reading.inputs, captured, *chosen.only())
+    model, (_, head), labels = reading.model.module, chosen.only(), reading.labels(chosen)
+    with reading.running("reading the attention"):
+        captured, (factors,) = read_factors(
+            model, reading.inputs, chosen.selection(heads=chosen.heads), labels
+        )
+    found = theatre(model, reading.inputs, captured, factors, head)
     result: Worked = _finished(found, asked, listener)
     return result
 
@@ -89,11 +93,13 @@ def _worked(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
     if head is not None and asked.in_another_way:
         raise InputError("a head is worked out as its model did it: leave out the mask and the scoring")
     with listener.working("working it out"):
-        from attnscope.verbs.sdpa.attention import work_head, work_out
+        if head is not None:
+            from attnscope.verbs.sdpa.head import work_head
+
+            return work_head(head)
+        from attnscope.verbs.sdpa.attention import work_out
         from attnscope.verbs.sdpa.examples import example
 
-        if head is not None:
-            return work_head(head)
         if asked.example is not None or not given:
             return example(asked.example or SMALLEST, asked.scoring and Scoring(asked.scoring), asked.causal)
         scale = None if asked.d_k is None else asked.d_k**-0.5

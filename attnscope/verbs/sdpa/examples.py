@@ -1,4 +1,4 @@
-"""The built-in examples, by name. `theatre` needs a model and is in `attnscope.verbs.sdpa.theatre`."""
+"""The built-in examples, by name. `theatre` needs a model and is in `verbs.sdpa.head`."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
