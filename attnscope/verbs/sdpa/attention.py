@@ -14,7 +14,7 @@ from attnscope.arithmetic import Operands, Stages, additive_scores, attend, proj
 from attnscope.errors import InputError
 from attnscope.reference import EXACT, exact
 from attnscope.results.steps import Axis, Cell, Given, Matrix, Step
-from attnscope.verbs.sdpa.given import given_array, named, squares
+from attnscope.verbs.sdpa.given import given_array, named
 from attnscope.verbs.sdpa.proof import Allowed, excused, prove_additive, prove_dot
 from attnscope.verbs.sdpa.result import Worked
 from attnscope.vocabulary import Scoring
@@ -131,7 +131,11 @@ def work_out(
         scoring=None if own else scoring,
         causal=causal,
         notes=notes + same,
-        warnings=squares(start),
+        warnings=tuple(  # nothing shows whether it was meant to be the other way round
+            f"{each.symbol} is square and cannot be told from its transpose: read as {each.reading}"
+            for each in start.values()
+            if each.values.shape[0] == each.values.shape[1] > 1
+        ),
         proofs=((against, certificate),),
     )
 

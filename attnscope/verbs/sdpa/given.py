@@ -348,12 +348,3 @@ def _numbered(name: str, count: int) -> Axis:
     axis = AXES[name]
     prefix = "" if axis.word == "dimension" else axis.word[:1]
     return replace(axis, names=tuple(f"{prefix}{i}" if axis.word else "" for i in range(count)))
-
-
-def squares(matrices: Mapping[str, Matrix]) -> tuple[str, ...]:
-    """A warning for every square array: nothing shows whether it was meant to be the other way round."""
-    return tuple(
-        f"{each.symbol} is square and cannot be told from its transpose: read as {each.reading}"
-        for each in matrices.values()
-        if each.values.shape[0] == each.values.shape[1] > 1
-    )
