@@ -268,10 +268,6 @@ class Explanation(Presented):
             return Need.GAINS
         return Need.NEEDS if own.change >= HALF and not self.replaced.as_much(self.key) else Need.LOSES
 
-    def reason(self, question: Asked) -> str:
-        """Why that was not asked; empty where it was, or was of no use."""
-        return next((each.reason for each in self.unasked if each.question is question), "")
-
     def check_parts(self) -> None:
         question = self.finding.question
         fits(question.query is not None and question.key is not None, "'finding' is of no link")

@@ -33,10 +33,10 @@ _SYMMETRIC = "symmetric scores ({}): {} and {} may be exchanged, the sum is the 
 _ANY_SCALE = "{}: the weights are the same at any scale, which they therefore say nothing of"
 
 Allowed = Bool[Tensor, "query key"] | None
-Arrays = Mapping[str, Float[np.ndarray, "row column"]]
+Arrays = Mapping[str, np.ndarray]
 Row = Float[np.ndarray, " key"]
 Output = Float[Tensor, "head query value_dim"]
-Exact = Shaped[np.ndarray, "row column"]
+Exact = Shaped[np.ndarray, "query key"]
 Proof = tuple[str, Certificate]  # what is the other way to the numbers, and what it shows
 Terms = tuple[tuple[str, Float[Tensor, "1 query key"]], ...]
 
