@@ -124,7 +124,15 @@ def draw_cells(shown: Panel, axes: Axes, bar: Axes, laid: Cells, query: int, *, 
     columns = shown.values.shape[1]
     outline = {"fill": False, "edgecolor": INKS["query"], "linewidth": 1.4, "clip_on": False, "zorder": 5}
     axes.add_patch(Rectangle((0, query), columns, 1, label="query", **outline))  # type: ignore[arg-type]
-    _colour_bar(drawn, bar, shown)
+    made = bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
+    made.outline.set_visible(False)  # type: ignore[operator]
+    places, texts = zip(*_marks(drawn, shown), strict=True)
+    made.set_ticks(places, labels=texts)
+    made.minorticks_off()
+    bar.tick_params(labelsize=6.5, length=0, pad=2, colors=INK)
+    ends = bar.get_xticklabels()
+    ends[0].set_horizontalalignment("left")
+    ends[-1].set_horizontalalignment("right")
 
 
 def _row_labels(axes: Axes, laid: Cells, query: int) -> None:
@@ -148,18 +156,6 @@ def _marks(drawn: ScalarMappable, shown: Panel) -> list[tuple[float, str]]:
     low, high = (end or 0.0 for end in drawn.get_clim())
     places = np.linspace(low, high, 3).tolist()
     return [(place, parameter(place, 2)) for place in places]
-
-
-def _colour_bar(drawn: ScalarMappable, bar: Axes, shown: Panel) -> None:
-    made = bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
-    made.outline.set_visible(False)  # type: ignore[operator]
-    places, texts = zip(*_marks(drawn, shown), strict=True)
-    made.set_ticks(places, labels=texts)
-    made.minorticks_off()
-    bar.tick_params(labelsize=6.5, length=0, pad=2, colors=INK)
-    ends = bar.get_xticklabels()
-    ends[0].set_horizontalalignment("left")
-    ends[-1].set_horizontalalignment("right")
 
 
 UNDER, REMARK = 0.24, 0.12  # inches for what stands under a panel, and for a remark below that
