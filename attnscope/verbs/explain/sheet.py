@@ -80,11 +80,11 @@ def _statements(result: Explanation, say: Said) -> Iterator[Statement]:
         which = "--layer", str(told.layer), "--head", str(told.head)
         command = asking(result, "why", *which, "--from", ends[0], "--to", ends[1])
         yield Statement(Asked.WHY, *_lines(why.said(told), told.case), command)
-        if (made := result.composition) is not None:
+        if (composed := result.composition) is not None:
             paths = (_lines(ablation_words.said(each), each.case)[0] for each in result.paths)
-            figures = " ".join((sheet_of(made).answer, *paths))
+            figures = " ".join((sheet_of(composed).answer, *paths))
             yield Statement(
-                Asked.READ, say("reads"), figures, asking_of_model("compose", made.provenance, *which)
+                Asked.READ, say("reads"), figures, asking_of_model("compose", composed.provenance, *which)
             )
     if (put := result.replaced) is not None:
         figures = "" if put.of(result.key) is None else say("word_figures")
@@ -200,8 +200,8 @@ def said(result: Explanation) -> Said:
     spoken = None
     if told is not None:
         says, more = _lines(why.said(told), told.case)
-        spoken = {"head": name(told.layer, told.head), "says": says, "more": more}
-        spoken["reasons"] = any(told.reasons.values())
+        reasons = any(told.reasons.values())
+        spoken = {"head": name(told.layer, told.head), "says": says, "more": more, "reasons": reasons}
     reads = {True: list[str](), False: list[str]()}
     for each in result.reads:
         reads[each.confirmed].append(f"{name(*each.pair.early)} with its {each.pair.through.plural}")

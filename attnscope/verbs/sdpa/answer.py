@@ -137,10 +137,11 @@ def _stored_head(asked: Numbers) -> "HeadAttention | None":
         content = b"" if path is None else incoming.content(path)
     except InputError:
         return None
-    marks, where = (b"meta.npy",), content  # as the list of what is in an archive says
-    if not content.startswith(b"PK"):
-        marks, where = (b'"attnscope.', b'"schema"'), content[:_SEEN]
-    if path is None or not all(mark in where for mark in marks):
+    if content.startswith(b"PK"):
+        ours = b"meta.npy" in content  # as the list of what is in it says
+    else:
+        ours = all(mark in content[:_SEEN] for mark in (b'"attnscope.', b'"schema"'))
+    if path is None or not ours:
         return None
     if asked.typed((*ARRAYS, *AXES)):
         raise InputError(f"'{path}' is a head with arrays of its own: leave the others out")

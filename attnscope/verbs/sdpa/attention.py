@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -101,7 +102,7 @@ def work_out(
         (_tensor(arrays["v"]) if "v" in arrays else axes)[None],
         usual if scale is None else scale,
         softcap=softcap,
-        bias=sum(terms.values()) if terms else None,
+        bias=reduce(torch.add, terms.values()) if terms else None,
         allowed=None if seen is None else seen[None],
         sinks=None if sink is None else torch.tensor([sink], dtype=EXACT),
     )

@@ -94,7 +94,8 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
             measured[:, row, column] = float(logits.std()), float(entropy.mean()), float(sizes.mean())
     what = "the softmax gradient, diag(p) - p pᵀ, against torch's automatic differentiation"
     check = Check.of(what, worst, 8 * float(np.finfo(np.float64).eps))
-    return ScaleStudy(dims, KEYS, QUERIES, seed, *measured[:, :2], (check,), additive=measured[:, 2])
+    spread, entropy, gradient = measured[:, :2]
+    return ScaleStudy(dims, KEYS, QUERIES, seed, spread, entropy, gradient, (check,), additive=measured[:, 2])
 
 
 def additive_logits(

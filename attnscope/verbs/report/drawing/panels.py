@@ -287,9 +287,9 @@ def draw_contributions(listed: Sequence[Share], axes: Axes) -> None:
         cells.append((row, percent(each.share), _SHARE_AT, ink, "bold"))
         cells.append((row, weight(each.weight, 3), _WEIGHT_AT, ink, "normal"))
     for written, size, up in ((cells, _SIZE, 0), (heads, _SMALL, 7)):
-        for row, text, place, ink, boldness in written:
+        for at, text, place, ink, boldness in written:
             axes.annotate(
-                text, (1, row), (place, up), size=size, color=ink, weight=boldness, va="center", ha="right",
+                text, (1, at), (place, up), size=size, color=ink, weight=boldness, va="center", ha="right",
                 xycoords=("axes fraction", "data"), textcoords="offset points",
             )  # fmt: skip
 
