@@ -32,7 +32,7 @@ from attnscope.render.terminal.measures import BEGIN, measure_explained, measure
 from attnscope.results import Kind, MeasureDescription, Overview, Verdict
 from attnscope.results.stored.document import MeasureListed, MeasuresListing, measures_document
 from attnscope.verbs.corpus.sheet import sheet as corpus
-from attnscope.verbs.report.composing import statistics
+from attnscope.verbs.report.answer import statistics
 from attnscope.verbs.report.sheet import facts
 
 FAILED = {(1, 2): Verdict.FAILED}

@@ -172,6 +172,6 @@ def test_a_question_that_cannot_be_asked_leaves_the_others(demo: attnscope.Model
     assert {layer for layer, _ in found.heads} <= {2, 3}
     assert found.taken is None
     assert found.cut is None
-    assert "no [MASK] to fill" in found.reason(Asked.MATTER)
+    assert "no [MASK] to fill" in {each.question: each.reason for each in found.unasked}[Asked.MATTER]
     assert found.whys
     assert found.replaced is not None

@@ -363,6 +363,15 @@ def read_circuits(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels
 ) -> Circuits:
     """What makes and reads the attention of `selection`, as far as the run over `inputs` proves it."""
+    captured, layers = read_factors(model, inputs, selection, labels)
+    with evaluating(model):
+        return Circuits(captured, layers, paths_between(model, inputs, layers))
+
+
+def read_factors(
+    model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels
+) -> tuple[Capture, tuple[Factors, ...]]:
+    """The attention of `selection` in a run over `inputs`, and the matrices of every layer of it."""
     sought: list[FactorSeeker] = []
 
     def seek(model: nn.Module, watched: Sequence[Site], wanted: set[int]) -> FactorSeeker:
@@ -371,6 +380,4 @@ def read_circuits(
 
     captured = record(model, inputs, selection, labels, seek)
     found = sought[-1].of_layer  # of the way of reading that saw every layer
-    layers = tuple(found[layer] for layer in sorted(found))
-    with evaluating(model):
-        return Circuits(captured, layers, paths_between(model, inputs, layers))
+    return captured, tuple(found[layer] for layer in sorted(found))

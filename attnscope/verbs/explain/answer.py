@@ -4,10 +4,11 @@ Each is asked as its own command asks it, of the model that is open and of the h
 over. What cannot be asked of this model or this text is kept with the reason, and the others go on.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 
@@ -38,6 +39,7 @@ from attnscope.vocabulary import Kind
 
 MOST, TAKEN_APART = 24, 6  # heads that are asked further, and whose scores are taken apart
 _SINGLE = "explain takes one token each for --from and --to (find and flow take several), choose one of these"
+P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
 
@@ -64,33 +66,36 @@ def explain(reading: Reading, chosen: Chosen, asked: Explain) -> Explanation:
     if reading.perceived is None:
         check_pair(chosen, queries, keys, asked)
     found = find(reading, chosen, asked.wish)
-    asking = _Asking(reading, chosen, found, that_look(found)[:MOST], asked.answer)
+    query, key = found.question.query, found.question.key
+    assert query is not None, "a pair was sought"
+    assert key is not None, "a pair has both"
+    ablated = Ablate(answer=asked.answer, query=f"@{query}" if tags(reading) else None)
+    asking = _Asking(reading, chosen, found, that_look(found)[:MOST], query, key, ablated)
     if asked.answer is not None:
-        asking.check_answer()
+        asking.answer  # noqa: B018 - refused in its words where the model cannot give it
     return asking.explained()
 
 
+@dataclass(frozen=True, eq=False)
 class _Asking:
-    def __init__(
-        self, reading: Reading, chosen: Chosen, found: Finding, heads: Sequence[Head], answer: str | None
-    ) -> None:
-        self.reading, self.chosen, self.found, self.heads = reading, chosen, found, tuple(heads)
-        self.unasked = list[Unasked]()
-        query, key = found.question.query, found.question.key
-        assert query is not None, "a pair was sought"
-        assert key is not None, "a pair has both"
-        self.query, self.key = query, key
-        self._meant = Ablate(answer=answer, query=f"@{query}" if tags(reading) else None)
-
-    def check_answer(self) -> None:
-        """Raises `InputError` for an answer that the model cannot give."""
-        self._answer  # noqa: B018 - refused in its words where there is none
+    reading: Reading
+    chosen: Chosen
+    found: Finding
+    heads: tuple[Head, ...]
+    query: int
+    key: int
+    ablated: Ablate
+    unasked: list[Unasked] = field(default_factory=list)
 
     def explained(self) -> Explanation:
-        taken = self._ask(Asked.MATTER, self._taken) if self.heads else None
-        cut = self._ask(Asked.LINK, self._cut) if self.heads else None
-        first = self.heads[:TAKEN_APART]
-        whys = tuple(filter(None, (self._ask(Asked.WHY, self._why, head) for head in first)))
+        taken = cut = None
+        if self.heads:
+            taken = self._ask(Asked.MATTER, self._without, self.reading, self.ablated)
+            # what there is to say of the answer was said
+            link = replace(self.ablated, link=f"@{self.query}->@{self.key}")
+            cut = self._ask(Asked.LINK, self._without, self._quiet, link)
+        every = (self._ask(Asked.WHY, self._why, head) for head in self.heads[:TAKEN_APART])
+        whys = tuple(each for each in every if each is not None)
         made = Explanation(self.found, self.heads, taken, cut, whys, None, None)
         if whys and made.lead is not None:
             made = replace(made, composition=self._ask(Asked.READ, self._composition, made.lead))
@@ -99,30 +104,28 @@ class _Asking:
         replaced = self._ask(Asked.WORD, self._replaced)
         return replace(made, replaced=replaced, unasked=tuple(dict.fromkeys(self.unasked)))
 
-    def _ask(self, question: Asked, ask: Callable[..., Answer], *given: Head) -> Answer | None:
+    def _ask(
+        self, question: Asked, ask: Callable[P, Answer], *given: P.args, **named: P.kwargs
+    ) -> Answer | None:
         try:
-            return ask(*given)
+            return ask(*given, **named)
         except (InputError, DoesNotFitError) as error:
             self.unasked.append(Unasked(question, str(error)))
             return None
 
-    def _apart(self) -> Chosen:
-        layers = tuple(sorted({layer for layer, _ in self.heads}))
-        return replace(self.chosen, layers=layers, apart=self.heads)
+    @cached_property
+    def _quiet(self) -> Reading:
+        return replace(self.reading, listener=Quiet())  # what there is to say is said once
 
     @cached_property
-    def _answer(self) -> Question:
-        quiet = replace(self.reading, listener=Quiet())  # what there is to say is said once
-        return question_of(quiet, self._meant.answer, query=self._meant.query)
+    def answer(self) -> Question:
+        """The answer that is meant; `InputError` where the model cannot give it."""
+        return question_of(self._quiet, self.ablated.answer, query=self.ablated.query)
 
-    def _taken(self) -> Ablation:
-        self.check_answer()
-        return ablate(self.reading, self._apart(), self._meant)
-
-    def _cut(self) -> Ablation:
-        self.check_answer()
-        quiet = replace(self.reading, listener=Quiet())  # what there is to say of the answer was said
-        return ablate(quiet, self._apart(), replace(self._meant, link=f"@{self.query}->@{self.key}"))
+    def _without(self, reading: Reading, asked: Ablate) -> Ablation:
+        self.answer  # noqa: B018 - refused in its words where there is none
+        layers = tuple(sorted({layer for layer, _ in self.heads}))
+        return ablate(reading, replace(self.chosen, layers=layers, apart=self.heads), asked)
 
     def _why(self, head: Head) -> Why:
         one = replace(self.chosen, layers=head[:1], heads=head[1:])
@@ -146,10 +149,20 @@ class _Asking:
                 one = replace(self.chosen, layers=early[:1], heads=early[1:], apart=())
                 by = "q" if each.side is Side.QUERY else "k"
                 via = ",".join(f"L{layer}H{head}.{by}" for layer, head in late)
-                yield ablate(replace(self.reading, listener=Quiet()), one, replace(self._meant, via=via))
+                yield ablate(self._quiet, one, replace(self.ablated, via=via))
 
     def _replaced(self) -> Replaced:
-        tokens, question = self.found.key_tokens, self._question()
+        """Of the answer that `ablate` is about; of a text that was written, of the token behind the query.
+
+        Of a model that answers nothing of the kind it is what `flow` looks at: the word at the query, or
+        its vector.
+        """
+        tokens = self.found.key_tokens
+        question: Question | None = None
+        with suppress(InputError):
+            question = self.answer
+        if question is None or question.asks is Asks.WRITTEN:
+            question = word_of(self.reading, self.chosen, self.found.query_tokens, self.query)
         place = self.query if question is None or question.position is None else question.position
         whole = question is not None and question.position is None
         reached = np.ones(len(tokens), dtype=bool)
@@ -160,28 +173,7 @@ class _Asking:
         made = replaced_each(self.reading, self.chosen, asked)
         if isinstance(made, str):
             raise InputError(made)
-        parts = (
-            Lost(places, float(lost)) for places, lost in zip(made.places, made.effect.lost, strict=True)
-        )
-        return Replaced(
-            made.by,
-            made.effect.answer,
-            made.effect.chance,
-            place if question is None else question.position,
-            tuple(sorted(parts, key=lambda part: (-part.change, part.positions))),
-        )
-
-    def _question(self) -> Question | None:
-        """The answer that `ablate` is about; of a text that was written the token behind the query.
-
-        Of a model that answers nothing of the kind it is what `flow` looks at: the word at the query, or
-        its vector.
-        """
-        reading, chosen, tokens = self.reading, self.chosen, self.found.query_tokens
-        try:
-            question = self._answer
-        except InputError:
-            return word_of(reading, chosen, tokens, self.query)
-        if question.asks is not Asks.WRITTEN:
-            return question
-        return word_of(reading, chosen, tokens, self.query)
+        effect, at = made.effect, place if question is None else question.position
+        parts = (Lost(each, float(lost)) for each, lost in zip(made.places, effect.lost, strict=True))
+        ordered = tuple(sorted(parts, key=lambda part: (-part.change, part.positions)))
+        return Replaced(made.by, effect.answer, effect.chance, at, ordered)

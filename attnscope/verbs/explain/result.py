@@ -14,7 +14,7 @@ from attnscope.verbs.ablate.result import Ablation
 from attnscope.verbs.compose.result import Composition, Pair, Through
 from attnscope.verbs.find.result import Finding
 from attnscope.verbs.why.result import Case as WhyCase
-from attnscope.verbs.why.result import Part, Side, Why
+from attnscope.verbs.why.result import Side, Why
 
 Head = tuple[int, int]
 HALF = log(2)  # nats, with which half of a probability is gone
@@ -107,12 +107,11 @@ class Replaced:
 class Read:
     """An earlier head whose output the head reads by one input.
 
-    `pair` says so by the weights alone, `part` in this text by what becomes of the score without it.
+    `pair` says so by the weights alone; it is `confirmed` where in this text the head is a reason.
     """
 
     side: Side
     pair: Pair
-    part: Part | None
     confirmed: bool
 
 
@@ -236,11 +235,9 @@ class Explanation(Presented):
         for side, through in OF_SIDE.items():
             if through not in made.through:
                 continue
-            parts = {(part.layer, part.head): part for part in told.side(side) if part.head is not None}
-            for pair in made.ranked(through, before=True):
-                if pair.stands_out:
-                    part = parts.get(pair.early)
-                    found.append(Read(side, pair, part, part is not None and told.is_reason(part)))
+            reasons = {(part.layer, part.head) for part in told.reasons_of(side)}
+            pairs = made.ranked(through, before=True)
+            found += [Read(side, pair, pair.early in reasons) for pair in pairs if pair.stands_out]
         return tuple(found)
 
     @property
@@ -267,10 +264,6 @@ class Explanation(Presented):
         if own.change < 0:
             return Need.GAINS
         return Need.NEEDS if own.change >= HALF and not self.replaced.as_much(self.key) else Need.LOSES
-
-    def reason(self, question: Asked) -> str:
-        """Why that was not asked; empty where it was, or was of no use."""
-        return next((each.reason for each in self.unasked if each.question is question), "")
 
     def check_parts(self) -> None:
         question = self.finding.question

@@ -1,7 +1,16 @@
-"""The report on one query of a head."""
+"""One query of one head, with everything that goes on its page."""
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import torch
+from jaxtyping import Float
+
+from attnscope.analysis.scores.dense import apply_measures, evenly_spread, unplaced
+from attnscope.errors import InputError
+from attnscope.measures import MEASURES
+from attnscope.results import HeadAttention, HeadScores, Kind, MeasureDescription
 from attnscope.session.choosing import Chosen
 from attnscope.session.opening import look_at, map_head
 from attnscope.session.question import Answer
@@ -10,10 +19,15 @@ from attnscope.session.reading import Reading
 from attnscope.session.which import Name
 from attnscope.tokens import Tokens
 from attnscope.verbs.predict.answer import predict_beside
-from attnscope.verbs.report import composing as analysis
 from attnscope.verbs.report.question import ReportHead
 from attnscope.verbs.report.result import Report
 
+_ON_SPECIAL = MeasureDescription(
+    name="special tokens",
+    unit="weight",
+    meaning="Mean weight of a query on special tokens.",
+    label="weight on special tokens",
+)
 ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 
@@ -22,9 +36,15 @@ def report(reading: Reading, chosen: Chosen, asked: ReportHead) -> Answer[Report
     head = OpenedHeads(reading, chosen).head()
     view, query = look_at(head, asked.looking), _position(head.query_tokens, asked.query)
     if query is None:
-        query = analysis.default_query(head, reading.encoded.mask_id)
+        query = default_query(head, reading.encoded.mask_id)
     projection = map_head(head, asked.settings, reading.listener)
-    result = analysis.compose_report(projection, query, predict_beside(reading, head.kind), view)
+    prediction = predict_beside(reading, head.kind)
+    if view is not None and view.query_row(query) is None:
+        name = head.query_tokens.labels[query]
+        raise InputError(
+            f"the query {name} is a special token and left out: --special show, or another query"
+        )
+    result = Report(projection, query, contributions(head, query), statistics(head), prediction, view)
 
     def laid() -> dict[str, Any]:
         over = reading.lies_over_medium(chosen)
@@ -42,3 +62,54 @@ def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Rep
 
 def _position(tokens: Tokens, query: Name | None) -> int | None:
     return None if query is None else tokens.span(query).one(f"{ONE_QUERY}, choose one of these")
+
+
+def contributions(head: HeadAttention, query: int) -> Float[np.ndarray, " key"]:
+    """What share of a query's output each key brings: weight times value, projected on the output.
+
+    output = sum of weight x value over the keys, so the shares sum to 1; a negative one pulls the output
+    back. NaN where the query has no key or its output is zero.
+    """
+    output = head.output[query]
+    length = float(output @ output)
+    if not length > 0:
+        return np.full(len(head.k), np.nan)
+    shares: Float[np.ndarray, " key"] = head.weights[query] * (head.v @ output) / length
+    return shares
+
+
+def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
+    """Every registered measure that is brief, of this one head, and its mean weight on special tokens.
+
+    Beside each stands what evenly spread weights would have. Positional measures are NaN where queries and
+    keys are not the same tokens.
+    """
+    brief = tuple(name for name, measure in MEASURES.items() if measure.brief)
+    layers, heads = (head.layer,), (head.head,)
+    without_place = unplaced(head.kind, head.query_tokens, head.key_tokens)
+    special = np.array([token.special for token in head.key_tokens.items], dtype=bool)
+    both, on_special = (head.weights, evenly_spread(head.allowed)), list[Float[np.ndarray, "1 1"]]()
+    every, of_even = (
+        apply_measures([[torch.from_numpy(each)]], brief, layers=layers, heads=heads, unplaced=without_place)
+        for each in both
+    )
+    for rows in (each[head.answered] for each in both):
+        on_special.append(np.array([[rows[:, special].sum(axis=1).mean() if len(rows) else np.nan]]))
+    found = (replace(one, even_attention=of_even[name].values) for name, one in every.items())
+    return (*found, HeadScores(_ON_SPECIAL, layers, heads, on_special[0], even_attention=on_special[1]))
+
+
+def default_query(head: HeadAttention, mask_id: int | None) -> int:
+    """The first mask; in a decoder the last token; else the token whose largest weight is the largest.
+
+    Special tokens are passed over. A decoder's early rows look sure only because they see few keys.
+    """
+    items = head.query_tokens.items
+    masks = [i for i, token in enumerate(items) if token.id == mask_id]
+    if masks:
+        return masks[0]
+    spoken = [i for i, token in enumerate(items) if not token.special and head.answered[i]]
+    if head.kind is Kind.DECODER and spoken:
+        return spoken[-1]
+    candidates = spoken or [i for i in range(len(items)) if head.answered[i]] or [0]
+    return max(candidates, key=lambda i: float(np.nan_to_num(head.weights[i]).max()))

@@ -3,7 +3,6 @@
 Arrays are read, and refused, before torch is imported.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnscope import incoming
@@ -29,15 +28,16 @@ _SEEN = 4096  # bytes of a JSON file in which its schema stands
 def work_out(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
     """Every step of what is given, beside it the mistake that is wanted; `InputError` for bad arrays."""
     found = _looked_up(asked) if asked.table is not None or asked.lookup else _worked(asked, listener)
-    result: Worked | ScaleStudy = _finished(found, asked, listener)
-    return result
+    return _finished(found, asked, listener)
 
 
-def _finished(result: Any, asked: Numbers | Theatre, listener: Listener) -> Any:
-    from attnscope.verbs.sdpa.mistakes import mistaken
-    from attnscope.verbs.sdpa.result import Worked
-
+def _finished(
+    result: "Worked | ScaleStudy", asked: Numbers | Theatre, listener: Listener
+) -> "Worked | ScaleStudy":
     if asked.wrong is not None:
+        from attnscope.verbs.sdpa.mistakes import mistaken
+        from attnscope.verbs.sdpa.result import Worked
+
         if not isinstance(result, Worked):
             raise InputError("--wrong goes with one example of attention, not with a study")
         result = mistaken(result, asked.wrong)
@@ -46,19 +46,21 @@ def _finished(result: Any, asked: Numbers | Theatre, listener: Listener) -> Any:
     return result
 
 
-def through_a_head(opened: "Opened", chosen: "Chosen", asked: Theatre, listener: Listener) -> "Worked":
+def through_a_head(opened: "Opened", chosen: "Chosen", asked: Theatre, listener: Listener) -> Any:
     """The theatre sentence through one head of a model, captured and certified."""
+    from attnscope.capture.circuits.paths import read_factors
     from attnscope.session.reading import read_inputs
-    from attnscope.verbs.sdpa.theatre import theatre
+    from attnscope.verbs.sdpa.head import theatre
 
     reading = read_inputs(opened, Inputs(THEATRE), listener)
     if not chosen.one:
         raise InputError("--layer, --head: the theatre needs one head")
-    with listener.working("reading the attention"):
-        captured = reading.capture(chosen)
-        found = theatre(reading.model.module, reading.inputs, captured, *chosen.only())
-    result: Worked = _finished(found, asked, listener)
-    return result
+    model, (_, head), labels = reading.model.module, chosen.only(), reading.labels(chosen)
+    with reading.running("reading the attention"):
+        captured, (factors,) = read_factors(
+            model, reading.inputs, chosen.selection(heads=chosen.heads), labels
+        )
+    return _finished(theatre(model, reading.inputs, captured, factors, head), asked, listener)
 
 
 def _looked_up(asked: Numbers) -> "Worked":
@@ -89,11 +91,13 @@ def _worked(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
     if head is not None and asked.in_another_way:
         raise InputError("a head is worked out as its model did it: leave out the mask and the scoring")
     with listener.working("working it out"):
-        from attnscope.verbs.sdpa.attention import work_head, work_out
+        if head is not None:
+            from attnscope.verbs.sdpa.head import work_head
+
+            return work_head(head)
+        from attnscope.verbs.sdpa.attention import work_out
         from attnscope.verbs.sdpa.examples import example
 
-        if head is not None:
-            return work_head(head)
         if asked.example is not None or not given:
             return example(asked.example or SMALLEST, asked.scoring and Scoring(asked.scoring), asked.causal)
         scale = None if asked.d_k is None else asked.d_k**-0.5
@@ -129,7 +133,15 @@ def _stored_head(asked: Numbers) -> "HeadAttention | None":
     `InputError` for another result, and for weights that a model only returned.
     """
     path = asked.file
-    if path is None or not _is_result(path):
+    try:
+        content = b"" if path is None else incoming.content(path)
+    except InputError:
+        return None
+    if content.startswith(b"PK"):
+        ours = b"meta.npy" in content  # as the list of what is in it says
+    else:
+        ours = all(mark in content[:_SEEN] for mark in (b'"attnscope.', b'"schema"'))
+    if path is None or not ours:
         return None
     if asked.typed((*ARRAYS, *AXES)):
         raise InputError(f"'{path}' is a head with arrays of its own: leave the others out")
@@ -144,14 +156,3 @@ def _stored_head(asked: Numbers) -> "HeadAttention | None":
     raise InputError(
         f"'{path}' is a {type(result).__name__} and not one head: attnscope show {path} shows it"
     )
-
-
-def _is_result(path: Path) -> bool:
-    """Whether attnscope wrote the file; False also for one that cannot be read."""
-    try:
-        content = incoming.content(path)
-    except InputError:
-        return False
-    if content.startswith(b"PK"):
-        return b"meta.npy" in content  # as the list of what is in it says
-    return b'"attnscope.' in content[:_SEEN] and b'"schema"' in content[:_SEEN]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from functools import reduce
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +14,10 @@ from torch import Tensor
 from attnscope.arithmetic import Operands, Stages, additive_scores, attend, project
 from attnscope.errors import InputError
 from attnscope.reference import EXACT, exact
-from attnscope.results import HeadAttention
-from attnscope.results.steps import Axis, Cell, Check, Given, Matrix, Step
-from attnscope.verbs.sdpa.given import given_array, named, squares
+from attnscope.results.steps import Axis, Cell, Given, Matrix, Step
+from attnscope.verbs.sdpa.given import given_array, named
 from attnscope.verbs.sdpa.proof import Allowed, excused, prove_additive, prove_dot
-from attnscope.verbs.sdpa.result import Worked, apart
+from attnscope.verbs.sdpa.result import Worked
 from attnscope.vocabulary import Scoring
 
 FORMULAS = {
@@ -76,18 +75,34 @@ def work_out(
     steps = [Step(key, each, meaning=each.reading) for key, each in start.items() if key != "scores"]
     steps += [_projected(start, letter) for letter in "qkv" if "x" in start]
     arrays = start | {step.key: step.matrix for step in steps}
-    own, additive = "scores" in arrays, scoring is Scoring.ADDITIVE and "scores" not in arrays
+    own = "scores" in arrays
+    additive, usual = scoring is Scoring.ADDITIVE and not own, 1.0
     steps += _to_scores(arrays, additive)
     scores = steps[-1].matrix
     queries, keys = scores.values.shape
+    finite = np.isfinite(scores.values)
     masks = [] if allowed is None else [allowed]
     masks += [np.tri(queries, keys, dtype=bool)] if causal else []
-    masks += [] if not own or np.isfinite(scores.values).all() else [np.isfinite(scores.values)]
+    masks += [] if not own or finite.all() else [finite]
     seen = torch.from_numpy(np.logical_and.reduce(masks)) if masks else None
     terms = {name: torch.from_numpy(values)[None] for name, values in (added or {}).items()}
-    operands = Operands(*_factors(arrays, scores, scoring, scale)).but(
+    # scores that are no products are those of queries that are their rows with axes, and in the place of a V
+    # that is not there stands the identity: the output is then the weights
+    axes = torch.eye(keys, dtype=EXACT)
+    if own or additive:
+        q, k = torch.from_numpy(np.where(np.isneginf(scores.values), 0.0, scores.values)), axes
+        size = round(scale**-2) if own and scale else 0
+    else:
+        q, k, size = _tensor(arrays["q"]), _tensor(arrays["k"]), len(arrays["q"].columns.names)
+        usual = 1 / math.sqrt(size) if scoring is Scoring.SCALED_DOT else 1.0
+        size = size if scoring is Scoring.SCALED_DOT or scale not in (None, 1) else 0
+    operands = Operands(
+        q[None],
+        k[None],
+        (_tensor(arrays["v"]) if "v" in arrays else axes)[None],
+        usual if scale is None else scale,
         softcap=softcap,
-        bias=sum(terms.values()) if terms else None,
+        bias=reduce(torch.add, terms.values()) if terms else None,
         allowed=None if seen is None else seen[None],
         sinks=None if sink is None else torch.tensor([sink], dtype=EXACT),
     )
@@ -95,15 +110,10 @@ def work_out(
     answered = ~(stages.masked == -torch.inf).all(-1)  # a query without any key is no overflow
     if not all(bool(torch.isfinite(each[answered]).all()) for each in (stages.scores, stages.output)):
         raise InputError("the numbers are too large: products of them do not fit into float64")
-    if own:
-        size = 0 if scale is None else round(scale**-2)
-    else:
-        size = 0 if additive else len(arrays["q"].columns.names)
-        size = size if scoring is Scoring.SCALED_DOT or operands.scale != 1 else 0
     steps += _to_the_softmax(scores, stages, operands, terms, size)
     steps += _answered(arrays, scores, stages, seen, sink, steps[-1].key)
     if additive:
-        against, certificate = prove_additive(stages, arrays, operands.v[0], seen is not None)
+        against, certificate = prove_additive(stages, arrays, operands)
     else:
         against, certificate = prove_dot(operands, tuple(terms.items()))
     certificate, same = excused(certificate, arrays, seen, sink is None)
@@ -122,7 +132,11 @@ def work_out(
         scoring=None if own else scoring,
         causal=causal,
         notes=notes + same,
-        warnings=squares(start),
+        warnings=tuple(  # nothing shows whether it was meant to be the other way round
+            f"{each.symbol} is square and cannot be told from its transpose: read as {each.reading}"
+            for each in start.values()
+            if each.values.shape[0] == each.values.shape[1] > 1
+        ),
         proofs=((against, certificate),),
     )
 
@@ -190,22 +204,6 @@ def _to_scores(arrays: Arrays, additive: bool) -> list[Step]:
     return [*steps, Step("scores", scores, "a · tanh(QA + KA)", meaning, cell=cell)]
 
 
-def _factors(
-    arrays: Arrays, scores: Matrix, scoring: Scoring, scale: float | None
-) -> tuple[Tensor, Tensor, Tensor, float]:
-    """Q, K, V and the scale. Scores that are no products are those of queries that are their rows with axes.
-
-    In the place of a V that is not there stands the identity: the output is then the weights.
-    """
-    keys = torch.eye(scores.values.shape[1], dtype=EXACT)
-    v = (_tensor(arrays["v"]) if "v" in arrays else keys)[None]
-    if "scores" in arrays or scoring is Scoring.ADDITIVE:
-        rows = np.where(np.isneginf(scores.values), 0.0, scores.values)
-        return torch.from_numpy(rows)[None], keys[None], v, scale or 1.0
-    own = 1 / math.sqrt(len(arrays["q"].columns.names)) if scoring is Scoring.SCALED_DOT else 1.0
-    return _tensor(arrays["q"])[None], _tensor(arrays["k"])[None], v, own if scale is None else scale
-
-
 def _to_the_softmax(
     scores: Matrix, stages: Stages, operands: Operands, terms: Mapping[str, Tensor], size: int
 ) -> Iterator[Step]:
@@ -267,51 +265,3 @@ def _answered(
         output,
         _product("y", "Y", output.matrix, arrays["wo"], "output Wo", "back to the width of X"),
     ]
-
-
-def work_head(head: HeadAttention) -> Worked:
-    """Every step of `head` from its own q, k, v, mask, scale and what was added to its scores.
-
-    What comes out is held against the weights and the output that the head has, and its certificate against
-    the model stands beside. Raises `InputError` for a head of which these were not kept.
-    """
-    if not all(np.isfinite(array).all() for array in (head.q, head.k, head.v)):
-        raise InputError(f"{head.name}: the file does not hold its q, k and v: write it again")
-    if head.sink is not None and head.sink_by_query:
-        raise InputError(f"{head.name} has a sink of its own for every query, which the file does not hold")
-    names = {"query_names": head.query_tokens.labels, "key_names": head.key_tokens.labels}
-    given = {letter: Given(np.asarray(getattr(head, letter), np.float64)) for letter in "qkv"}
-    worked = work_out(given, names=names, **beside_of(head))
-    proof = worked.proofs[0][1]
-    kept = {
-        "weights": (head.weights, proof.weight_tolerance),
-        "output": (head.output, proof.output_tolerance * float(np.abs(head.v).max())),
-    }
-    off = {key: float(apart(worked.step(key).matrix.values, array).max()) for key, (array, _) in kept.items()}
-    checks = (Check.of(f"{key} against those of the head", off[key], most) for key, (_, most) in kept.items())
-    return of_head(worked, head, checks=tuple(checks), notes=(*worked.notes, *head.notes))
-
-
-def beside_of(head: HeadAttention) -> dict[str, Any]:
-    """What entered the softmax of `head` beside its products, as `work_out` takes it."""
-    allowed = None if head.allowed.all() else head.allowed
-    return {"added": head.terms, "allowed": allowed} | {
-        name: getattr(head, name) for name in ("scale", "softcap", "sink")
-    }
-
-
-def of_head(worked: Worked, head: HeadAttention, **more: Any) -> Worked:
-    """`worked` with the name, the certificate and the origin of the head that it is of, and `more`.
-
-    It is called `L0 H11 of the bundled demo model`; of a folder on this machine by its own name.
-    """
-    origin, place = head.provenance, Path(head.provenance.model)
-    name = place.name if place.is_absolute() else origin.model
-    called = f"{head.name} of " + (f"the bundled {name} model" if origin.demo else name)
-    return replace(
-        worked,
-        title=f"{worked.title}, {called}",
-        proofs=(*worked.proofs, ("the model's own weights and output", head.certificate)),
-        provenance=origin,
-        **more,
-    )

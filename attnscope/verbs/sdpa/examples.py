@@ -1,4 +1,4 @@
-"""The built-in examples, by name. `theatre` needs a model and is in `attnscope.verbs.sdpa.theatre`."""
+"""The built-in examples, by name. `theatre` needs a model and is in `verbs.sdpa.head`."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -36,21 +36,12 @@ def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -
     match = np.array([[float(key == query) for key in table] for query in wanted])
     answers = np.array([[table.get(query, np.nan)] for query in wanted])
     values = np.array([[value] for value in table.values()], dtype=np.float64)
+    given, compared = Matrix("values", values, keys, value), Matrix("match", match, queries, keys)
+    answer = Matrix("answer", answers, queries, value)
     steps = (
-        Step("values", Matrix("values", values, keys, value), meaning="one value per key"),
-        Step(
-            "match",
-            Matrix("match", match, queries, keys),
-            "1 where query is key",
-            "0 for any other word",
-            weights=True,
-        ),
-        Step(
-            "found",
-            Matrix("answer", answers, queries, value),
-            "the value of the match",
-            "certain, or not to be had",
-        ),
+        Step("values", given, meaning="one value per key"),
+        Step("match", compared, "1 where query is key", "0 for any other word", weights=True),
+        Step("found", answer, "the value of the match", "certain, or not to be had"),
     )
     return Worked(name, "dictionary lookup", "the value of the key that equals the query", steps)
 
@@ -86,8 +77,7 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
 
     The score of such a pair has the standard deviation sqrt(d) (Vaswani et al. 2017, footnote 4).
     """
-    measured = np.zeros((3, 3, len(dims)))
-    worst = 0.0
+    measured, worst = np.zeros((3, 3, len(dims))), 0.0
     for column, dim in enumerate(dims):
         generator = torch.Generator().manual_seed(seed + dim)
         q = torch.randn(QUERIES, dim, generator=generator, dtype=EXACT)
@@ -97,15 +87,15 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
         for row, logits in enumerate(ways):
             weights = softmax(logits[None])[0]
             slopes = softmax_jacobian(weights)
-            worst = max(worst, float((slopes - _by_autograd(logits)).abs().max()))
-            entropy = torch.special.entr(weights).sum(-1)
-            sizes = slopes.flatten(1).norm(dim=-1)
+            # by differentiating torch's own softmax; rows do not depend on each other
+            differentiated: Tensor = jacobian(lambda rows: torch.softmax(rows, -1).sum(0), logits)  # type: ignore[no-untyped-call]
+            worst = max(worst, float((slopes - differentiated.transpose(0, 1)).abs().max()))
+            entropy, sizes = torch.special.entr(weights).sum(-1), slopes.flatten(1).norm(dim=-1)
             measured[:, row, column] = float(logits.std()), float(entropy.mean()), float(sizes.mean())
     what = "the softmax gradient, diag(p) - p pᵀ, against torch's automatic differentiation"
     check = Check.of(what, worst, 8 * float(np.finfo(np.float64).eps))
-    spread, entropy, gradient = measured
-    whole = (spread[:2], entropy[:2], gradient[:2])
-    return ScaleStudy(dims, KEYS, QUERIES, seed, *whole, (check,), additive=measured[:, 2])
+    spread, entropy, gradient = measured[:, :2]
+    return ScaleStudy(dims, KEYS, QUERIES, seed, spread, entropy, gradient, (check,), additive=measured[:, 2])
 
 
 def additive_logits(
@@ -125,12 +115,6 @@ def additive_logits(
 def softmax_jacobian(weights: Float[Tensor, "query key"]) -> Float[Tensor, "query key key"]:
     """How each weight moves with each logit: diag(p) - p p^T per row."""
     return torch.diag_embed(weights) - weights[:, :, None] * weights[:, None, :]
-
-
-def _by_autograd(logits: Float[Tensor, "query key"]) -> Float[Tensor, "query key key"]:
-    """The Jacobians by differentiating torch's own softmax; rows do not depend on each other."""
-    whole: Tensor = jacobian(lambda rows: torch.softmax(rows, -1).sum(0), logits)  # type: ignore[no-untyped-call]
-    return whole.transpose(0, 1)
 
 
 OTHERS: dict[str, Callable[[], Worked | ScaleStudy]] = {

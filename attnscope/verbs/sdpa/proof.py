@@ -21,6 +21,7 @@ from attnscope.reference import EXACT
 from attnscope.results import Certificate, Fault, Kind, Verdict
 from attnscope.results.steps import Matrix
 from attnscope.tokens import Token, Tokens
+from attnscope.verbs.sdpa.given import ADDITIVE
 from attnscope.verify import certify, conclusion
 
 TORCH = "torch.nn.functional.scaled_dot_product_attention, float64"
@@ -32,8 +33,10 @@ _SYMMETRIC = "symmetric scores ({}): {} and {} may be exchanged, the sum is the 
 _ANY_SCALE = "{}: the weights are the same at any scale, which they therefore say nothing of"
 
 Allowed = Bool[Tensor, "query key"] | None
-Arrays = Mapping[str, Float[np.ndarray, "row column"]]
-Exact = Shaped[np.ndarray, "row column"]
+Arrays = Mapping[str, np.ndarray]
+Row = Float[np.ndarray, " key"]
+Output = Float[Tensor, "head query value_dim"]
+Exact = Shaped[np.ndarray, "query key"]
 Proof = tuple[str, Certificate]  # what is the other way to the numbers, and what it shows
 Terms = tuple[tuple[str, Float[Tensor, "1 query key"]], ...]
 
@@ -46,7 +49,7 @@ def prove_dot(operands: Operands, terms: Terms = ()) -> Proof:
     """
     identity = torch.eye(operands.k.shape[1], dtype=operands.v.dtype)[None]
     whole = operands.softcap is None and operands.sinks is None
-    answer = _kernel if whole else _looped_dot
+    answer = _kernel if whole else _looped
     output, weights = (answer(operands.but(v=v)) for v in (operands.v, identity))
     query, key = (
         Tokens((), tuple(Token(i, str(i), str(i), None, None) for i in range(each.shape[1])))
@@ -75,7 +78,7 @@ def _is_causal(operands: Operands) -> bool:
     return allowed is not None and torch.equal(allowed, torch.ones_like(allowed).tril())
 
 
-def _kernel(operands: Operands) -> Float[Tensor, "head query value_dim"]:
+def _kernel(operands: Operands) -> Output:
     """What torch's own kernel makes of the same."""
     causal = _is_causal(operands) and operands.bias is None
     mask = None
@@ -88,12 +91,15 @@ def _kernel(operands: Operands) -> Float[Tensor, "head query value_dim"]:
     )
 
 
-def _looped_dot(operands: Operands) -> Float[Tensor, "head query value_dim"]:
-    """The output one query at a time in NumPy, without anything of `attnscope.arithmetic`."""
+def _looped(operands: Operands, raw: Callable[[int], Row] | None = None) -> Output:
+    """The output one query at a time in NumPy, without anything of `attnscope.arithmetic`.
+
+    The logits of a query are `raw`, or else its scaled products with the keys.
+    """
     q, k, v = (each[0].numpy() for each in (operands.q, operands.k, operands.v))
     output = np.full((len(q), v.shape[1]), np.nan)
     for i, query in enumerate(q):
-        logits = k @ query * operands.scale
+        logits = k @ query * operands.scale if raw is None else raw(i)
         if operands.softcap is not None:
             logits = operands.softcap * np.tanh(logits / operands.softcap)
         if operands.bias is not None:
@@ -107,53 +113,38 @@ def _looped_dot(operands: Operands) -> Float[Tensor, "head query value_dim"]:
     return torch.from_numpy(output)[None]
 
 
-def prove_additive(
-    stages: Stages, arrays: Mapping[str, Matrix], v: Float[Tensor, "key value_dim"], causal: bool
-) -> Proof:
+def prove_additive(stages: Stages, arrays: Mapping[str, Matrix], operands: Operands) -> Proof:
     """The certificate of additive attention, a loop in the place of a model.
 
     The tolerance of a weight is 4 eps (1 + S): S bounds how far the rounding of one score and of the
     arguments of its tanh can reach, since tanh is nowhere steeper than 1: it is the largest sum of absolute
     products behind one score. That of the output is relative to the largest entry of V.
     """
-    given = {key: each.values for key, each in arrays.items()} | {"v": v.numpy()}
-    query, key = (np.abs(given[each]) @ np.abs(given[f"additive_w{each}"]) for each in "qk")
-    reach = float(np.abs(given["additive_v"][0]) @ (1 + query.max(0) + key.max(0)))
-    tolerance = _EPSILON * (1 + reach)
-    largest = max(float(np.abs(given["v"]).max()), float(np.finfo(np.float64).tiny))
+    q, k, wq, wk, a = (arrays[key].values for key in ("q", "k", *ADDITIVE))
+    query, key = (np.abs(rows) @ np.abs(matrix) for rows, matrix in ((q, wq), (k, wk)))
+    tolerance = _EPSILON * (1 + float(np.abs(a[0]) @ (1 + query.max(0) + key.max(0))))
+    v = operands.v[0].numpy()
+    largest = max(float(np.abs(v).max()), float(np.finfo(np.float64).tiny))
+    alone = operands.but(v=operands.k)  # the identity: the output is the weights
 
-    def errors(
-        causal: bool, bend: Callable[..., Float[np.ndarray, "key d_a"]] = np.tanh
-    ) -> tuple[float, float]:
-        weights = _looped(given, causal, bend)
-        output = np.einsum("qk,kd->qd", weights, given["v"])
-        off = np.abs(stages.weights[0].numpy() - weights), np.abs(stages.output[0].numpy() - output)
-        return float(off[0].max()), float(off[1].max()) / largest
+    def errors(operands: Operands, bend: Callable[[Row], Row] = np.tanh) -> tuple[float, float]:
+        weights = _looped(operands, lambda i: bend(q[i] @ wq + k @ wk) @ a[0])[0].numpy()
+        off = (
+            stages.weights[0].numpy() - weights,
+            stages.output[0].numpy() - np.einsum("qk,kd->qd", weights, v),
+        )
+        return float(np.abs(off[0]).max()), float(np.abs(off[1]).max()) / largest
 
-    wrong = {"tanh left out": errors(causal, np.positive)}
-    if causal and len(given["k"]) > 1:
-        wrong["mask dropped"] = errors(causal=False)
-    tried = [
+    wrong = {"tanh left out": errors(alone, np.positive)}
+    if operands.allowed is not None and len(k) > 1:
+        wrong["mask dropped"] = errors(alone.but(allowed=None))
+    tried = (
         Fault(name, *off, max(off[0] / tolerance, off[1] / (2 * tolerance))) for name, off in wrong.items()
-    ]
+    )
     faults = tuple(sorted(tried, key=lambda fault: fault.power))
-    off = errors(causal)
+    off = errors(alone)
     verdict, reason = conclusion(off[0] <= tolerance and off[1] <= 2 * tolerance, *off, faults)
     return LOOP, Certificate(verdict, off[0], tolerance, off[1], 2 * tolerance, _PRECISION, faults, reason)
-
-
-def _looped(
-    given: Arrays, causal: bool, bend: Callable[..., Float[np.ndarray, "key d_a"]]
-) -> Float[np.ndarray, "query key"]:
-    """Weights one query at a time, without anything of `attnscope.arithmetic`."""
-    weights = np.zeros((len(given["q"]), len(given["k"])))
-    for i, query in enumerate(given["q"]):
-        hidden = bend(query @ given["additive_wq"] + given["k"] @ given["additive_wk"])
-        seen = slice(0, i + 1 if causal else None)
-        logits = (hidden @ given["additive_v"][0])[seen]
-        raised = np.exp(logits - logits.max())
-        weights[i, seen] = raised / raised.sum()
-    return weights
 
 
 def excused(
@@ -174,20 +165,15 @@ def excused(
 
 def _no_faults(arrays: Mapping[str, Matrix], allowed: Allowed, scales: bool) -> dict[str, str]:
     """The mistakes that are none in this example, each with the reason; of huge arrays none is told."""
+    values, same = {key: each.values for key, each in arrays.items()}, dict[str, str]()
     if "additive_v" in arrays:  # all weights of a row are equal
-        keys = arrays["k"].values
-        alike = bool((keys == keys[0]).all())
+        alike = bool((values["k"] == values["k"][0]).all())
         return {"tanh left out": "all keys are alike: the weights are the same without tanh"} if alike else {}
-    if (scores := _exact_scores(arrays)) is None:
+    if (scores := _exact_scores(values)) is None:
         return {}
     given = "scores" in arrays
-    same = {}
-    square = scores.shape[0] == scores.shape[1]
-    if (
-        square
-        and (given or arrays["q"].values.shape == arrays["k"].values.shape)
-        and (scores == scores.T).all()
-    ):
+    symmetric = scores.shape[0] == scores.shape[1] and bool((scores == scores.T).all())
+    if symmetric and (given or values["q"].shape == values["k"].shape):
         sides = ("as given", "queries", "keys") if given else ("Q Kᵀ", "Q", "K")
         same["query and key exchanged"] = _SYMMETRIC.format(*sides)
     seen = np.ones(scores.shape, bool) if allowed is None else allowed.numpy()
@@ -197,25 +183,21 @@ def _no_faults(arrays: Mapping[str, Matrix], allowed: Allowed, scales: bool) -> 
     return same
 
 
-def _exact_scores(arrays: Mapping[str, Matrix]) -> Exact | None:
-    """The scores as they follow from the numbers as written; None where that takes too many products."""
-    if "scores" in arrays:
-        own = arrays["scores"].values
-        return _fractions(np.where(np.isfinite(own), own, 0.0)) if own.size <= MOST_PRODUCTS else None
-    q, k = (arrays[letter].values for letter in "qk")
-    inside = 2 * len(q) * arrays["wq"].values.size if "x" in arrays else 0
-    if len(q) * k.size + inside > MOST_PRODUCTS:
+def _exact_scores(given: Arrays) -> Exact | None:
+    """The scores of the numbers as they are written, 0.1 being a tenth; None for too many products."""
+    if "scores" in given:
+        own = given["scores"]
+        return _FRACTIONS(np.where(np.isfinite(own), own, 0.0)) if own.size <= MOST_PRODUCTS else None
+    inside = 2 * len(given["q"]) * given["wq"].size if "x" in given else 0
+    if len(given["q"]) * given["k"].size + inside > MOST_PRODUCTS:
         return None
-    needed = ("x", "wq", "wk", "bq", "bk") if "x" in arrays else ("q", "k")
-    given = {key: _fractions(arrays[key].values) for key in needed if key in arrays}
     if "x" in given:
-        given |= {letter: given["x"] @ given[f"w{letter}"] + given.get(f"b{letter}", 0) for letter in "qk"}
-    scores: Exact = given["q"] @ given["k"].T
+        exact = {key: _FRACTIONS(given[key]) for key in ("x", "wq", "wk", "bq", "bk") if key in given}
+        q, k = (exact["x"] @ exact[f"w{letter}"] + exact.get(f"b{letter}", 0) for letter in "qk")
+    else:
+        q, k = _FRACTIONS(given["q"]), _FRACTIONS(given["k"])
+    scores: Exact = q @ k.T
     return scores
 
 
-def _fractions(values: Float[np.ndarray, "row column"]) -> Exact:
-    """The numbers as they were written, 0.1 being a tenth."""
-    exact = np.empty(values.shape, dtype=object)
-    exact[:] = [[Fraction(repr(cell)) for cell in row] for row in values.tolist()]
-    return exact
+_FRACTIONS = np.vectorize(lambda cell: Fraction(repr(float(cell))), otypes=[object])

@@ -97,20 +97,17 @@ class Worked(Presented):
         if "found" in found:
             return Case.NO_ANSWER if np.isnan(found["found"].matrix.values).any() else Case.LOOKED_UP
         if self.mistake is not None:
-            return self._mistaken()
+            if not (differences := np.abs(self.differences)).size:
+                return Case.IMPOSSIBLE
+            if np.abs(self.differences.sum(axis=1)).max() >= _ALIKE:
+                return Case.OTHER_SUM
+            return Case.OTHER_WEIGHT if differences.max() >= _ALIKE else Case.ALIKE
         if "weights" not in found or not found["weights"].seen.any():
             return Case.NO_KEY
         if self.pairs:
             return Case.PAIRS
         few = "output" in found and len(found["output"].matrix.columns.names) <= _MOST_NUMBERS
         return Case.OUTPUT if few else Case.WEIGHTS
-
-    def _mistaken(self) -> Case:
-        if not (differences := self.differences).size:
-            return Case.IMPOSSIBLE
-        if np.abs(differences.sum(axis=1)).max() >= _ALIKE:
-            return Case.OTHER_SUM
-        return Case.OTHER_WEIGHT if np.abs(differences).max() >= _ALIKE else Case.ALIKE
 
     @property
     def differences(self) -> Float[np.ndarray, "query key"]:

@@ -15,7 +15,7 @@ from attnscope.errors import InputError
 from attnscope.model.inputs.text import encode
 from attnscope.results import HeadAttention, Kind, Special
 from attnscope.results.base.groups import words_of
-from attnscope.verbs.report.composing import contributions, default_query, statistics
+from attnscope.verbs.report.answer import contributions, default_query, statistics
 from attnscope.vocabulary import Unit
 
 TEXTS = {

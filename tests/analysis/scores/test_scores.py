@@ -19,7 +19,7 @@ from attnscope.errors import InputError
 from attnscope.measures import MEASURES
 from attnscope.results import HeadScores, Kind
 from attnscope.tokens import Patches, Token, Tokens
-from attnscope.verbs.report.composing import statistics
+from attnscope.verbs.report.answer import statistics
 from attnscope.vocabulary import Unit
 
 

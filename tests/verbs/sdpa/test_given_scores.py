@@ -99,8 +99,8 @@ def test_a_soft_cap_and_a_sink_are_proved_by_a_loop() -> None:
 def test_a_loop_that_disagrees_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     from attnscope.verbs.sdpa import proof
 
-    genuine = proof._looped_dot
-    monkeypatch.setattr(proof, "_looped_dot", lambda operands: genuine(operands) * 1.001)
+    genuine = proof._looped
+    monkeypatch.setattr(proof, "_looped", lambda operands: genuine(operands) * 1.001)
     assert work_out(given(q=Q, k=K, v=V), sink=0.2).verdict is Verdict.FAILED
 
 

@@ -13,14 +13,14 @@ from transformers import AutoModel, AutoTokenizer
 from attnscope import demo
 from attnscope.analysis.heads.head import recompute_head
 from attnscope.capture import Labels, Selection, record
+from attnscope.capture.circuits.paths import read_factors
 from attnscope.errors import InputError
 from attnscope.model.inputs.text import tokens_of
 from attnscope.results import Verdict, load
 from attnscope.verbs.sdpa import examples
-from attnscope.verbs.sdpa.attention import work_head
 from attnscope.verbs.sdpa.examples import TABLE, look_up, scale_study, softmax_jacobian
+from attnscope.verbs.sdpa.head import theatre, work_head
 from attnscope.verbs.sdpa.result import Case
-from attnscope.verbs.sdpa.theatre import theatre
 from attnscope.vocabulary import THEATRE as SENTENCE
 
 HEAD, WIDTH = 11, 8
@@ -101,14 +101,14 @@ def read():
 
 
 @pytest.fixture(scope="module")
-def captured(encoder, read):
+def seen(encoder, read):
     inputs, tokens = read
-    return record(encoder, inputs, Selection(layers=[0]), Labels(tokens))
+    return read_factors(encoder, inputs, Selection(layers=[0]), Labels(tokens))
 
 
 @pytest.fixture(scope="module")
-def shown(encoder, read, captured):
-    return theatre(encoder, read[0], captured, 0, HEAD)
+def shown(encoder, read, seen):
+    return theatre(encoder, read[0], seen[0], *seen[1], HEAD)
 
 
 def test_the_theatre_starts_from_the_model_s_embeddings_and_ends_with_its_weights(
@@ -138,31 +138,24 @@ def test_the_theatre_takes_the_rows_of_its_head_from_each_projection(encoder, sh
     )
 
 
-def test_projections_of_another_head_would_not_pass(
-    encoder, read, captured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import attnscope.verbs.sdpa.theatre as module
-
-    genuine = module.projections_of
-
-    def of_the_head_before(*given):
-        return {
-            letter: replace(part, place=slice(part.place.start - WIDTH, part.place.start))
-            for letter, part in genuine(*given).items()
-        }
-
-    monkeypatch.setattr(module, "projections_of", of_the_head_before)
-    wrong = theatre(encoder, read[0], captured, 0, HEAD)
+def test_projections_of_another_head_would_not_pass(encoder, read, seen) -> None:
+    captured, (right,) = seen
+    before = {
+        name: replace(factor, matrix=factor.matrix.roll(1, 0), firsts=(0, *factor.firsts[:-1]))
+        for name in ("query", "key", "value")
+        if (factor := getattr(right, name)) is not None
+    }
+    wrong = theatre(encoder, read[0], captured, replace(right, **before), HEAD)
     assert [check.passed for check in wrong.checks] == [False, False, False, True]
     assert wrong.verdict is Verdict.FAILED
 
 
-def test_the_theatre_leaves_no_hook_behind(encoder, read, captured) -> None:
+def test_the_theatre_leaves_no_hook_behind(encoder, read, seen) -> None:
     def hooks() -> int:
         return sum(len(each._forward_hooks) + len(each._forward_pre_hooks) for each in encoder.modules())
 
     before = hooks()
-    theatre(encoder, read[0], captured, 0, HEAD)
+    theatre(encoder, read[0], seen[0], *seen[1], HEAD)
     assert hooks() == before
 
 
@@ -172,7 +165,8 @@ MINE = slice(ITS_HEAD * DIM, (ITS_HEAD + 1) * DIM)
 
 
 def worked_head(model: torch.nn.Module):
-    return theatre(model, IDS, record(model, IDS, Selection(layers=[LAYER])), LAYER, ITS_HEAD)
+    captured, (factors,) = read_factors(model, IDS, Selection(layers=[LAYER]), Labels())
+    return theatre(model, IDS, captured, factors, ITS_HEAD)
 
 
 def test_a_fused_projection_that_lies_the_other_way_round_is_taken_apart() -> None:

@@ -1,6 +1,6 @@
 """What stands above and below the panels of a report: heading, text, prediction, and the small print."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from matplotlib.axes import Axes
@@ -33,111 +33,74 @@ from attnscope.render.sheets import projection as maps
 from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.projection import token_name
 from attnscope.results import Guess, Kind
-from attnscope.tokens import Tokens
 from attnscope.verbs.report.result import Report
 
-ANSWER_HEIGHT = 0.34  # inches
-BAR, TRACK = "#4a4f57", "#e9eaec"
-_SIZE, _WIDEST_NAME = 10.5, 20
-_GAP = 0.3  # inches between two words
-_FULL_ROW = 5  # words that fill the row
-_BASE, _BAR_BOTTOM, _BAR_HEIGHT = 0.15, 0.02, 0.055  # inches from the bottom
-
-
-def draw_answer(guesses: Sequence[Guess], axes: Axes, zoom: float = 1.0) -> None:
-    """Side by side, the likeliest first and bold: a word, its probability, and a bar that is full at 1.
-
-    The Axes are `zoom` times `ANSWER_HEIGHT` high, and everything on them is that much larger.
-    """
-    box, dpi = axes.get_window_extent(), axes.get_figure(root=True).dpi  # type: ignore[union-attr]
-    pitch = (box.width / dpi + _GAP) / max(len(guesses), _FULL_ROW)
-    bar = pitch - _GAP
-    axes.set(xlim=(0, box.width / dpi), ylim=(0, ANSWER_HEIGHT))
-    axes.set_axis_off()
-    for i, guess in enumerate(guesses):
-        left, boldness = i * pitch, "normal" if i else "bold"
-        style = {"size": zoom * _SIZE, "weight": boldness, "parse_math": False}
-        told = likely(guess.probability)
-        name = _cut(guess.name, bar - text_width(f" {told}", zoom * _SIZE, bold=True), zoom * _SIZE)
-        axes.text(left, _BASE, name, color=INK, **style)  # type: ignore[arg-type]
-        number = {**style, "ha": "right", "color": FAINT if i else INK}
-        axes.text(left + bar, _BASE, told, **number)  # type: ignore[arg-type]
-    starts, middle = [i * pitch for i in range(len(guesses))], _BAR_BOTTOM + _BAR_HEIGHT / 2
-    chances = [bar * guess.probability for guess in guesses]
-    axes.barh([middle] * len(starts), [bar] * len(starts), _BAR_HEIGHT, starts, color=TRACK)
-    axes.barh([middle] * len(starts), chances, _BAR_HEIGHT, starts, color=BAR, label="probability")
-
-
-def _cut(name: str, room: float, size: float) -> str:
-    cuts = [settled(fit(name, cells)) for cells in range(_WIDEST_NAME, 1, -1)]
-    return next((cut for cut in cuts if text_width(cut, size, bold=True) <= room), cuts[-1])
-
-
 LARGE: Sizes = ((24.0, 21.0, 18.0), (18.0, 16.0, 14.0), (14.0, 12.5, 11.0))
-SMALL: Sizes = ((13.0, 12.0), (12.0, 11.0))
-_HEADING_ROOM = 0.32
-_HEADING, _FOOT, _WORD, _TEXT = 11.0, 6.5, 7.5, 10.5
+BAR, TRACK = "#4a4f57", "#e9eaec"
+_HEADING, _FOOT, _WORD, _TEXT, _NAME = 11.0, 6.5, 7.5, 10.5, 10.5  # points
+_HEADING_ROOM = 0.32  # inches, as are those that follow
+_SIDE = 0.6  # for the word of a side
+_BEFORE, _ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.34, 0.06, 0.3, 8.0  # of a prediction
+_BASE, _BAR_BOTTOM, _BAR_HEIGHT = 0.15, 0.02, 0.055  # from the bottom of its row
+_GAP = 0.3  # between two words
 _BOLD = 1.2  # width of bold text over that of the same text set lightly, at most
-_SIDE = 0.6  # inches for the word of a side
-_BEFORE_ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.06, 0.3, 8.0  # inches
-_MOST_ANSWER_LINES = 3
-
-
-def heading_room() -> float:
-    """Inches from the margin to what stands below the heading."""
-    return 0.0 if look_now().bare else _HEADING_ROOM
-
-
-def draw_heading(page: Sheet, result: Report) -> None:
-    """Which head of which model, and at the right the verdict."""
-    if look_now().bare:
-        return
-    head = result.head
-    words = " · ".join((model_words(head.provenance), head.name, attention_words(head.kind)))
-    verdict = head.certificate.verdict
-    base, ink = MARGIN + 0.1, OUTLINES[verdict]
-    told = verdict_words(verdict)
-    room = page.width - 2 * MARGIN - 1.1 * text_width(told, _HEADING, bold=True)
-    for heading in shortened(look_now().heading(words), room / _BOLD, _HEADING, 1):
-        page.write(MARGIN, base, heading, _HEADING, "bold", FAINT)
-    page.write(page.width - MARGIN, base, told, _HEADING, "bold", ink, ha="right")
+_MOST_LINES, _FULL_ROW, _WIDEST_NAME = 3, 5, 20  # of what is said; words that fill the row; their cells
 
 
 @dataclass(frozen=True)
-class Texts:
-    """The text with the query marked; of cross-attention both texts, each with the word of its side."""
+class Part:
+    """What takes the width of a page and so many inches of its height, and is drawn from a `top`."""
 
-    sides: tuple[tuple[str, SetText], ...]
+    height: float = 0.0
+    draw: Callable[[Sheet, float], None] = lambda page, top: None
 
-    @property
-    def height(self) -> float:
-        return sum(text.height for _, text in self.sides)
 
-    def draw(self, page: Sheet, top: float) -> None:
-        for word, text in self.sides:
+def heading(result: Report) -> Part:
+    """Which head of which model, and at the right the verdict."""
+    if look_now().bare:
+        return Part()
+    head, verdict = result.head, result.head.certificate.verdict
+    words = " · ".join((model_words(head.provenance), head.name, attention_words(head.kind)))
+    told = verdict_words(verdict)
+
+    def draw(page: Sheet, top: float) -> None:
+        room = page.width - 2 * MARGIN - 1.1 * text_width(told, _HEADING, bold=True)
+        for line in shortened(look_now().heading(words), room / _BOLD, _HEADING, 1):
+            page.write(MARGIN, top + 0.1, line, _HEADING, "bold", FAINT)
+        page.write(page.width - MARGIN, top + 0.1, told, _HEADING, "bold", OUTLINES[verdict], ha="right")
+
+    return Part(_HEADING_ROOM, draw)
+
+
+def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Part:
+    """The text with the query marked; of cross-attention both texts, each with the word of its side.
+
+    None on a bare page, and none of keys that are patches or frames.
+    """
+    head, sides = result.head, list[tuple[str, SetText]]()
+    if look_now().bare:
+        return Part()
+    if head.kind is Kind.CROSS:
+        width, sizes = width - _SIDE, sizes[-2:]
+
+        def both(sizes: Sizes) -> list[SetText]:
+            keys = set_text(head.key_tokens, None, width, sizes)
+            return [keys, set_text(head.query_tokens, result.query, width, sizes)]
+
+        least = min(text.size for text in both(sizes))
+        alike = both(tuple(tuple(min(size, least) for size in several) for several in sizes))
+        sides = [*zip(("key", "query"), alike, strict=True)][bool(head.key_tokens.stretches) :]
+    else:
+        sides = [("", set_text(head.query_tokens, result.query, width, sizes))]
+
+    def draw(page: Sheet, top: float) -> None:
+        for word, text in sides:
             if word:
                 page.write(MARGIN, top + text.base, word, _WORD, "bold", INKS[word])
             page.set(MARGIN + (_SIDE if word else 0), top, text)
             top += text.height
 
-
-def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Texts:
-    """The texts set in `width` inches; none on a bare page, and none of keys that are patches or frames."""
-    head = result.head
-    if look_now().bare:
-        return Texts(())
-    if head.kind is not Kind.CROSS:
-        return Texts((("", set_text(head.query_tokens, result.query, width, sizes)),))
-    width, sizes = width - _SIDE, sizes[-2:]
-    keys, queries = _both(head.key_tokens, head.query_tokens, result.query, width, sizes)
-    least = min(keys.size, queries.size)
-    alike = tuple(tuple(min(size, least) for size in several) for several in sizes)
-    keys, queries = _both(head.key_tokens, head.query_tokens, result.query, width, alike)
-    return Texts((*(() if head.key_tokens.stretches else (("key", keys),)), ("query", queries)))
-
-
-def _both(keys: Tokens, queries: Tokens, query: int, width: float, sizes: Sizes) -> tuple[SetText, SetText]:
-    return set_text(keys, None, width, sizes), set_text(queries, query, width, sizes)
+    return Part(sum(text.height for _, text in sides), draw)
 
 
 @dataclass(frozen=True)
@@ -157,9 +120,8 @@ def answer(result: Report) -> Answer | None:
     further = "" if made.next_sentence is None else predictions.said(made)("pair_says")
     if made.generated is not None and result.head.kind is Kind.ENCODER:
         return Answer("the model writes", (), f"“{printable(made.generated.text)}”")
-    blank = next((each for each in made.blanks if each.position == result.query), None)
-    if blank is None and made.blanks:
-        blank = made.blanks[0]
+    there = (each for each in made.blanks if each.position == result.query)
+    blank = next(there, made.blanks[0] if made.blanks else None)
     if blank is None:
         return Answer("the model says", (), further) if further else None
     if made.generated is not None:
@@ -171,82 +133,78 @@ def answer(result: Report) -> Answer | None:
     return Answer(title, blank.guesses, further)
 
 
-@dataclass(frozen=True)
-class Said:
+def said(result: Report, width: float) -> Part:
     """The prediction in one row, and under it what the model says in whole words.
 
-    The title stands `indent` inches before it, or above it where that would leave the words no room (0).
+    The title stands before the words, or above them where that would leave them no room.
     """
-
-    answer: Answer
-    indent: float
-    lines: tuple[str, ...]
-    zoom: float
-
-    @property
-    def height(self) -> float:
-        rows = ANSWER_HEIGHT if self.answer.guesses else 0.0
-        rows += 0.0 if self.indent else _TITLE_ROW
-        between = _BETWEEN if self.answer.guesses and self.lines else 0.0
-        return self.zoom * (_BEFORE_ANSWER + rows + between + len(self.lines) * line_height(_TEXT))
-
-    def draw(self, page: Sheet, top: float) -> None:
-        top += self.zoom * _BEFORE_ANSWER
-        left = MARGIN + self.indent
-        base = 0.19 if self.answer.guesses else 0.14
-        page.write(MARGIN, top + self.zoom * base, self.answer.title, self.zoom * TITLE, "bold")
-        top += 0.0 if self.indent else self.zoom * _TITLE_ROW
-        if self.answer.guesses:
-            axes = page.axes(left, top, page.width - MARGIN - left, self.zoom * ANSWER_HEIGHT)
-            draw_answer(self.answer.guesses, axes, self.zoom)
-            top += self.zoom * (ANSWER_HEIGHT + _BETWEEN)
-        page.paragraph(left, top, list(self.lines), self.zoom * _TEXT, INK)
-
-
-def said(result: Report, width: float, zoom: float = 1.0) -> Said | None:
-    """The prediction for a page that has `width` inches for it; None where there is none."""
     found = answer(result)
     if found is None or look_now().bare:
-        return None
-    indent = text_width(found.title, zoom * TITLE, bold=True) + 0.3
-    indent = indent if width - indent >= zoom * _LEAST_ANSWER else 0.0
-    lines = shortened(found.text, width - indent, zoom * _TEXT, _MOST_ANSWER_LINES)
-    return Said(found, indent, tuple(lines), zoom)
+        return Part()
+    indent = text_width(found.title, TITLE, bold=True) + 0.3
+    indent = indent if width - indent >= _LEAST_ANSWER else 0.0
+    lines = shortened(found.text, width - indent, _TEXT, _MOST_LINES)
+    title = 0.0 if indent else _TITLE_ROW
+    row = _ANSWER + (_BETWEEN if lines else 0.0) if found.guesses else 0.0
+
+    def draw(page: Sheet, top: float) -> None:
+        left = MARGIN + indent
+        base = 0.19 if found.guesses else 0.14
+        page.write(MARGIN, top + _BEFORE + base, found.title, TITLE, "bold")
+        top += _BEFORE + title
+        if found.guesses:
+            draw_answer(found.guesses, page.axes(left, top, page.width - MARGIN - left, _ANSWER))
+        page.paragraph(left, top + row, lines, _TEXT, INK)
+
+    return Part(_BEFORE + title + row + len(lines) * line_height(_TEXT), draw)
 
 
-def told(result: Report, width: float) -> list[str]:
+def draw_answer(guesses: Sequence[Guess], axes: Axes) -> None:
+    """Side by side, the likeliest first and bold: a word, its probability, and a bar that is full at 1."""
+    wide = axes.get_window_extent().width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
+    pitch = (wide + _GAP) / max(len(guesses), _FULL_ROW)
+    bar = pitch - _GAP
+    axes.set(xlim=(0, wide), ylim=(0, _ANSWER))
+    axes.set_axis_off()
+    starts = [i * pitch for i in range(len(guesses))]
+    for left, guess in zip(starts, guesses, strict=True):
+        likeliest, told = not left, likely(guess.probability)
+        style = {"size": _NAME, "weight": "bold" if likeliest else "normal", "parse_math": False}
+        room = bar - text_width(f" {told}", _NAME, bold=True)
+        cuts = [settled(fit(guess.name, cells)) for cells in range(_WIDEST_NAME, 1, -1)]
+        name = next((cut for cut in cuts if text_width(cut, _NAME, bold=True) <= room), cuts[-1])
+        axes.text(left, _BASE, name, color=INK, **style)  # type: ignore[arg-type]
+        number = {**style, "ha": "right", "color": INK if likeliest else FAINT}
+        axes.text(left + bar, _BASE, told, **number)  # type: ignore[arg-type]
+    middle = [_BAR_BOTTOM + _BAR_HEIGHT / 2] * len(starts)
+    chances = [bar * guess.probability for guess in guesses]
+    axes.barh(middle, [bar] * len(starts), _BAR_HEIGHT, starts, color=TRACK)
+    axes.barh(middle, chances, _BAR_HEIGHT, starts, color=BAR, label="probability")
+
+
+def told(result: Report, width: float) -> Part:
     """The answer, as every other medium opens with it."""
-    return wrapped(sheet_of(result).answer, width, _TEXT) if look_now().captioned else []
+    if not look_now().captioned:
+        return Part()
+    lines = wrapped(sheet_of(result).answer, width, _TEXT)
+    return Part(
+        _BEFORE + len(lines) * line_height(_TEXT),
+        lambda page, top: page.paragraph(MARGIN, top + _BEFORE, lines, _TEXT, INK),
+    )
 
 
-def told_height(lines: list[str]) -> float:
-    return _BEFORE_ANSWER + len(lines) * line_height(_TEXT) if lines else 0.0
-
-
-def draw_told(page: Sheet, lines: list[str], top: float) -> None:
-    page.paragraph(MARGIN, top + _BEFORE_ANSWER, lines, _TEXT, INK)
-
-
-def foot(result: Report, width: float) -> list[str]:
+def foot(result: Report, width: float) -> Part:
     """The small print: what was proved, how the map was made, what the numbers come from."""
     if not look_now().captioned:
-        return []
+        return Part()
     head = result.head
-    words = (special_words(head.special_mass), *view_words(result.weights))
     hatched = [] if head.allowed.all() else ["hatched: masked"]
     paragraphs = (
-        " · ".join([proof_words(head.certificate), *hatched, *feature_words(head)]),
-        " · ".join(phrase for phrase in words if phrase),
-        " · ".join(maps.said(result.projection).lines("settings")),
-        source_words(head.provenance),
+        [proof_words(head.certificate), *hatched, *feature_words(head)],
+        [special_words(head.special_mass), *view_words(result.weights)],
+        maps.said(result.projection).lines("settings"),
+        [source_words(head.provenance)],
     )
-    return [line for paragraph in paragraphs if paragraph for line in wrapped(paragraph, width, _FOOT)]
-
-
-def foot_height(lines: list[str]) -> float:
-    return len(lines) * line_height(_FOOT)
-
-
-def draw_foot(page: Sheet, lines: list[str]) -> None:
-    """At the lower edge of the page."""
-    page.paragraph(MARGIN, page.height - 0.7 * MARGIN - foot_height(lines), lines, _FOOT)
+    joined = (" · ".join(filter(None, phrases)) for phrases in paragraphs)
+    lines = [line for paragraph in joined if paragraph for line in wrapped(paragraph, width, _FOOT)]
+    return Part(len(lines) * line_height(_FOOT), lambda page, top: page.paragraph(MARGIN, top, lines, _FOOT))

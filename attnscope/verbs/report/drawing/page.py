@@ -5,9 +5,8 @@ each key adds to the output, and the head in numbers; the small print. `pages` h
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from matplotlib.figure import Figure
 
@@ -15,24 +14,15 @@ from attnscope.render.kit.page import MARGIN, TITLE_ROOM, Sheet, sheet
 from attnscope.render.kit.stage import Show
 from attnscope.render.kit.typesetting import Sizes, drawing
 from attnscope.render.look import look_now
-from attnscope.verbs.report.drawing import header as header
-from attnscope.verbs.report.drawing import panels
-from attnscope.verbs.report.drawing.panels import (
-    ON_PAGE,
-    ON_SLIDE,
-    REMARK,
-    UNDER,
-    Cells,
-    Place,
-    cells,
-    facts_width,
-    label_width,
-)
+from attnscope.verbs.report.drawing import header, panels
+from attnscope.verbs.report.drawing.header import Part
+from attnscope.verbs.report.drawing.panels import ON_PAGE, ON_SLIDE, REMARK, UNDER, Place, cells, label_width
 from attnscope.verbs.report.result import Report
 from attnscope.verbs.report.sheet import facts, shares, shares_remark
 
 __all__ = ["figure", "named_pages", "pages"]
 
+_SHOWN: tuple[Show, Show] = ("scaled", "weights")
 _GAP, _GUTTER, _BETWEEN = 0.3, 0.55, 0.3  # inches between heat maps, between columns, between rows
 _BEFORE_FOOT = 0.08
 _MOST_SHARES = 9
@@ -41,104 +31,65 @@ _NARROWEST_MAP, _WIDEST_MAP = 4.6, 7.0
 _SHAPE, _STRETCH = 1.5, 1.25  # of the page, width over height, and how far the map may widen for it
 
 
-@dataclass(frozen=True)
-class Columns:
-    """Where the two columns of the page begin and how wide they are; `labels` is the room of row labels."""
-
-    labels: float
-    first: float
-    second: float
-
-    @property
-    def left(self) -> float:
-        return MARGIN + self.labels
-
-    @property
-    def split(self) -> float:
-        return self.left + self.first + _GUTTER
-
-    @property
-    def width(self) -> float:
-        return self.split + self.second + MARGIN
-
-
-@dataclass(frozen=True)
-class HeatMaps:
-    """Scores, and beside them the weights, which have rows of their own where they are by words."""
-
-    scores: Cells
-    weights: Cells
-    labelled: bool
-
-    @classmethod
-    def of(cls, result: Report) -> "HeatMaps":
-        scores, weights = (cells(panels.shown(result, show), ON_PAGE) for show in ("scaled", "weights"))
-        return cls(scores, weights, labelled=result.view is not None)
-
-    @property
-    def height(self) -> float:
-        return max(laid.above + laid.height for laid in (self.scores, self.weights))
-
-    @property
-    def second(self) -> float:
-        """Where the weights begin, from the left edge of the scores."""
-        return self.scores.width + _GAP + (self.weights.left if self.labelled else 0.0)
-
-    @property
-    def width(self) -> float:
-        return self.second + self.weights.width
-
-    def draw(self, page: Sheet, result: Report, left: float, top: float) -> None:
-        first = Place(left, top, self.scores.width, self.height)
-        second = Place(left + self.second, top, self.weights.width, self.height)
-        panels.heat_map(page, result, "scaled", first, self.scores, labelled=True)
-        panels.heat_map(page, result, "weights", second, self.weights, labelled=self.labelled)
-
-
 def figure(result: Report) -> Figure:
     """The page of a report."""
     with drawing():
-        maps = HeatMaps.of(result)
+        scores, weights = (cells(panels.shown(result, show), ON_PAGE) for show in _SHOWN)
+        labelled = result.view is not None  # the weights have rows of their own where they are by words
         listed = shares(result, _MOST_SHARES)
-        upper = max(maps.height, _LEAST_UPPER)
-        lower = max(panels.shares_height(listed), panels.facts_height(result))
+        high = max(laid.above + laid.height for laid in (scores, weights))
+        upper = max(high, _LEAST_UPPER)
+        lower = max(panels.SHARE_ROW * len(listed), panels.FACT_ROW * len(facts(result)))
+        left = MARGIN + max(scores.left, label_width(listed))
+        second = scores.width + _GAP + (weights.left if labelled else 0.0)  # where the weights begin
+        first = second + weights.width
+        split = left + first + _GUTTER
         points = len(result.projection.queries) + len(result.projection.keys)
         suited = min(max(2.6 + 0.38 * math.sqrt(points), _NARROWEST_MAP), _WIDEST_MAP)
-        needed = max(suited, facts_width(facts(result)))
-        narrow = Columns(max(maps.scores.left, label_width(listed)), maps.width, needed)
-        wider = min(max(_SHAPE * (_ELSE + upper + lower) - narrow.width, 0.0), (_STRETCH - 1) * needed)
-        columns = Columns(narrow.labels, narrow.first, needed + wider)
-        inner = columns.width - 2 * MARGIN
-        texts, said = header.texts(result, inner), header.said(result, inner)
-        told, foot = header.told(result, inner), header.foot(result, inner)
-        texts_top = MARGIN + header.heading_room()
-        said_top = texts_top + texts.height
-        told_top = said_top + (said.height if said else 0.0)
-        upper_top = told_top + header.told_height(told) + _BETWEEN + TITLE_ROOM
+        needed = max(suited, panels.facts_width(facts(result)))
+        wider = _SHAPE * (_ELSE + upper + lower) - (split + needed + MARGIN)
+        other = needed + min(max(wider, 0.0), (_STRETCH - 1) * needed)
+        width = split + other + MARGIN
+        above, foot = _above(result, width), header.foot(result, width - 2 * MARGIN)
+        upper_top = MARGIN + sum(part.height for part in above) + _BETWEEN + TITLE_ROOM
         lower_top = upper_top + upper + UNDER + _BETWEEN + TITLE_ROOM
         under = UNDER + _BEFORE_FOOT + (REMARK if shares_remark(result) else 0.0)
-        page = sheet(columns.width, lower_top + lower + under + header.foot_height(foot) + MARGIN)
-        header.draw_heading(page, result)
-        texts.draw(page, texts_top)
-        if said:
-            said.draw(page, said_top)
-        header.draw_told(page, told, told_top)
-        maps.draw(page, result, columns.left, upper_top)
-        panels.map_of(page, result, Place(columns.split, upper_top, columns.second, upper))
-        panels.contributions(page, result, listed, Place(columns.left, lower_top, columns.first, lower))
-        panels.in_numbers(page, result, Place(columns.split, lower_top, columns.second, lower))
-        header.draw_foot(page, foot)
+        page = sheet(width, lower_top + lower + under + foot.height + MARGIN)
+        _draw(page, above, foot)
+        places = (
+            Place(left, upper_top, scores.width, high),
+            Place(left + second, upper_top, weights.width, high),
+        )
+        panels.heat_map(page, result, "scaled", places[0], scores, labelled=True)
+        panels.heat_map(page, result, "weights", places[1], weights, labelled=labelled)
+        panels.map_of(page, result, Place(split, upper_top, other, upper))
+        panels.contributions(page, result, listed, Place(left, lower_top, first, lower))
+        panels.in_numbers(page, result, Place(split, lower_top, other, lower))
     return page.figure
 
 
-ZOOM = 1.4
-_LARGEST: Sizes = ((40.0, 36.0, 32.0), (32.0, 28.0), (28.0, 24.0), (22.0, 20.0), (18.0, 16.0, 14.0))
-_WIDTH, _HEIGHT = 12.5, 4.8  # inches of a panel, at least
-_BEFORE_PANEL, _BEFORE_SAID = 0.15, 0.5
-_MOST_LARGE_SHARES = 17
-_MOST_LARGER = 1.5  # of the numbers of the head, which are few
+def _above(result: Report, width: float) -> list[Part]:
+    inner = width - 2 * MARGIN
+    return [
+        header.heading(result),
+        *(each(result, inner) for each in (header.texts, header.said, header.told)),
+    ]
 
-Draw = Callable[[Sheet, Report, Place], None]
+
+def _draw(page: Sheet, above: Sequence[Part], foot: Part) -> None:
+    top = MARGIN
+    for part in above:
+        part.draw(page, top)
+        top += part.height
+    foot.draw(page, page.height - 0.7 * MARGIN - foot.height)
+
+
+ZOOM = 1.4  # of a page that is one panel's, letters, lines and all
+_LARGEST: Sizes = ((28.0, 25.0, 22.0), (22.0, 20.0), (20.0, 17.0), (15.5, 14.0), (13.0, 11.5, 10.0))
+_SMALL: Sizes = ((9.3, 8.6), (8.6, 7.9))
+_WIDTH, _HEIGHT = 8.9, 3.4  # inches of a panel before it is enlarged, at least
+_BEFORE_PANEL, _BEFORE_SAID = 0.1, 0.35
+_MOST_LARGE_SHARES = 17
 
 
 def pages(result: Report) -> list[Figure]:
@@ -152,76 +103,53 @@ def pages(result: Report) -> list[Figure]:
 def named_pages(result: Report) -> dict[str, Figure]:
     """The pages of a report, by what each is called where it is a file of its own."""
     with drawing():
-        both = [_cells(result, "scaled"), _cells(result, "weights")]
-        width = max(_WIDTH, *(laid.left + laid.width for laid in both))
-        height = max(_HEIGHT, *(laid.above + laid.height for laid in both))
-        first = {} if look_now().bare else {"text": _first(result, width, height)}
-        return first | {name: _slide(result, draw, width, height) for name, draw in _PANELS.items()}
+        stages = [panels.shown(result, show) for show in _SHOWN]
+        laid = [cells(each, replace(ON_SLIDE, wide=_WIDTH - cells(each, ON_SLIDE).left)) for each in stages]
+        width = max(_WIDTH, *(each.left + each.width for each in laid))
+        height = max(_HEIGHT, *(each.above + each.height for each in laid))
+        heading, small = header.heading(result), header.texts(result, width, _SMALL)
+        listed, foot = shares(result, _MOST_LARGE_SHARES), header.foot(result, width)
+        top = MARGIN + heading.height + small.height + _BEFORE_PANEL + TITLE_ROOM
+
+        def slide(above: Sequence[Part], draw: Callable[[Sheet, Place], None]) -> Figure:
+            page = sheet(width + 2 * MARGIN, top + height + UNDER + foot.height + MARGIN)
+            if look_now().sides is None:
+                page.figure.zoom = ZOOM  # type: ignore[attr-defined]
+            _draw(page, above, foot)
+            draw(page, Place(MARGIN, top, width, height))
+            return page.figure
+
+        def heat_map(at: int) -> Callable[[Sheet, Place], None]:
+            def draw(page: Sheet, place: Place) -> None:
+                inner = place.within(laid[at].left)
+                panels.heat_map(page, result, _SHOWN[at], inner, laid[at], labelled=True)
+
+            return draw
+
+        def contributions(page: Sheet, place: Place) -> None:
+            inner = place.within(label_width(listed), REMARK)
+            panels.contributions(page, result, listed, inner)
+
+        drawn = (
+            {} if look_now().bare else {"text": slide(_first(result, width, top + height), lambda *_: None)}
+        )
+        above = [heading, small]
+        return drawn | {
+            "scores": slide(above, heat_map(0)),
+            "weights": slide(above, heat_map(1)),
+            "map": slide(above, lambda page, place: panels.map_of(page, result, place)),
+            "contributions": slide(above, contributions),
+            "numbers": slide(above, lambda page, place: panels.in_numbers(page, result, place)),
+        }
 
 
-def _slide(result: Report, draw: Draw, width: float, height: float) -> Figure:
-    texts = header.texts(result, width, header.SMALL)
-    top = MARGIN + header.heading_room()
-    page, place = _framed(result, top + texts.height + _BEFORE_PANEL + ZOOM * TITLE_ROOM, width, height)
-    texts.draw(page, top)
-    draw(page, result, place)
-    return page.figure
-
-
-def _first(result: Report, width: float, height: float) -> Figure:
-    small = header.texts(result, width, header.SMALL)
-    top = MARGIN + header.heading_room()
-    page, _ = _framed(result, top + small.height + _BEFORE_PANEL + ZOOM * TITLE_ROOM, width, height)
-    texts, said = header.texts(result, width, _LARGEST), header.said(result, width, ZOOM)
-    gap = _BEFORE_SAID if said else 0.0
-    needed = texts.height + gap + (said.height if said else 0.0)
-    spare = height + small.height + _BEFORE_PANEL + TITLE_ROOM - needed
-    top += max(spare, 0.0) * 0.4
-    texts.draw(page, top)
-    if said:
-        said.draw(page, top + texts.height + gap)
-    return page.figure
-
-
-def _framed(result: Report, top: float, width: float, height: float) -> tuple[Sheet, Place]:
-    foot = header.foot(result, width)
-    page = sheet(width + 2 * MARGIN, top + height + UNDER + header.foot_height(foot) + MARGIN)
-    header.draw_heading(page, result)
-    header.draw_foot(page, foot)
-    return page, Place(MARGIN, top, width, height)
-
-
-def _cells(result: Report, show: Show) -> Cells:
-    shown = panels.shown(result, show)
-    return cells(shown, replace(ON_SLIDE, wide=_WIDTH - cells(shown, ON_SLIDE).left))
-
-
-def _heat_map(show: Show) -> Draw:
-    def draw(page: Sheet, result: Report, place: Place) -> None:
-        laid = _cells(result, show)
-        inner = Place(place.left + laid.left, place.top, place.width - laid.left, place.height)
-        panels.heat_map(page, result, show, inner, laid, labelled=True, zoom=ZOOM)
-
-    return draw
-
-
-def _contributions(page: Sheet, result: Report, place: Place) -> None:
-    listed = shares(result, _MOST_LARGE_SHARES)
-    labels = label_width(listed, ZOOM)
-    inner = Place(place.left + labels, place.top, place.width - labels, place.height - ZOOM * REMARK)
-    panels.contributions(page, result, listed, inner, ZOOM)
-
-
-def _in_numbers(page: Sheet, result: Report, place: Place) -> None:
-    zoom = ZOOM * min(_MOST_LARGER, place.width / facts_width(facts(result), ZOOM))
-    height = min(1.2 * panels.facts_height(result, zoom), place.height)
-    panels.in_numbers(page, result, Place(place.left, place.top, place.width, height), zoom)
-
-
-_PANELS: dict[str, Draw] = {
-    "scores": _heat_map("scaled"),
-    "weights": _heat_map("weights"),
-    "map": partial(panels.map_of, zoom=ZOOM),
-    "contributions": _contributions,
-    "numbers": _in_numbers,
-}
+def _first(result: Report, width: float, bottom: float) -> list[Part]:
+    """The text as large as it has room, and under it what the model says."""
+    heading, texts, said = (
+        header.heading(result),
+        header.texts(result, width, _LARGEST),
+        header.said(result, width),
+    )
+    gap = _BEFORE_SAID if said.height else 0.0
+    spare = bottom - MARGIN - heading.height - texts.height - gap - said.height
+    return [heading, Part(0.4 * max(spare, 0.0)), texts, Part(gap), said]

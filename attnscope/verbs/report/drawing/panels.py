@@ -52,7 +52,10 @@ class Room:
 
 
 ON_PAGE = Room(wide=3.2, high=2.85, further=1.5, largest=0.6, size=8.5)
-ON_SLIDE = Room(wide=11.0, high=4.1, further=0.0, largest=1.2, size=11.0, most=10.0, narrowest=4.0)
+# of a page that is enlarged
+ON_SLIDE = Room(
+    wide=7.8, high=2.9, further=0.0, largest=0.86, size=7.9, smallest=0.05, most=7.1, narrowest=2.9
+)
 
 
 @dataclass(frozen=True)
@@ -121,7 +124,15 @@ def draw_cells(shown: Panel, axes: Axes, bar: Axes, laid: Cells, query: int, *, 
     columns = shown.values.shape[1]
     outline = {"fill": False, "edgecolor": INKS["query"], "linewidth": 1.4, "clip_on": False, "zorder": 5}
     axes.add_patch(Rectangle((0, query), columns, 1, label="query", **outline))  # type: ignore[arg-type]
-    _colour_bar(drawn, bar, shown)
+    made = bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
+    made.outline.set_visible(False)  # type: ignore[operator]
+    places, texts = zip(*_marks(drawn, shown), strict=True)
+    made.set_ticks(places, labels=texts)
+    made.minorticks_off()
+    bar.tick_params(labelsize=6.5, length=0, pad=2, colors=INK)
+    ends = bar.get_xticklabels()
+    ends[0].set_horizontalalignment("left")
+    ends[-1].set_horizontalalignment("right")
 
 
 def _row_labels(axes: Axes, laid: Cells, query: int) -> None:
@@ -147,23 +158,10 @@ def _marks(drawn: ScalarMappable, shown: Panel) -> list[tuple[float, str]]:
     return [(place, parameter(place, 2)) for place in places]
 
 
-def _colour_bar(drawn: ScalarMappable, bar: Axes, shown: Panel) -> None:
-    made = bar.figure.colorbar(drawn, cax=bar, orientation="horizontal")
-    made.outline.set_visible(False)  # type: ignore[operator]
-    places, texts = zip(*_marks(drawn, shown), strict=True)
-    made.set_ticks(places, labels=texts)
-    made.minorticks_off()
-    bar.tick_params(labelsize=6.5, length=0, pad=2, colors=INK)
-    ends = bar.get_xticklabels()
-    ends[0].set_horizontalalignment("left")
-    ends[-1].set_horizontalalignment("right")
-
-
 UNDER, REMARK = 0.24, 0.12  # inches for what stands under a panel, and for a remark below that
 _BAR = (1.8, 0.07)  # inches of a colour bar
 _TALLEST = 1.8  # rows of bars that one bar may take where they are few
 _NOTE = 6.5
-_TITLE_ZOOM = 1.4  # at most
 
 
 @dataclass(frozen=True)
@@ -175,10 +173,12 @@ class Place:
     width: float
     height: float
 
+    def within(self, left: float, below: float = 0.0) -> "Place":
+        """Without so many inches at the left, and below."""
+        return Place(self.left + left, self.top, self.width - left, self.height - below)
 
-def heat_map(
-    page: Sheet, result: Report, show: Show, place: Place, laid: Cells, *, labelled: bool, zoom: float = 1.0
-) -> None:
+
+def heat_map(page: Sheet, result: Report, show: Show, place: Place, laid: Cells, *, labelled: bool) -> None:
     """Scores or weights. `place` is that of the cells and of the labels above them, without row labels."""
     weights = show == "weights"
     title, subtitle = ("what enters the softmax", scores_words(result.head))
@@ -187,10 +187,10 @@ def heat_map(
     top = place.top + laid.above
     axes = page.axes(place.left, top, laid.width, laid.height)
     length, thick = _BAR
-    bar = page.axes(place.left, top + laid.height + 0.09, min(laid.width, zoom * length), thick)
+    bar = page.axes(place.left, top + laid.height + 0.09, min(laid.width, length), thick)
     row = result.row if weights else result.query
     draw_cells(shown(result, show), axes, bar, laid, row, labelled=labelled)
-    page.title(place.left, place.top, title, subtitle, zoom)
+    page.title(place.left, place.top, title, subtitle)
 
 
 def shown(result: Report, show: Show) -> Panel:
@@ -198,46 +198,40 @@ def shown(result: Report, show: Show) -> Panel:
     return panel(result.weights if show == "weights" else result.head, show)
 
 
-def map_of(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None:
+def map_of(page: Sheet, result: Report, place: Place) -> None:
     """The map with the query linked to its strongest keys."""
     axes = page.axes(place.left, place.top, place.width, place.height)
     block = Map(result.projection, result.query)
     draw_map(block, axes)
     named = "t-SNE map of queries and keys" if result.projection.settled else "t-SNE map, not settled"
     longer = f"{named}: {block.title}"
-    title = longer if text_width(longer, zoom * TITLE, bold=True) <= place.width else named
-    page.title(place.left, place.top, title, block.says, zoom)
+    title = longer if text_width(longer, TITLE, bold=True) <= place.width else named
+    page.title(place.left, place.top, title, block.says)
     page.write(place.left, place.top + place.height + 0.15, DISCLAIMER, _NOTE, color=FAINT)
 
 
-def contributions(page: Sheet, result: Report, listed: list[Share], place: Place, zoom: float = 1.0) -> None:
+def contributions(page: Sheet, result: Report, listed: list[Share], place: Place) -> None:
     """What each key adds; the labels stand at the left of `place`, the numbers within it."""
     remark = shares_remark(result)
     subtitle = "share of the output vector, all keys together 100 %" if listed else remark
     title = f"how each key's value adds to the output of {query_name(result)}"
-    page.title(place.left, place.top, title, subtitle, zoom)
+    page.title(place.left, place.top, title, subtitle)
     if listed:
-        height = min(place.height, _TALLEST * zoom * SHARE_ROW * len(listed))
-        axes = page.axes(place.left, place.top, place.width - numbers_width(zoom), height)
-        draw_contributions(listed, axes, zoom)
-        page.write(place.left, place.top + height + zoom * 0.31, remark, zoom * _NOTE, color=FAINT)
+        height = min(place.height, _TALLEST * SHARE_ROW * len(listed))
+        axes = page.axes(place.left, place.top, place.width - NUMBERS_WIDTH, height)
+        draw_contributions(listed, axes)
+        page.write(place.left, place.top + height + 0.31, remark, _NOTE, color=FAINT)
 
 
-def in_numbers(page: Sheet, result: Report, place: Place, zoom: float = 1.0) -> None:
+def in_numbers(page: Sheet, result: Report, place: Place) -> None:
     """The statistics of the head, and how far its map can be trusted."""
     queries = counted(int(result.head.answered.sum()), "query")
     by = "" if result.view is None else ", all by tokens"
     subtitle = f"{queries}, the map, and the two together{by}"
-    page.title(place.left, place.top, "the head in numbers", subtitle, min(zoom, _TITLE_ZOOM))
-    draw_facts(facts(result), page.axes(place.left, place.top, place.width, place.height), zoom)
-
-
-def facts_height(result: Report, zoom: float = 1.0) -> float:
-    return zoom * FACT_ROW * len(facts(result))
-
-
-def shares_height(listed: list[Share]) -> float:
-    return SHARE_ROW * len(listed)
+    page.title(place.left, place.top, "the head in numbers", subtitle)
+    listed = facts(result)
+    height = min(1.2 * FACT_ROW * len(listed), place.height)
+    draw_facts(listed, page.axes(place.left, place.top, place.width, height))
 
 
 def scores_words(head: HeadAttention) -> str:
@@ -250,115 +244,79 @@ def scores_words(head: HeadAttention) -> str:
     return words
 
 
-SHARE_ROW = 0.19  # inches for one bar
-_SHARE, _REST, _BACK, _GRID = INKS["key"], "#9aa4b1", "white", "#e8e8e8"
-_DOT = "#111111"
-_SIZE, _HEADING, _TICKS = 8.0, 7.5, 7.0
+SHARE_ROW, FACT_ROW = 0.19, 0.25  # inches for one bar, and for one fact
+_SHARE, _REST, _DOT = INKS["key"], "#9aa4b1", "#111111"
+_SIZE, _VALUE, _SMALL, _TICKS = 8.0, 10.5, 7.5, 7.0  # points
 _WEIGHT_AT, _SHARE_AT = 92.0, 48.0  # points from the right edge of the axes to the end of each column
+_BETWEEN_COLUMNS = 0.14
+NUMBERS_WIDTH = (_WEIGHT_AT + 1.5) / 72  # inches that the two columns of numbers take
 
 
-def numbers_width(zoom: float = 1.0) -> float:
-    """Inches that the two columns of numbers take at the right of the axes."""
-    return zoom * (_WEIGHT_AT + 1.5) / 72
-
-
-def label_width(listed: Sequence[Share], zoom: float = 1.0) -> float:
+def label_width(listed: Sequence[Share]) -> float:
     """Inches that the labels take at the left of the axes."""
-    return max((text_width(each.name, zoom * _SIZE) for each in listed), default=0.0) + 0.06
+    return max((text_width(each.name, _SIZE) for each in listed), default=0.0) + 0.06
 
 
-def draw_contributions(listed: Sequence[Share], axes: Axes, zoom: float = 1.0) -> None:
-    """A bar for each share and a dot for its weight, both along one scale, and both as numbers beside it.
-
-    Letters are `zoom` times as large as on a page with other panels.
-    """
-    rows = np.arange(len(listed))
+def draw_contributions(listed: Sequence[Share], axes: Axes) -> None:
+    """A bar for each share and a dot for its weight, both along one scale, and both as numbers beside it."""
+    rows, given = np.arange(len(listed)), [each.share for each in listed]
+    weights = [each.weight for each in listed]
     inks = [_REST if each.key is None else _SHARE for each in listed]
-    axes.barh(
-        rows,
-        [each.share for each in listed],
-        height=0.62,
-        color=[ink if each.share >= 0 else _BACK for ink, each in zip(inks, listed, strict=True)],
-        edgecolor=inks,
-        linewidth=0.9,
-        label="share",
-        zorder=2,
-    )
+    fills = [ink if share >= 0 else "white" for ink, share in zip(inks, given, strict=True)]
+    axes.barh(rows, given, 0.62, color=fills, edgecolor=inks, linewidth=0.9, label="share", zorder=2)
     axes.plot(
-        [each.weight for each in listed], rows, "o", color=_DOT, mec="white", mew=0.7, ms=5.0 * zoom,
-        label="weight", zorder=3, clip_on=False,
-    )  # fmt: skip
-    _scale(listed, axes, zoom)
-    _labels(listed, axes, zoom)
-    _numbers(listed, axes, zoom)
-
-
-def _scale(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
-    ends = [end for each in listed for end in (each.share, each.weight)]
-    low, high = min(0.0, *ends), max(ends)
+        weights, rows, "o", color=_DOT, mec="white", mew=0.7, ms=5.0, label="weight", zorder=3, clip_on=False
+    )
+    low, high = min(0.0, *given, *weights), max(*given, *weights)
     room = 0.03 * (high - low)
     low, high = low - (room if low < -room else 0), high + room
     ticks = [tick for tick in MaxNLocator(5).tick_values(low, high) if low <= tick <= high]
-    axes.set_xlim(low, high)
-    axes.set_ylim(len(listed) - 0.4, -0.6)
+    axes.set(xlim=(low, high), ylim=(len(listed) - 0.4, -0.6))
     axes.set_xticks(ticks, [percent(tick) for tick in ticks])
-    axes.tick_params(axis="x", labelsize=zoom * _TICKS, length=0, pad=3, colors=FAINT)
-    axes.grid(axis="x", color=_GRID, linewidth=0.7, zorder=0)
+    axes.tick_params(axis="x", labelsize=_TICKS, length=0, pad=3, colors=FAINT)
+    axes.grid(axis="x", color="#e8e8e8", linewidth=0.7, zorder=0)
     axes.axvline(0, color=INK, linewidth=0.8, zorder=2.5)
     axes.spines[:].set_visible(False)
-
-
-def _labels(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
-    axes.set_yticks(range(len(listed)), [each.name for each in listed], size=zoom * _SIZE, parse_math=False)
+    axes.set_yticks(rows, [each.name for each in listed], size=_SIZE, parse_math=False)
     axes.tick_params(axis="y", length=0, pad=4)
-    for each, label in zip(listed, axes.get_yticklabels(), strict=True):
+    heads = [(-0.6, "■ share", _SHARE_AT, _SHARE, "normal"), (-0.6, "● weight", _WEIGHT_AT, _DOT, "normal")]
+    cells = list[tuple[float, str, float, str, str]]()
+    for row, (each, label) in enumerate(zip(listed, axes.get_yticklabels(), strict=True)):
         label.set_color(FAINT if each.key is None else _SHARE)
-
-
-def _numbers(listed: Sequence[Share], axes: Axes, zoom: float) -> None:
-    at = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center", "ha": "right"}
-    for row, each in enumerate(listed):
         ink = FAINT if each.key is None else INK
-        for text, place, boldness in (
-            (percent(each.share), _SHARE_AT, "bold"),
-            (weight(each.weight, 3), _WEIGHT_AT, "normal"),
-        ):
-            style = {"size": zoom * _SIZE, "color": ink, "weight": boldness}
-            axes.annotate(text, (1, row), (zoom * place, 0), **at, **style)  # type: ignore[arg-type]
-    for text, place, ink in (("■ share", _SHARE_AT, _SHARE), ("● weight", _WEIGHT_AT, _DOT)):
-        axes.annotate(text, (1, -0.6), (zoom * place, 7), size=zoom * _HEADING, color=ink, **at)  # type: ignore[arg-type]
+        cells.append((row, percent(each.share), _SHARE_AT, ink, "bold"))
+        cells.append((row, weight(each.weight, 3), _WEIGHT_AT, ink, "normal"))
+    for written, size, up in ((cells, _SIZE, 0), (heads, _SMALL, 7)):
+        for at, text, place, ink, boldness in written:
+            axes.annotate(
+                text, (1, at), (place, up), size=size, color=ink, weight=boldness, va="center", ha="right",
+                xycoords=("axes fraction", "data"), textcoords="offset points",
+            )  # fmt: skip
 
 
-FACT_ROW = 0.25  # inches for one fact
-_NAME, _VALUE, _MEANING = 8.0, 10.5, 7.5  # points
-_BETWEEN_COLUMNS = 0.14
-
-
-def facts_width(listed: Sequence[Fact], zoom: float = 1.0) -> float:
+def facts_width(listed: Sequence[Fact]) -> float:
     """Inches that the table needs."""
-    meaning = max(text_width(each.meaning, zoom * _MEANING) for each in listed)
-    return _second_column(listed, zoom) + zoom * _BETWEEN_COLUMNS + meaning
+    meaning = max(text_width(each.meaning, _SMALL) for each in listed)
+    return _second_column(listed) + _BETWEEN_COLUMNS + meaning
 
 
-def draw_facts(listed: Sequence[Fact], axes: Axes, zoom: float = 1.0) -> None:
-    """One line for each fact, with thin rules between them, the letters `zoom` times as large as usual."""
+def draw_facts(listed: Sequence[Fact], axes: Axes) -> None:
+    """One line for each fact, with thin rules between them."""
     width = axes.get_window_extent().width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
-    values = _second_column(listed, zoom)
+    values = _second_column(listed)
     axes.set(xlim=(0, width), ylim=(len(listed), 0))
     axes.set_axis_off()
     for row, each in enumerate(listed):
         for place, text, size, style in (
-            (0.0, each.name, _NAME, {"color": INK}),
+            (0.0, each.name, _SIZE, {"color": INK}),
             (values, each.value, _VALUE, {"color": INK, "weight": "bold", "ha": "right"}),
-            (values + zoom * _BETWEEN_COLUMNS, each.meaning, _MEANING, {"color": FAINT}),
+            (values + _BETWEEN_COLUMNS, each.meaning, _SMALL, {"color": FAINT}),
         ):
-            at = {"size": zoom * size, "va": "center_baseline", "parse_math": False}
+            at = {"size": size, "va": "center_baseline", "parse_math": False}
             axes.text(place, row + 0.5, text, **at, **style)  # type: ignore[arg-type]
     axes.hlines(range(len(listed) + 1), 0, width, colors=RULE, linewidth=0.7)
 
 
-def _second_column(listed: Sequence[Fact], zoom: float) -> float:
-    name = max(text_width(each.name, zoom * _NAME) for each in listed)
-    return (
-        name + zoom * _BETWEEN_COLUMNS + max(text_width(each.value, zoom * _VALUE, True) for each in listed)
-    )
+def _second_column(listed: Sequence[Fact]) -> float:
+    name = max(text_width(each.name, _SIZE) for each in listed)
+    return name + _BETWEEN_COLUMNS + max(text_width(each.value, _VALUE, True) for each in listed)
