@@ -31,7 +31,7 @@ from attnscope.verbs.corpus.question import ALL, ENGINES, LOCAL, RAY, REFUSE, Co
 from attnscope.verbs.corpus.result import Corpus
 from attnscope.verbs.corpus.source import Signed, Source, files_of, is_piped, source_of
 from attnscope.verbs.corpus.splits import Plan, check_tags, everything, first_texts, share
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import ahead, fetched
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def corpus_of(
         with listener.working("looking at the texts"):
             digests = signed.digests
         identity = identity_of(recipe, sources, digests, checkpoint, asked.limit, plan.size)
-        folder = Folder(Place.of(asked.run or HOME / f"corpus-{key_of(identity)}"))
+        folder = Folder(place_of(asked.run or HOME / f"corpus-{key_of(identity)}"))
         kept = f"what is measured is kept in {folder.place}, the same command goes on from there"
         with folder.locked(listener), said_when_interrupted(printable(kept)):
             begun = folder.claim(identity, _provenance(asked, request, command))
@@ -106,7 +106,7 @@ def corpus_of(
             here = partial(_on_this_machine, request, workers, plan.about)
             recipe = replace(recipe, into=folder.place.address)
             run = Run(recipe, signed, plan, folder, listener)
-            found = run.corpus(engine or here, done, None if asked.rows is None else Place.of(asked.rows))
+            found = run.corpus(engine or here, done, None if asked.rows is None else place_of(asked.rows))
     of_model = ("-m", found.provenance.model, *words(given, slots(Loading)))
     ran = (*of_model, *words(wanted, ("kind", "tower")))
     return replace(found, provenance=replace(found.provenance, read=asked.read_again, run=ran))
@@ -126,7 +126,7 @@ def _with_size(source: Source, folder: Path) -> Source:
     return (
         source
         if file == local
-        else source_of(Place.of(file), source.name, source.form, source.field, source.strict)
+        else source_of(place_of(file), source.name, source.form, source.field, source.strict)
     )
 
 

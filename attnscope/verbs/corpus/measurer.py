@@ -32,7 +32,7 @@ from attnscope.verbs.corpus.part import Part, Proved, RowsFile
 from attnscope.verbs.corpus.reader import BatchReader, Ready, pools
 from attnscope.verbs.corpus.result import CorpusText
 from attnscope.verbs.corpus.rows import RowsOfSplit
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import Reading
 from attnscope.verbs.corpus.totals import Totals
 from attnscope.vocabulary import Purpose
@@ -221,7 +221,7 @@ class CorpusMeasurer:
         """That of a recipe, with one thread of torch: `lent` undoes that."""
         torch.set_num_threads(1)
         opened = open_model(recipe.request, Inputs("a"), recipe.wanted, Purpose.ATTENTION, Quiet())
-        return cls(BatchReader(recipe, opened), Folder(Place.of(recipe.into)))
+        return cls(BatchReader(recipe, opened), Folder(place_of(recipe.into)))
 
     def measure(self, split: Split) -> Finished:
         """The part of a split, kept in the run's folder; a split on trial is measured and not kept."""

@@ -24,8 +24,7 @@ from attnscope import incoming
 from attnscope.analysis.treebank import read_block
 from attnscope.errors import InputError
 from attnscope.verbs.corpus.engine.interface import SetAside, Span, Split, Text
-from attnscope.verbs.corpus.packed import BrokenArchive
-from attnscope.verbs.corpus.source import Form, parquet
+from attnscope.verbs.corpus.source import BrokenArchive, Form, parquet
 
 _ROWS_AT_ONCE = 1024
 _SHOWN = 2000  # characters of what is set aside that are kept where it is no text

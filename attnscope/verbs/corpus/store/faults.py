@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from attnscope.errors import InputError, one_line
 from attnscope.printable import printable
+from attnscope.verbs.corpus.store.place import RefusedError
 
 T = TypeVar("T")
 PAUSES = (0.3, 1.0, 3.0, 8.0, 20.0)  # seconds before what failed is tried again
@@ -34,10 +35,6 @@ _CREDENTIALS = {
 }
 UNKNOWN = "Protocol not known: "  # how fsspec says so
 _ALIKE = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "adl": "az", "https": "http"}
-
-
-class RefusedError(InputError):
-    """What was asked of a store cannot be had, however often it is asked."""
 
 
 def trying(act: Callable[[], T], doing: str, address: str, pauses: Sequence[float] | None = None) -> T:

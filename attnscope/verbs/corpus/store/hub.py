@@ -13,8 +13,9 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
-from attnscope.verbs.corpus.store import remote
-from attnscope.verbs.corpus.store.faults import FIRST, PAUSES, RefusedError, trying
+from attnscope.verbs.corpus.store.faults import FIRST, PAUSES, trying
+from attnscope.verbs.corpus.store.place import RefusedError
+from attnscope.verbs.corpus.store.remote import There
 
 _NAMED = re.compile(
     r"hf://datasets/(?P<repo>[^/@:]+(?:/[^/@:]+)?)(?:@(?P<revision>[^:]+?))?(?:/(?P<config>[^:/@]+))?:(?P<split>[^:/]*)"
@@ -136,7 +137,7 @@ def data_set(repo: str, revision: str | None, address: str) -> DataSet:
     found = DataSet(repo, str(info.sha), tuple(sorted(each.rfilename for each in info.siblings or ())), ())
     if _CARD not in found.files:
         return found
-    card = remote.read(found.address(_CARD), "{}", 0, None).decode("utf-8", "replace")
+    card = There(found.address(_CARD)).read().decode("utf-8", "replace")
     said = RepoCard(card, ignore_metadata_errors=True).data.to_dict().get("configs")
     return replace(found, configs=tuple(each for each in said or () if isinstance(each, dict)))
 
