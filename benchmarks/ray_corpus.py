@@ -23,7 +23,7 @@ from attnscope.measures.registry import measurable
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
-from attnscope.verbs.corpus.engine.interface import Engine, Finished, Span, Split
+from attnscope.verbs.corpus.engine import Engine, Finished, Span, Split
 from attnscope.verbs.corpus.engine.local import local
 from attnscope.verbs.corpus.engine.ray.cluster import cluster, descendants
 from attnscope.verbs.corpus.engine.ray.nodes import Needs

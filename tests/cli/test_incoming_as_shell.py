@@ -17,7 +17,7 @@ from typer.testing import Result
 from attnscope import incoming
 from attnscope.errors import DoesNotFitError
 from attnscope.results import load
-from attnscope.verbs.corpus.engine.interface import SetAside, Span, Text
+from attnscope.verbs.corpus.engine import SetAside, Span, Text
 from attnscope.verbs.corpus.source import Form, Source
 from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import items as read

@@ -70,6 +70,8 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "markupsafe": "render.words",  # which jinja2 is made with
     "peft": "model",
     "fsspec": "verbs.corpus.store.remote",
+    "filelock": "verbs.corpus.folder",
+    "platformdirs": "process",
     "PIL": "demo.train model render.present.notebook",
     "soundfile": "model",
     "soxr": "model",

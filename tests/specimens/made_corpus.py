@@ -10,7 +10,7 @@ import numpy as np
 from attnscope.results import Corpus, CorpusDifference
 from attnscope.verbs.compare.corpora import corpora_apart
 from attnscope.verbs.corpus import merging
-from attnscope.verbs.corpus.engine.interface import SetAside
+from attnscope.verbs.corpus.engine import SetAside
 from attnscope.verbs.corpus.part import Part, Proved
 from attnscope.verbs.corpus.question import Linked
 from attnscope.verbs.corpus.result import LINKS, CorpusText

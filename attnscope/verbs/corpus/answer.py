@@ -22,9 +22,8 @@ from attnscope.session.opening import find_checkpoint
 from attnscope.session.option import slots, words
 from attnscope.session.request import AUTO, Loading, ModelRequest
 from attnscope.session.wanted import Wanted
-from attnscope.verbs.corpus.engine.interface import Done, Engine, Finished, Recipe, Split
-from attnscope.verbs.corpus.engine.local import alone, local
-from attnscope.verbs.corpus.engine.machine import described, places, resolved, usual_workers
+from attnscope.verbs.corpus.engine import Done, Engine, Finished, Recipe, Split
+from attnscope.verbs.corpus.engine.local import alone, described, local, places, resolved, usual_workers
 from attnscope.verbs.corpus.folder import Folder
 from attnscope.verbs.corpus.identity import identity_of, key_of
 from attnscope.verbs.corpus.question import ALL, ENGINES, LOCAL, RAY, REFUSE, CorpusFiles, CorpusQuestion

@@ -8,23 +8,30 @@
 
 It lies on this machine or at any address (`store`). A file is there whole, or not at all, so a split whose
 part is not found is measured again. The name of a part holds the digest of its bytes: one that was damaged
-later is found, and the same part has the same name whoever writes it. Only one process may work on a run
-(`lock`). A run that is refused before anything was measured leaves nothing.
+later is found, and the same part has the same name whoever writes it. A run that is refused before anything
+was measured leaves nothing.
+
+Only one process works on a run at a time. On this machine the system holds the lock, and it ends with its
+holder however that ends. Elsewhere it is a file with a name that nobody else has, which its holder writes
+again and again. Who finds one waits for longer than that takes, by a clock that does not jump, and takes over
+what nobody has written since. Should two work on a run for a while after all, nothing is lost or counted
+twice: the same part has the same name.
 """
 
 import hashlib
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.process.ending import UNFINISHED
 from attnscope.session.listener import Listener, Quiet
-from attnscope.verbs.corpus.lock import locked
 from attnscope.verbs.corpus.part import NotAPartError, Part, RowsFile, read
 from attnscope.verbs.corpus.store import NotWrittenError, Place
 
@@ -154,7 +161,12 @@ class Folder:
         ours = [local / name for name in (LOCK, MANIFEST, PARTS, ROWS)] if local is not None else []
         new = [each for each in (*ours, local, *local.parents) if not each.exists()] if local else []
         begun = local is not None or (self.place / MANIFEST).exists()
-        with locked(place, str(self.place), listener or Quiet()):
+        held = (
+            _lease(place, str(self.place), listener or Quiet())
+            if local is None
+            else _flock(place, str(self.place))
+        )
+        with held:
             try:
                 yield
             except Exception:
@@ -255,4 +267,66 @@ def _short(value: Any) -> str:
     return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
-__all__ = ["ASIDE", "PARTS", "ROWS", "DamagedError", "DamagedRowsError", "Folder", "Named", "NotWrittenError"]
+BEAT = 5.0  # seconds between two writes
+SETTLED = 1.0  # seconds until what was written by two is what one of them wrote
+_MISSED = 3  # beats
+
+
+@contextmanager
+def _flock(place: Place, of: str) -> Iterator[None]:
+    """While open nobody else of this machine works on the run in the folder `of`: the system sees to that."""
+    from filelock import FileLock, Timeout
+
+    try:
+        Path(of).mkdir(parents=True, exist_ok=True)
+        held = FileLock(place.address, timeout=0).acquire()
+    except Timeout as error:
+        raise _another(of) from error
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"'{of}' is no folder: name another with --run") from error
+    except OSError as error:
+        raise NotWrittenError(f"cannot write '{place}': {error.strerror or error}") from error
+    with held:
+        yield
+
+
+def _another(of: str) -> InputError:
+    return InputError(f"another process works on '{of}': wait for it")
+
+
+@contextmanager
+def _lease(place: Place, of: str, listener: Listener) -> Iterator[None]:
+    mine, through = token_hex(16), threading.Event()
+    with listener.working("looking whether another process works on it"):
+        if (there := _read(place)) is not None:
+            through.wait(_MISSED * BEAT)
+            if _read(place) not in (there, None):
+                raise _another(of)
+        place.write(mine.encode())
+        through.wait(SETTLED)
+        if (_read(place) or b"").partition(b" ")[0] != mine.encode():
+            raise _another(of)
+
+    def beat() -> None:
+        count = 0
+        while not through.wait(BEAT):
+            count += 1
+            with suppress(InputError):  # of a network that is back at the next one
+                place.write(f"{mine} {count}".encode())
+
+    beating = threading.Thread(target=beat, daemon=True)
+    beating.start()
+    try:
+        yield
+    finally:
+        through.set()
+        beating.join()
+        with suppress(InputError):
+            place.remove()
+
+
+def _read(place: Place) -> bytes | None:
+    try:
+        return place.read()
+    except FileNotFoundError:
+        return None

@@ -5,9 +5,11 @@ How many workers there are, which engine they run on and where the results are w
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 from attnscope.incoming import settings
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
-from attnscope.verbs.corpus.engine.machine import settings_digest, versions
 from attnscope.verbs.corpus.question import BATCH, LONGEST, Linked
 from attnscope.verbs.corpus.source import Source
 from attnscope.version import __version__
 
 if TYPE_CHECKING:
     from attnscope.model.source.checkpoint import Checkpoint
+
+_LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
+_SETTINGS = (".json", ".txt", ".model")  # the small files beside the weights: configuration and tokenizer
 
 
 @dataclass(frozen=True)
@@ -139,3 +143,18 @@ def _folder(package: str) -> Path:
     origin = None if spec is None else spec.origin
     assert origin is not None, "it is installed, else nothing ran"
     return Path(origin).parent
+
+
+def versions() -> dict[str, str]:
+    """The libraries whose release decides about the last bits."""
+    return {name: metadata.version(name) for name in _LIBRARIES}
+
+
+def settings_digest(checkpoint: "Checkpoint") -> str:
+    """SHA-256 over the configuration and the tokenizer, in a model's folder and that of its adapter."""
+    whole = hashlib.sha256()
+    folders = dict.fromkeys((checkpoint.source.folder, checkpoint.words.folder))
+    for place in (place for folder in folders for place in sorted(folder.iterdir())):
+        if place.suffix in _SETTINGS and place.is_file():
+            whole.update(os.fsencode(f"{place.name}\n") + hashlib.sha256(place.read_bytes()).digest())
+    return whole.hexdigest()

@@ -14,7 +14,7 @@ from attnscope.session.question import taking
 from attnscope.session.request import Loading, ProvenModel
 from attnscope.session.which import Heads
 from attnscope.verbs.corpus.answer import corpus_of
-from attnscope.verbs.corpus.engine.interface import Done, Progress
+from attnscope.verbs.corpus.engine import Done, Progress
 from attnscope.verbs.corpus.question import CorpusQuestion
 from attnscope.verbs.corpus.result import Corpus
 

@@ -1,16 +1,19 @@
 """The parts of a run, in their order, to one result."""
 
+import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from typing import IO, Any
 
 import numpy as np
 
 from attnscope.results import Kind, Verdict
 from attnscope.results.base.origin import Provenance
 from attnscope.results.stored.codec import Place, decode
-from attnscope.verbs.corpus.engine.interface import SetAside
+from attnscope.verbs.corpus.engine import SetAside
 from attnscope.verbs.corpus.folder import PARTS, DamagedError, DamagedRowsError, Folder, Named
 from attnscope.verbs.corpus.moments import Sketch
 from attnscope.verbs.corpus.part import Part
@@ -18,6 +21,7 @@ from attnscope.verbs.corpus.question import Linked
 from attnscope.verbs.corpus.result import Corpus, CorpusRead
 from attnscope.verbs.corpus.source import Source
 from attnscope.verbs.corpus.splits import placed
+from attnscope.verbs.corpus.store import Place as Lies
 from attnscope.verbs.corpus.totals import scores
 
 _LONG = "longer than the tokens that are read"
@@ -215,3 +219,55 @@ class Tree:
             level = next(level for level in range(TOP, -1, -1) if (level, at // FAN**level) in self.parts)
             yield self._read(level, at // FAN**level)
             at += FAN**level
+
+
+@dataclass
+class AllRows:
+    """All rows in one file, part by part in their order; the same rows give the same bytes."""
+
+    file: IO[bytes]
+    folder: Folder
+    sources: Sequence[Source]
+    texts: int = 0
+    lines: Counter[int] = field(default_factory=Counter)
+    _writer: Any = None
+
+    @classmethod
+    @contextmanager
+    def into(cls, place: Lies, folder: Folder, sources: Sequence[Source]) -> "Iterator[AllRows]":
+        """Those that are added, whole or not at all."""
+        with place.writing() as file:
+            rows = cls(file, folder, sources)
+            try:
+                yield rows
+            finally:
+                if rows._writer is not None:
+                    rows._writer.close()
+
+    def add(self, part: Part) -> None:
+        """The rows of each of its splits."""
+        from pyarrow.parquet import ParquetFile, ParquetWriter
+
+        for rows in part.rows:
+            own = ParquetFile(io.BytesIO(self.folder.rows(rows))) if rows.name else None
+            for table in () if own is None else _tables(own, self.texts, self.lines, self.sources):
+                self._writer = self._writer or ParquetWriter(self.file, table.schema)
+                self._writer.write_table(table)
+            self.texts += rows.read
+            self.lines.update(rows.lines)
+
+
+def _tables(file: Any, texts: int, lines: Mapping[int, int], sources: Sequence[Source]) -> Iterable[Any]:
+    import pyarrow
+
+    for group in range(file.num_row_groups):
+        table = file.read_row_group(group)
+        at = [table.column(name).to_numpy() for name in ("text", "source", "line")]
+        places = [
+            placed(sources[source].name, line and line + lines.get(source, 0))
+            for source, line in zip(at[1].tolist(), at[2].tolist(), strict=True)
+        ]
+        tokens = table.column("tokens").cast(pyarrow.int32())
+        named = {"text": at[0] + texts, "place": pyarrow.array(places, pyarrow.string()), "tokens": tokens}
+        rest = table.column_names[4:]
+        yield pyarrow.table({**named, **{name: table.column(name) for name in rest}})

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.verbs.corpus.engine.interface import SetAside
+from attnscope.verbs.corpus.engine import SetAside
 from attnscope.verbs.corpus.totals import Totals
 
 SCHEMA = "attnscope.corpus-part/1"

@@ -24,10 +24,9 @@ from attnscope.model.inputs.text import Encoded
 from attnscope.results import Provenance
 from attnscope.session.opening import Opened
 from attnscope.tokens import Token, Tokens
-from attnscope.verbs.corpus.engine.interface import Text
+from attnscope.verbs.corpus.engine import Text
 from attnscope.verbs.corpus.identity import Instructions
-from attnscope.verbs.corpus.links import links
-from attnscope.verbs.corpus.measuring import leaking, measured
+from attnscope.verbs.corpus.measuring import leaking, links, measured
 from attnscope.verbs.corpus.passes import Facts, norms_moved, triangles
 from attnscope.verbs.corpus.result import LINKS
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route

@@ -16,7 +16,7 @@ from attnscope.errors import CertificateError, InputError
 from attnscope.process.machine import lean_loading
 from attnscope.session.listener import Listener
 from attnscope.verbs.corpus import merging
-from attnscope.verbs.corpus.engine.interface import (
+from attnscope.verbs.corpus.engine import (
     EVERY,
     SAMPLED,
     Done,
@@ -34,16 +34,14 @@ from attnscope.verbs.corpus.folder import (
     DamagedRowsError,
     Folder,
     Named,
-    NotWrittenError,
 )
 from attnscope.verbs.corpus.identity import Instructions
-from attnscope.verbs.corpus.merging import Tree, size_of_parts
+from attnscope.verbs.corpus.merging import AllRows, Tree, size_of_parts
 from attnscope.verbs.corpus.part import Part
 from attnscope.verbs.corpus.result import GAIN, Corpus
-from attnscope.verbs.corpus.rows import AllRows
 from attnscope.verbs.corpus.source import Signed, Source
 from attnscope.verbs.corpus.splits import Plan, placed
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import NotWrittenError, Place
 
 _ROUNDS = 3  # of measuring a file again that is damaged, before the disk is to blame
 

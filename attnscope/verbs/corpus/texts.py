@@ -23,7 +23,7 @@ from typing import IO, Any
 from attnscope import incoming
 from attnscope.analysis.treebank import read_block
 from attnscope.errors import InputError
-from attnscope.verbs.corpus.engine.interface import SetAside, Span, Split, Text
+from attnscope.verbs.corpus.engine import SetAside, Span, Split, Text
 from attnscope.verbs.corpus.source import BrokenArchive, Form, parquet
 
 _ROWS_AT_ONCE = 1024

@@ -13,9 +13,8 @@ from jaxtyping import Float, Int
 
 from attnscope.measures import MEASURES
 from attnscope.results import HeadScores, MeasureDescription
-from attnscope.verbs.corpus.links import descriptions
 from attnscope.verbs.corpus.moments import ROUNDED, ByLength, Moments, Outer, Sketch, Statistic
-from attnscope.verbs.corpus.result import LEVELS, CorpusScores, CorpusText
+from attnscope.verbs.corpus.result import DISTANCE_ALONE, GAIN, LEVELS, LINK, CorpusScores, CorpusText
 
 HALVES = 2
 _MOMENTS = ("count", "mean", "squares")
@@ -125,7 +124,7 @@ def scores(
     measures, layers, heads = axes
     described = {name: measure.description for name, measure in MEASURES.items()}
     if linked is not None:
-        described |= {description.name: description for description in descriptions(*linked)}
+        described |= {description.name: description for description in _of_links(*linked)}
     count, mean, error = totals.moments.whole()
     halves = totals.moments.each()[1]
     places, by_length = totals.outer.places(), np.stack(_of_lengths(totals))
@@ -151,6 +150,38 @@ def scores(
             off=ROUNDED,
         )
     return scored
+
+
+def _of_links(source: str, target: str) -> tuple[MeasureDescription, ...]:
+    """What is said of the three, in their order."""
+    pair = f"{source}->{target}"
+    return (
+        MeasureDescription(
+            name=LINK,
+            unit="weight",
+            meaning=f"Mean weight of a {source} word on the {target} words of its text.",
+            label=f"weight of {pair}",
+            strongest=f"head of each layer that links {pair} most",
+        ),
+        MeasureDescription(
+            name=DISTANCE_ALONE,
+            unit="weight",
+            meaning=f"The same for what any word of the text gives at the distances of {pair}.",
+            label=f"weight at the distances of {pair}",
+            strongest=f"head of each layer that looks most to where {target} stands",
+        ),
+        MeasureDescription(
+            name=GAIN,
+            unit="weight",
+            meaning=f"Weight of {pair} less what its distances alone explain.",
+            label=f"{pair} beyond its distances",
+            least="-1",
+            low="avoids them",
+            high="seeks them",
+            strongest=f"head of each layer that seeks {pair} most",
+            signed=True,
+        ),
+    )
 
 
 def _of_lengths(totals: Totals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -22,7 +22,7 @@ from attnscope.errors import InputError
 from attnscope.results import Corpus
 from attnscope.verbs.corpus import splits
 from attnscope.verbs.corpus.answer import CorpusQuestion, sources_of
-from attnscope.verbs.corpus.engine.interface import Text
+from attnscope.verbs.corpus.engine import Text
 from attnscope.verbs.corpus.source import (
     BrokenArchive,
     Packing,

@@ -19,7 +19,7 @@ from attnscope.verbs.corpus import library as several
 from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus import run as running
 from attnscope.verbs.corpus import splits as planning
-from attnscope.verbs.corpus.engine.interface import Finished, Forecast, Progress, Split
+from attnscope.verbs.corpus.engine import Finished, Forecast, Progress, Split
 from attnscope.verbs.corpus.moments import Sketch
 
 LINE = "the dog barks.\n"

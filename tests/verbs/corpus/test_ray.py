@@ -23,10 +23,9 @@ from checkpoints import tiny_bert
 from attnscope.errors import InputError
 from attnscope.process.standard_error import hushed
 from attnscope.session.request import ModelRequest
-from attnscope.verbs.corpus import texts
+from attnscope.verbs.corpus import identity, texts
 from attnscope.verbs.corpus.answer import CorpusQuestion, engine_of
-from attnscope.verbs.corpus.engine import machine
-from attnscope.verbs.corpus.engine.interface import Finished, Span, Split
+from attnscope.verbs.corpus.engine import Finished, Span, Split
 from attnscope.verbs.corpus.engine.ray import nodes
 from attnscope.verbs.corpus.engine.ray.cluster import check_answers, descendants, environment, own_signals
 from attnscope.verbs.corpus.engine.ray.nodes import CheckedRecipe, Needs, check_same_texts
@@ -142,7 +141,7 @@ def test_a_machine_with_another_release_is_refused(tmp_path: Path, monkeypatch: 
     recipe = CheckedRecipe.of(letters.Letters(tmp_path))
     assert isinstance(recipe.open(), letters.Counting)
     real = metadata.version
-    monkeypatch.setattr(machine.metadata, "version", lambda name: "2.0.0" if name == "torch" else real(name))
+    monkeypatch.setattr(identity.metadata, "version", lambda name: "2.0.0" if name == "torch" else real(name))
     monkeypatch.setattr(nodes.platform, "node", lambda: "node-7")
     told = f"torch: 2.0.0 on node-7, {real('torch')} here: every machine of the cluster needs the same"
     with pytest.raises(InputError) as caught:

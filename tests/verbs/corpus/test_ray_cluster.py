@@ -23,7 +23,7 @@ from wire import KEYS, Wire
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
 from attnscope.session.listener import Quiet
-from attnscope.verbs.corpus.engine.interface import Engine
+from attnscope.verbs.corpus.engine import Engine
 from attnscope.verbs.corpus.engine.local import WorkerBugError, local
 from attnscope.verbs.corpus.engine.ray import cluster as clusters
 from attnscope.verbs.corpus.engine.ray.nodes import Needs

@@ -10,7 +10,7 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
 from attnscope.verbs.corpus import folder as folders
-from attnscope.verbs.corpus import lock, merging
+from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus import splits as planning
 from attnscope.verbs.corpus.store import place_of
 
@@ -231,8 +231,8 @@ def test_a_run_that_somebody_works_on_is_left_alone(file: Path, tmp_path: Path) 
 def test_a_run_lies_at_any_address_and_one_that_somebody_works_on_is_left_alone(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "BEAT", 0.2)
-    monkeypatch.setattr(lock, "SETTLED", 0.05)
+    monkeypatch.setattr(folders, "BEAT", 0.2)
+    monkeypatch.setattr(folders, "SETTLED", 0.05)
     there = place_of("memory://runs/one")
     expected = as_npz(demo.measure(file, tmp_path / "here", rows=tmp_path / "a.parquet"))
     assert as_npz(demo.measure(file, there.address, rows=tmp_path / "b.parquet")) == expected

@@ -11,7 +11,7 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.verbs.corpus import merging
-from attnscope.verbs.corpus.engine.interface import SetAside, Text
+from attnscope.verbs.corpus.engine import SetAside, Text
 from attnscope.verbs.corpus.folder import Folder, Named
 from attnscope.verbs.corpus.merging import FAN, TOP, Tree
 from attnscope.verbs.corpus.part import NotAPartError, Part, Proved, read

@@ -13,7 +13,7 @@ import torch
 from attnscope.analysis.word_weights import word_weights
 from attnscope.results import CorpusDifference
 from attnscope.verbs.compare.corpora import corpora_apart
-from attnscope.verbs.corpus.links import links
+from attnscope.verbs.corpus.measuring import links
 from attnscope.verbs.corpus.moments import EDGES, KEPT, ROUNDED, keys_of, values_of
 from attnscope.verbs.corpus.result import FEWEST, CorpusText
 from attnscope.verbs.corpus.totals import Totals

@@ -6,12 +6,21 @@ halves: one that ends its worker twice is named `deadly`; the split is then meas
 """
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from attnscope.process.machine import lean_loading
+
+if TYPE_CHECKING:
+    pass
+
 import pickle
 import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,8 +29,7 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.session.listener import Listener
-from attnscope.verbs.corpus.engine.interface import Broken, Engine, Finished, Recipe, Refused, Split
-from attnscope.verbs.corpus.engine.machine import lent
+from attnscope.verbs.corpus.engine import Broken, Engine, Finished, Recipe, Refused, Split
 from attnscope.verbs.corpus.engine.worker import THREADS
 
 _TRIES = 2
@@ -231,3 +239,61 @@ def alone(recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterat
         measurer = recipe.open()
         for split in splits:
             yield measurer.measure(split)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def resolved(device: str) -> str:
+    """What a run is measured on: the kind of device that `auto` is here, or what is named.
+
+    `InputError` where there is no such device.
+    """
+    with lean_loading():
+        from attnscope.model.loading.memory import torch_device
+
+    chosen = torch_device(device)
+    return chosen.type if device == "auto" else device
+
+
+def places(device: str) -> tuple[str, ...]:
+    """The devices that workers share out: the one that has a number, else all of its kind."""
+    from attnscope.model.loading.memory import devices
+
+    kind, _, number = resolved(device).partition(":")
+    count = devices().get(kind, 1)
+    return (
+        (f"{kind}:{number}",)
+        if number
+        else tuple(f"{kind}:{i}" for i in range(count))
+        if count > 1
+        else (kind,)
+    )
+
+
+def usual_workers(device: str) -> int:
+    """One for each accelerator; without any as many as there are cores."""
+    return cores() if resolved(device) == "cpu" else len(places(device))
+
+
+def described(device: str) -> str:
+    """The kind of device, and its name."""
+    import torch
+
+    kind = resolved(device).partition(":")[0]
+    name = getattr(getattr(torch, kind, None), "get_device_name", None)
+    return kind if name is None or kind == "cpu" else f"{kind} ({name(places(device)[0])})"
+
+
+@contextmanager
+def lent() -> Iterator[None]:
+    """Around measuring in a process of the user's: torch's threads are then as before."""
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

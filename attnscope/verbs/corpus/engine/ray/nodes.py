@@ -20,8 +20,8 @@ from attnscope.process.machine import bytes_of
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.request import ModelRequest, device_map
-from attnscope.verbs.corpus.engine.interface import Measurer, Recipe
-from attnscope.verbs.corpus.engine.machine import settings_digest, versions
+from attnscope.verbs.corpus.engine import Measurer, Recipe
+from attnscope.verbs.corpus.identity import settings_digest, versions
 from attnscope.verbs.corpus.store import Place
 from attnscope.version import __version__
 

@@ -15,9 +15,8 @@ from typing import Any
 
 from attnscope.errors import AttnscopeError, InputError, one_line
 from attnscope.session.listener import Listener
-from attnscope.verbs.corpus.engine.interface import Engine, Finished, Recipe, Split
-from attnscope.verbs.corpus.engine.local import Worker, WorkerBugError
-from attnscope.verbs.corpus.engine.machine import cores
+from attnscope.verbs.corpus.engine import Engine, Finished, Recipe, Split
+from attnscope.verbs.corpus.engine.local import Worker, WorkerBugError, cores
 from attnscope.verbs.corpus.engine.ray.cluster import ADDRESS, check_answers, cluster, the_library
 from attnscope.verbs.corpus.engine.ray.nodes import (
     CheckedRecipe,
