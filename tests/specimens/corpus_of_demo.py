@@ -10,10 +10,9 @@ from attnscope.results import Corpus
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
-from attnscope.verbs.corpus.answer import CorpusQuestion, corpus_of
+from attnscope.verbs.corpus.answer import CorpusQuestion, CorpusRecipe, corpus_of
 from attnscope.verbs.corpus.engine import Finished, Split
 from attnscope.verbs.corpus.folder import Folder
-from attnscope.verbs.corpus.run import CorpusRecipe
 from attnscope.verbs.corpus.store import place_of
 
 TEXTS = (

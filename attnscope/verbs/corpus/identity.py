@@ -58,12 +58,11 @@ def identity_of(
     request = asdict(recipe.request)
     device, spread = request.pop("device"), request["device_map"]
     files = [
-        {"name": source.name, "form": source.form.value, "field": source.field, "sha256": digest}
+        {"name": source.name, "form": source.form.value}
+        | ({"field": source.field} if source.form in ("jsonl", "parquet") else {})
+        | {"sha256": digest}
         for source, digest in zip(sources, digests, strict=True)
     ]
-    for file in files:
-        if file["form"] not in ("jsonl", "parquet"):
-            del file["field"]
     return {
         "attnscope": __version__,
         "versions": versions(),
@@ -103,31 +102,20 @@ def code_of(model: Path) -> str:
     Of the library these are what all models share and the folders of the types of model that `config.json`
     names; all of its models where a folder has another name than the type, or the file cannot be read.
     """
-    files = [*_own(), *_shared(), *_of_models(model), *sorted(model.glob("*.py"))]
+    own, library, types = _folder(_OWN), _folder(_LIBRARY), set[str]()
+    with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
+        types = set(_types(settings(model / "config.json")))
+    rooms = [library / "models" / name.replace("-", "_") for name in sorted(types)]
+    if not rooms or not all(room.is_dir() for room in rooms):
+        rooms = [library / "models"]
+    files = [each for each in _code(own, "**/") if each.relative_to(own).parts[0] not in _NO_NUMBERS_FROM]
+    files += [*_code(library), *_code(library / "integrations")]
+    files += [each for room in rooms for each in _code(room, "**/")] + _code(model)
     return hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)).hexdigest()
 
 
-def _own() -> Iterator[Path]:
-    root = _folder(_OWN)
-    for file in sorted(root.rglob("*.py")):
-        if file.relative_to(root).parts[0] not in _NO_NUMBERS_FROM:
-            yield file
-
-
-def _shared() -> Iterator[Path]:
-    root = _folder(_LIBRARY)
-    for room in (root, root / "integrations"):
-        yield from sorted(room.glob("*.py"))
-
-
-def _of_models(model: Path) -> Iterator[Path]:
-    rooms, types = _folder(_LIBRARY) / "models", set[str]()
-    with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
-        config = settings(model / "config.json")
-        types = {name.replace("-", "_") for name in _types(config)}
-    folders = [rooms / name for name in sorted(types)]
-    for folder in folders if folders and all(room.is_dir() for room in folders) else [rooms]:
-        yield from sorted(folder.rglob("*.py"))
+def _code(folder: Path, below: str = "") -> list[Path]:
+    return sorted(folder.glob(f"{below}*.py"))
 
 
 def _types(config: Any) -> Iterator[str]:
@@ -140,9 +128,8 @@ def _types(config: Any) -> Iterator[str]:
 
 def _folder(package: str) -> Path:
     spec = find_spec(package)
-    origin = None if spec is None else spec.origin
-    assert origin is not None, "it is installed, else nothing ran"
-    return Path(origin).parent
+    assert spec is not None, "it is installed, else nothing ran"
+    return Path(str(spec.origin)).parent
 
 
 def versions() -> dict[str, str]:

@@ -163,10 +163,8 @@ class Recipe(Protocol):
         ...
 
 
-class Engine(Protocol):
-    """Whoever has splits measured."""
-
-    def __call__(self, recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterator[Finished]: ...
+# Whoever has splits measured
+Engine = Callable[[Recipe, Iterable[Split], Listener], Iterator[Finished]]
 
 
 @dataclass(frozen=True)
