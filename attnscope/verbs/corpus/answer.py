@@ -7,7 +7,7 @@ could not be measured.
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -44,15 +44,9 @@ from attnscope.verbs.corpus.engine import (
     seconds_of,
 )
 from attnscope.verbs.corpus.engine.local import alone, described, local, places, resolved, usual_workers
-from attnscope.verbs.corpus.folder import (
-    ASIDE,
-    DamagedError,
-    DamagedRowsError,
-    Folder,
-    Named,
-)
+from attnscope.verbs.corpus.folder import ASIDE, DamagedError, DamagedRowsError, Folder, Named
 from attnscope.verbs.corpus.identity import Instructions, identity_of, key_of
-from attnscope.verbs.corpus.merging import AllRows, Tree, size_of_parts
+from attnscope.verbs.corpus.merging import Tree, rows_into, size_of_parts
 from attnscope.verbs.corpus.part import Part
 from attnscope.verbs.corpus.question import ALL, ENGINES, LOCAL, RAY, REFUSE, CorpusFiles, CorpusQuestion
 from attnscope.verbs.corpus.result import GAIN, Corpus
@@ -140,19 +134,15 @@ def corpus_of(
 @contextmanager
 def _with_sizes(sources: Sequence[Source]) -> Iterator[tuple[Source, ...]]:
     """The sources, with a file in the place of each pipe: a corpus is walked through more than once."""
+
+    def as_file(source: Source) -> Source:
+        local = source.place.local
+        if local is None or (file := incoming.as_file(local, Path(folder))) == local:
+            return source
+        return source_of(place_of(file), source.name, source.form, source.field, source.strict)
+
     with temporary_folder() as folder:
-        yield tuple(_with_size(source, Path(folder)) for source in sources)
-
-
-def _with_size(source: Source, folder: Path) -> Source:
-    if (local := source.place.local) is None:
-        return source
-    file = incoming.as_file(local, folder)
-    return (
-        source
-        if file == local
-        else source_of(place_of(file), source.name, source.form, source.field, source.strict)
-    )
+        yield tuple(map(as_file, sources))
 
 
 def device_for(name: str, device: str) -> str:
@@ -362,15 +352,16 @@ class Run:
         linked, aside = self.recipe.linked, self.folder.place / ASIDE
         with self.listener.working("adding up"):
             self.signed.check_unchanged()
-            to_rows = nullcontext() if rows is None else AllRows.into(rows, self.folder, self.sources)
-            with to_rows as table:
+            to_rows = nullcontext() if rows is None else rows_into(rows, self.folder, self.sources)
+            with to_rows as add:
                 with aside.writing() as file:
-                    found = merging.merged(self._written(tree.in_order(self.splits), file, table))
-                if not found.whole.texts:  # nor are there rows
-                    why = merging.with_limit(next(iter(found.aside), ""), found.whole.limit)
-                    wrong = CertificateError if found.whole.proved.failed else InputError
+                    whole, left = merging.merged(self._written(tree.in_order(self.splits), file, add))
+                if not whole.texts:  # nor are there rows
+                    why = merging.with_limit(next(iter(left), ""), whole.limit)
+                    wrong = CertificateError if whole.proved.failed else InputError
                     raise wrong(f"no text could be read: {why}; all of it stands in {aside}")
-        corpus = merging.result(found, self.sources, self.signed.digests, linked, GAIN if linked else "")
+        shown = GAIN if linked else ""
+        corpus = merging.result(whole, left, self.sources, self.signed.digests, linked, shown)
         read, model = corpus.read, corpus.provenance.model
         if read.left_out:
             self.listener.notice(f"set aside {read.left_out:,} of the texts and lines: {aside}")
@@ -378,7 +369,9 @@ class Run:
             self.listener.notice(f"{model} cannot spell {read.unknown:,} pieces: read as unknown")
         return corpus
 
-    def _written(self, parts: Iterable[Part], aside: IO[bytes], rows: AllRows | None) -> Iterator[Part]:
+    def _written(
+        self, parts: Iterable[Part], aside: IO[bytes], add: Callable[[Part], None] | None
+    ) -> Iterator[Part]:
         lines = Counter[int]()
         for part in parts:
             for each in part.set_aside:
@@ -387,6 +380,6 @@ class Run:
                 told = {"place": at, "why": each.why, "text": each.text}
                 aside.write((json.dumps(told, ensure_ascii=False) + "\n").encode("utf-8", "replace"))
             lines.update(part.lines)
-            if rows is not None:
-                rows.add(part)
+            if add is not None:
+                add(part)
             yield part

@@ -2,11 +2,11 @@
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
-from typing import IO, Any
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -27,16 +27,8 @@ from attnscope.verbs.corpus.totals import scores
 _LONG = "longer than the tokens that are read"
 
 
-@dataclass
-class Merged:
-    """All parts as one, and what was set aside by its reason."""
-
-    whole: Part
-    aside: Counter[str]
-
-
-def merged(parts: Iterable[Part]) -> Merged:
-    """Those of a run, which come in their order."""
+def merged(parts: Iterable[Part]) -> tuple[Part, Counter[str]]:
+    """Those of a run, which come in their order, as one; and what was set aside by its reason."""
     aside: Counter[str] = Counter()
     whole: Part | None = None
     for part in parts:
@@ -44,7 +36,7 @@ def merged(parts: Iterable[Part]) -> Merged:
         bare = replace(part, set_aside=())  # which may be many
         whole = bare if whole is None else whole.merged(bare)
     assert whole is not None, "there is a part"
-    return Merged(whole, aside)
+    return whole, aside
 
 
 def reason_of(aside: SetAside) -> str:
@@ -58,14 +50,24 @@ def with_limit(why: str, limit: int | None) -> str:
 
 
 def result(
-    found: Merged, sources: Sequence[Source], digests: Sequence[str], linked: Linked | None, shown: str
+    whole: Part,
+    aside: Counter[str],
+    sources: Sequence[Source],
+    digests: Sequence[str],
+    linked: Linked | None,
+    shown: str,
 ) -> Corpus:
     """The result of a whole corpus."""
-    whole, proved = found.whole, found.whole.proved
+    proved = whole.proved
     assert proved.provenance is not None, "every part says where it comes from"
     pair = None if linked is None else (linked.source, linked.target)
     axes = whole.measures, whole.layers, whole.heads
-    totals = whole.totals.moved(partial(_file, sources))
+
+    def placed_in(place: str) -> str:
+        source, line = map(int, place.split(":"))
+        return placed(sources[source].name, line)
+
+    totals = whole.totals.moved(placed_in)
     notes = () if not whole.absent else (f"{', '.join(whole.absent)}: {next(iter(whole.absent.values()))}",)
     return Corpus(
         read=CorpusRead(
@@ -75,7 +77,7 @@ def result(
             tokens=whole.tokens,
             longest=whole.longest,
             blanks=whole.blanks,
-            set_aside=dict(found.aside.most_common()),
+            set_aside=dict(aside.most_common()),
             padded=whole.padded,
             cut=whole.cut,
             unknown=whole.unknown,
@@ -100,11 +102,6 @@ def result(
         notes=(*notes, *proved.beside),
         failed=tuple(f"{placed(sources[each.source].name, each.line)}: {each.why}" for each in proved.failed),
     )
-
-
-def _file(sources: Sequence[Source], place: str) -> str:
-    source, line = map(int, place.split(":"))
-    return placed(sources[source].name, line)
 
 
 FAN, TOP = 16, 2
@@ -221,53 +218,41 @@ class Tree:
             at += FAN**level
 
 
-@dataclass
-class AllRows:
-    """All rows in one file, part by part in their order; the same rows give the same bytes."""
+@contextmanager
+def rows_into(place: Lies, folder: Folder, sources: Sequence[Source]) -> Iterator[Callable[[Part], None]]:
+    """What puts the rows of part after part into one file; the same rows give the same bytes."""
+    from pyarrow.parquet import ParquetFile, ParquetWriter
 
-    file: IO[bytes]
-    folder: Folder
-    sources: Sequence[Source]
-    texts: int = 0
-    lines: Counter[int] = field(default_factory=Counter)
-    _writer: Any = None
+    texts, lines, writer = 0, Counter[int](), None
 
-    @classmethod
-    @contextmanager
-    def into(cls, place: Lies, folder: Folder, sources: Sequence[Source]) -> "Iterator[AllRows]":
-        """Those that are added, whole or not at all."""
-        with place.writing() as file:
-            rows = cls(file, folder, sources)
-            try:
-                yield rows
-            finally:
-                if rows._writer is not None:
-                    rows._writer.close()
-
-    def add(self, part: Part) -> None:
-        """The rows of each of its splits."""
-        from pyarrow.parquet import ParquetFile, ParquetWriter
-
+    def add(part: Part) -> None:
+        nonlocal texts, writer
         for rows in part.rows:
-            own = ParquetFile(io.BytesIO(self.folder.rows(rows))) if rows.name else None
-            for table in () if own is None else _tables(own, self.texts, self.lines, self.sources):
-                self._writer = self._writer or ParquetWriter(self.file, table.schema)
-                self._writer.write_table(table)
-            self.texts += rows.read
-            self.lines.update(rows.lines)
+            own: Any = ParquetFile(io.BytesIO(folder.rows(rows))) if rows.name else None
+            for group in range(own.num_row_groups if rows.name else 0):
+                table = _in_corpus(own.read_row_group(group), texts, lines, sources)
+                writer = writer or ParquetWriter(file, table.schema)
+                writer.write_table(table)
+            texts += rows.read
+            lines.update(rows.lines)
+
+    with place.writing() as file:
+        try:
+            yield add
+        finally:
+            if writer is not None:
+                writer.close()
 
 
-def _tables(file: Any, texts: int, lines: Mapping[int, int], sources: Sequence[Source]) -> Iterable[Any]:
+def _in_corpus(table: Any, texts: int, lines: Mapping[int, int], sources: Sequence[Source]) -> Any:
+    """Rows of a split behind so many texts, and so many lines of each source."""
     import pyarrow
 
-    for group in range(file.num_row_groups):
-        table = file.read_row_group(group)
-        at = [table.column(name).to_numpy() for name in ("text", "source", "line")]
-        places = [
-            placed(sources[source].name, line and line + lines.get(source, 0))
-            for source, line in zip(at[1].tolist(), at[2].tolist(), strict=True)
-        ]
-        tokens = table.column("tokens").cast(pyarrow.int32())
-        named = {"text": at[0] + texts, "place": pyarrow.array(places, pyarrow.string()), "tokens": tokens}
-        rest = table.column_names[4:]
-        yield pyarrow.table({**named, **{name: table.column(name) for name in rest}})
+    at = [table.column(name).to_numpy() for name in ("text", "source", "line")]
+    places = [
+        placed(sources[source].name, line and line + lines.get(source, 0))
+        for source, line in zip(at[1].tolist(), at[2].tolist(), strict=True)
+    ]
+    tokens = table.column("tokens").cast(pyarrow.int32())
+    named = {"text": at[0] + texts, "place": pyarrow.array(places, pyarrow.string()), "tokens": tokens}
+    return pyarrow.table({**named, **{name: table.column(name) for name in table.column_names[4:]}})

@@ -1,4 +1,4 @@
-"""The engine of one machine: processes of its own, each with a thread here that feeds it.
+"""The engine of one machine: processes of its own, each with a thread here that feeds it, and its devices.
 
 A worker that dies (killed, out of memory, a fault in a library) is started again and its split measured
 again: bits are the same, so nothing shows. Where the same split ends two, the text that does is looked for by
@@ -6,28 +6,20 @@ halves: one that ends its worker twice is named `deadly`; the split is then meas
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-from attnscope.process.machine import lean_loading
-
-if TYPE_CHECKING:
-    pass
-
 import pickle
 import queue
 import subprocess
 import sys
-import threading
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from collections.abc import Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
+from attnscope.process.machine import lean_loading
 from attnscope.session.listener import Listener
 from attnscope.verbs.corpus.engine import Broken, Engine, Finished, Recipe, Refused, Split
 from attnscope.verbs.corpus.engine.worker import THREADS
@@ -47,63 +39,40 @@ def local(workers: int, places: tuple[str, ...] = ("cpu",)) -> Engine:
 def _run(
     workers: int, places: tuple[str, ...], recipe: Recipe, splits: Iterable[Split], listener: Listener
 ) -> Iterator[Finished]:
-    waiting: queue.Queue[Split | None] = queue.Queue(maxsize=workers)
-    done: queue.Queue[Finished | BaseException] = queue.Queue()
     served = [Worker(recipe.on(places[i % len(places)])) for i in range(workers)]
-    threads = [threading.Thread(target=_feed, args=(worker, waiting, done), daemon=True) for worker in served]
+    free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+
+    def measured(split: Split) -> Finished:
+        worker = free.get()
+        try:
+            return replace(worker.measure(split), at_once=workers)
+        finally:
+            free.put(worker)
+
+    coming, running = iter(splits), set[Future[Finished]]()
+    more, broken = True, None
     with ExitStack() as stack:
         for worker in served:
+            free.put(worker)
             stack.callback(worker.stop)
             stack.enter_context(undone_by_a_signal(worker.stop))
-        for thread in threads:
-            thread.start()
-        for finished in _handed(splits, waiting, done, workers):
-            yield replace(finished, at_once=workers)
-        for thread in threads:  # until the processes have left
-            thread.join()
-
-
-def _handed(
-    splits: Iterable[Split],
-    waiting: "queue.Queue[Split | None]",
-    done: "queue.Queue[Finished | BaseException]",
-    workers: int,
-) -> Iterator[Finished]:
-    coming, open_ = iter(splits), 0
-    more, broken = True, None
-    while more or open_:
-        while more and open_ < 2 * workers:
-            try:
-                split = next(coming, None)
-            except InputError as error:  # a source that goes away: what was handed out is kept first
-                split, broken = None, error
-            if split is None:
-                more = False
-                break
-            waiting.put(split)
-            open_ += 1
-        if not open_:
-            break
-        answer = done.get()
-        if isinstance(answer, BaseException):
-            raise answer
-        open_ -= 1
-        yield answer
-    if broken is not None:
-        raise broken
-    for _ in range(workers):
-        waiting.put(None)
-
-
-def _feed(
-    worker: "Worker", waiting: "queue.Queue[Split | None]", done: "queue.Queue[Finished | BaseException]"
-) -> None:
-    try:
-        while (split := waiting.get()) is not None:
-            done.put(worker.measure(split))
-        worker.leave()
-    except BaseException as error:  # whoever waits for an answer gets it, whatever it is
-        done.put(error)
+        pool = ThreadPoolExecutor(workers)
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        while more or running:
+            while more and len(running) < 2 * workers:
+                try:
+                    split = next(coming, None)
+                except InputError as error:  # a source that goes away: what was handed out is kept first
+                    split, broken = None, error
+                if split is None:
+                    more = False
+                else:
+                    running.add(pool.submit(measured, split))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
+        if broken is not None:
+            raise broken
+        list(pool.map(Worker.leave, served))
 
 
 class _DiedError(Exception):

@@ -71,9 +71,9 @@ class Place:
             return file.read(-1 if end is None else max(0, end - start))
 
     def open(self, start: int = 0, end: int | None = None) -> IO[bytes]:
-        """A stream of its bytes from `start` to its own end; of another machine's it is fetched ahead.
+        """A stream of its bytes from `start` to its own end; another machine's is fetched as it is read.
 
-        `end` says how far will be read for sure, so that no more than that is fetched ahead. A connection
+        `end` says how far will be read for sure, so that no more than that is fetched at first. A connection
         that breaks off is taken up where it was.
         """
         with self.telling("read"):

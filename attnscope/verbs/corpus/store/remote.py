@@ -1,16 +1,13 @@
 """Files on other machines, through fsspec, which this module alone imports.
 
 Every request is for just the bytes that are wanted, and is tried again where the network failed (`faults`).
-A stream fetches ahead what will be read for sure.
 """
 
 import hashlib
 import io
 import json
 import logging
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -28,7 +25,6 @@ from attnscope.verbs.corpus.store.place import Chunks, Place, RefusedError
 T = TypeVar("T")
 BLOCK, TAIL = 2**20, 2**12  # bytes of a request; of the first one beyond what will be read for sure
 FIRST = 2**16  # of the first where it is not said how far will be read
-AHEAD = 2  # blocks that are fetched while one is read
 _WHOLE = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory", "oci"}  # no file in part
 _SIGNED_BY = (
     "ETag", "etag", "blob_id", "md5Hash", "content_settings", "VersionId", "version_id", "generation",
@@ -82,7 +78,7 @@ class There(Place):
 
     def open(self, start: int = 0, end: int | None = None) -> IO[bytes]:
         told = facts(self)
-        whole = self._ahead(start, end, told.size or 0) if told.by_range else self._in_order(start)
+        whole = self._in_parts(start, end, told.size or 0) if told.by_range else self._in_order(start)
         return io.BufferedReader(Chunks(whole), BLOCK)
 
     def part(self, start: int, end: int) -> bytes:
@@ -101,29 +97,20 @@ class There(Place):
             content += self._asking("read", act)
         return bytes(content)
 
-    def _ahead(self, asked: int, end: int | None, size: int) -> Generator[bytes]:
-        """Its bytes by requests for parts; up to `end`, which is read for sure, ahead.
+    def _in_parts(self, at: int, end: int | None, size: int) -> Generator[bytes]:
+        """Its bytes by requests for parts, which grow: the first lines may be enough.
 
-        Beyond it there is usually the rest of one line: small requests, which grow.
+        Up to `end` it is read for sure; beyond it there is usually the rest of one line.
         """
-        sure, tail = size if end is None else min(end, size), TAIL
-        block = BLOCK if end is not None else min(FIRST, BLOCK)  # it grows: the first lines may be enough
-        coming: deque[Future[bytes]] = deque()
-        threads = ThreadPoolExecutor(1, "attnscope-fetch")
-        try:
-            while asked < size or coming:
-                while asked < sure and len(coming) <= AHEAD:
-                    start, asked = asked, min(asked + block, sure)
-                    block = min(2 * block, BLOCK)
-                    coming.append(threads.submit(self.part, start, asked))
-                if coming:
-                    yield coming.popleft().result()
-                else:
-                    start, asked = asked, min(asked + tail, size)
-                    tail = min(tail * 2, BLOCK)
-                    yield self.part(start, asked)
-        finally:
-            threads.shutdown(wait=False, cancel_futures=True)
+        sure = size if end is None else min(end, size)
+        block, tail = BLOCK if end is not None else min(FIRST, BLOCK), TAIL
+        while at < size:
+            if at < sure:
+                stop, block = min(at + block, sure), min(2 * block, BLOCK)
+            else:
+                stop, tail = min(at + tail, size), min(2 * tail, BLOCK)
+            yield self.part(at, stop)
+            at = stop
 
     def _in_order(self, at: int) -> Generator[bytes]:
         """Its bytes where no parts are given; where it breaks off it is opened again and read up to there."""
