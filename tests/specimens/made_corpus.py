@@ -68,7 +68,7 @@ def corpus(
     pair = Linked("VERB", "NOUN") if linked else None
     source = Source(Place(name), name, Form.LINES)
     shown = "link-gain" if linked else ""
-    return merging.result(merging.merged([part]), [source], (f"{seed:064x}",), pair, shown)
+    return merging.result(*merging.merged([part]), [source], (f"{seed:064x}",), pair, shown)
 
 
 def apart() -> CorpusDifference:

@@ -127,7 +127,7 @@ def scores(
         described |= {description.name: description for description in _of_links(*linked)}
     count, mean, error = totals.moments.whole()
     halves = totals.moments.each()[1]
-    places, by_length = totals.outer.places(), np.stack(_of_lengths(totals))
+    places, by_length = totals.outer.places(), np.stack([totals.lengths.moments.each()[i] for i in (1, 2, 0)])
     quantiles = totals.quantiles(LEVELS)
     scored = {}
     for i, name in enumerate(measures):
@@ -182,11 +182,6 @@ def _of_links(source: str, target: str) -> tuple[MeasureDescription, ...]:
             signed=True,
         ),
     )
-
-
-def _of_lengths(totals: Totals) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    count, mean, error = totals.lengths.moments.each()
-    return mean, error, count
 
 
 def _limits(name: str, description: MeasureDescription, values: np.ndarray, keys: int) -> tuple[float, float]:

@@ -232,14 +232,8 @@ def places(device: str) -> tuple[str, ...]:
     from attnscope.model.loading.memory import devices
 
     kind, _, number = resolved(device).partition(":")
-    count = devices().get(kind, 1)
-    return (
-        (f"{kind}:{number}",)
-        if number
-        else tuple(f"{kind}:{i}" for i in range(count))
-        if count > 1
-        else (kind,)
-    )
+    numbers = [number] if number else range(devices().get(kind, 1))
+    return tuple(f"{kind}:{each}" for each in numbers) if number or len(numbers) > 1 else (kind,)
 
 
 def usual_workers(device: str) -> int:

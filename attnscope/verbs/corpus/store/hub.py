@@ -13,8 +13,8 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
+from attnscope.verbs.corpus.store import RefusedError
 from attnscope.verbs.corpus.store.faults import FIRST, PAUSES, trying
-from attnscope.verbs.corpus.store.place import RefusedError
 from attnscope.verbs.corpus.store.remote import There
 
 _NAMED = re.compile(
@@ -61,13 +61,9 @@ class DataSet:
         given = chosen.get("data_files")
         if given is None:
             return _by_name(None, _below(readable, str(chosen.get("data_dir") or "")))
-        if isinstance(given, (str, list)) and not _splits_said(given):
+        if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             given = [{"split": "train", "path": given}]
         return {str(each["split"]): _matching(each["path"], readable) for each in given}
-
-
-def _splits_said(given: Any) -> bool:
-    return isinstance(given, list) and all(isinstance(each, dict) for each in given)
 
 
 def _below(files: Sequence[str], folder: str) -> list[str]:

@@ -19,8 +19,7 @@ import fsspec.spec
 
 from attnscope.errors import one_line
 from attnscope.process.ending import temporary_folder, unfinished_name
-from attnscope.verbs.corpus.store import faults
-from attnscope.verbs.corpus.store.place import Chunks, Place, RefusedError
+from attnscope.verbs.corpus.store import Chunks, Place, RefusedError, faults
 
 T = TypeVar("T")
 BLOCK, TAIL = 2**20, 2**12  # bytes of a request; of the first one beyond what will be read for sure
