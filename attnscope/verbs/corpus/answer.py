@@ -44,7 +44,7 @@ from attnscope.verbs.corpus.engine import (
     seconds_of,
 )
 from attnscope.verbs.corpus.engine.local import alone, described, local, places, resolved, usual_workers
-from attnscope.verbs.corpus.folder import ASIDE, DamagedError, DamagedRowsError, Folder, Named
+from attnscope.verbs.corpus.folder import ASIDE, DamagedError, Folder, Named
 from attnscope.verbs.corpus.identity import Instructions, identity_of, key_of
 from attnscope.verbs.corpus.merging import Tree, rows_into, size_of_parts
 from attnscope.verbs.corpus.part import Part
@@ -266,9 +266,7 @@ class Run:
                     if not self.fresh:
                         self.listener.notice(f"all was measured before, and is read from {self.folder.place}")
                     return found
-            except DamagedError:
-                pass
-            except DamagedRowsError as error:
+            except DamagedError as error:
                 tree.lose(error)
             for name in tree.damaged:
                 self.listener.notice(f"'{self.folder.place / name}' is damaged: measured again")

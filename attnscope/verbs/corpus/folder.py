@@ -67,19 +67,11 @@ class Named:
 
 
 class DamagedError(Exception):
-    """The part of this name is not what it was."""
+    """The file of this name is not what it was: a part, by its level and number, or the rows of a split."""
 
-    def __init__(self, named: Named) -> None:
-        super().__init__(str(named))
-        self.named = named
-
-
-class DamagedRowsError(Exception):
-    """The rows of a split, or what they were put together to, are not what they were."""
-
-    def __init__(self, rows: RowsFile) -> None:
-        super().__init__(f"{ROWS}/{rows.within or rows.name}")
-        self.split = int(rows.name.partition("-")[0])
+    def __init__(self, name: str, level: int, number: int) -> None:
+        super().__init__(name)
+        self.level, self.number = level, number
 
 
 def _groups(rows: Sequence[RowsFile]) -> list[list[RowsFile]]:
@@ -189,13 +181,14 @@ class Folder:
 
     def part(self, named: Named) -> Part:
         """One of them; `DamagedError` where its bytes are not those that it was written with."""
+        damaged = DamagedError(f"{PARTS}/{named}", named.level, named.number)
         try:
             content = (self.place / PARTS / str(named)).read()
             if Named.of(named.level, named.number, content) != named:
-                raise DamagedError(named)
+                raise damaged
             return read(content)
         except (FileNotFoundError, NotAPartError) as error:
-            raise DamagedError(named) from error
+            raise damaged from error
 
     def keep(self, part: Part, level: int, number: int) -> Named:
         """Write a part; `NotWrittenError` where it cannot be, and what was done is kept."""
@@ -213,14 +206,13 @@ class Folder:
         return name
 
     def rows(self, rows: RowsFile) -> bytes:
-        """What stands in them; `DamagedRowsError` where that is not what was written."""
-        place = self.place / ROWS / (rows.within or rows.name)
-        try:
-            content = place.read(rows.start, rows.start + rows.size)
-        except FileNotFoundError as error:
-            raise DamagedRowsError(rows) from error
-        if rows.name.partition("-")[2] != f"{_digest(content)}.parquet":
-            raise DamagedRowsError(rows)
+        """What stands in them; `DamagedError` where that is not what was written."""
+        file, (split, _, named) = rows.within or rows.name, rows.name.partition("-")
+        content = b""
+        with suppress(FileNotFoundError):
+            content = (self.place / ROWS / file).read(rows.start, rows.start + rows.size)
+        if named != f"{_digest(content)}.parquet":
+            raise DamagedError(f"{ROWS}/{file}", 0, int(split))
         return content
 
     def gathered(self, rows: Sequence[RowsFile], number: int) -> tuple[RowsFile, ...]:

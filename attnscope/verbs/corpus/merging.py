@@ -14,7 +14,7 @@ from attnscope.results import Kind, Verdict
 from attnscope.results.base.origin import Provenance
 from attnscope.results.stored.codec import Place, decode
 from attnscope.verbs.corpus.engine import SetAside
-from attnscope.verbs.corpus.folder import PARTS, DamagedError, DamagedRowsError, Folder, Named
+from attnscope.verbs.corpus.folder import DamagedError, Folder, Named
 from attnscope.verbs.corpus.moments import Sketch
 from attnscope.verbs.corpus.part import Part
 from attnscope.verbs.corpus.question import Linked
@@ -174,12 +174,11 @@ class Tree:
         if level == TOP or not all(each in self.parts for each in children):
             return
         try:
-            whole = reduce(lambda whole, later: whole.merged(later), (self._read(*each) for each in children))
+            parts = (self.folder.part(self.parts[each]) for each in children)
+            whole = reduce(lambda whole, later: whole.merged(later), parts)
             if level + 1 == TOP and whole.rows:
                 whole = replace(whole, rows=self.folder.gathered(whole.rows, parent))
-        except DamagedError:
-            return
-        except DamagedRowsError as error:
+        except DamagedError as error:
             self.lose(error)
             return
         self.parts[level + 1, parent] = self.folder.keep(whole, level + 1, parent)
@@ -189,32 +188,22 @@ class Tree:
             self.folder.clear_rows(self._is_gathered, FAN**TOP)
         self._grow(level + 1, parent)
 
-    def _read(self, level: int, number: int) -> Part:
-        named = self.parts[level, number]
-        try:
-            return self.folder.part(named)
-        except DamagedError:
-            self.parts.pop((level, number))
-            self._drop(named, f"{PARTS}/{named}")
-            raise
-
-    def lose(self, error: DamagedRowsError) -> None:
-        """Remove the part whose rows are damaged: its splits are to be measured again."""
-        at = next(at for at in self.parts if error.split // FAN ** at[0] == at[1])
-        self._drop(self.parts.pop(at), str(error))
-
-    def _drop(self, named: Named, damaged: str) -> None:
-        self.damaged.append(damaged)
-        self.folder.drop(named)
-        if named.level == TOP:
+    def lose(self, error: DamagedError) -> None:
+        """Remove the part that is damaged, or whose rows are: its splits are to be measured again."""
+        levels = range(error.level, TOP + 1)
+        within = [(level, error.number // FAN ** (level - error.level)) for level in levels]
+        at = next(at for at in within if at in self.parts)
+        self.damaged.append(str(error))
+        self.folder.drop(self.parts.pop(at))
+        if at[0] == TOP:
             self.folder.clear_rows(self._is_gathered, FAN**TOP)
 
     def in_order(self, splits: int) -> Iterator[Part]:
-        """The largest parts that hold so many splits; `DamagedError` where one is, which is removed."""
+        """The largest parts that hold so many splits; `DamagedError` where one is."""
         at = 0
         while at < splits:
             level = next(level for level in range(TOP, -1, -1) if (level, at // FAN**level) in self.parts)
-            yield self._read(level, at // FAN**level)
+            yield self.folder.part(self.parts[level, at // FAN**level])
             at += FAN**level
 
 
