@@ -11,12 +11,11 @@ from attnscope.results import Corpus, CorpusDifference
 from attnscope.verbs.compare.corpora import corpora_apart
 from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus.engine import SetAside
-from attnscope.verbs.corpus.part import Part, Proved
+from attnscope.verbs.corpus.part import Part, Proved, Totals
 from attnscope.verbs.corpus.question import Linked
 from attnscope.verbs.corpus.result import LINKS, CorpusText
 from attnscope.verbs.corpus.source import Form, Source
 from attnscope.verbs.corpus.store import Place
-from attnscope.verbs.corpus.totals import Totals
 
 LAYERS, HEADS = (0, 1, 3), (0, 2, 3, 5)
 MEASURES = ("entropy", "previous", "offset", "moved", "pattern")

@@ -37,12 +37,11 @@ from attnscope.session.request import Inputs
 from attnscope.verbs.corpus.engine import EVERY, SAMPLED, Finished, SetAside, Split, Text
 from attnscope.verbs.corpus.folder import Folder
 from attnscope.verbs.corpus.identity import Instructions
-from attnscope.verbs.corpus.part import Part, Proved, RowsFile
+from attnscope.verbs.corpus.part import Part, Proved, RowsFile, Totals
 from attnscope.verbs.corpus.reader import UNLIKE, BatchReader, Ready, filled_up, pools
 from attnscope.verbs.corpus.result import CorpusText
 from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import Reading
-from attnscope.verbs.corpus.totals import Totals
 from attnscope.vocabulary import Effect, Purpose
 
 _POOL, _TOKENS = 1024, 2**15  # of texts that are in memory at once

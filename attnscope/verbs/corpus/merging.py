@@ -10,19 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.results import Kind, Verdict
+from attnscope.measures import MEASURES
+from attnscope.results import HeadScores, Kind, MeasureDescription, Verdict
 from attnscope.results.base.origin import Provenance
 from attnscope.results.stored.codec import Place, decode
 from attnscope.verbs.corpus.engine import SetAside
 from attnscope.verbs.corpus.folder import DamagedError, Folder, Named
-from attnscope.verbs.corpus.moments import Sketch
-from attnscope.verbs.corpus.part import Part
+from attnscope.verbs.corpus.moments import ROUNDED, Sketch
+from attnscope.verbs.corpus.part import Part, Totals
 from attnscope.verbs.corpus.question import Linked
-from attnscope.verbs.corpus.result import Corpus, CorpusRead
+from attnscope.verbs.corpus.result import DISTANCE_ALONE, GAIN, LEVELS, LINK, Corpus, CorpusRead, CorpusScores
 from attnscope.verbs.corpus.source import Source
 from attnscope.verbs.corpus.splits import placed
 from attnscope.verbs.corpus.store import Place as Lies
-from attnscope.verbs.corpus.totals import scores
 
 _LONG = "longer than the tokens that are read"
 
@@ -102,6 +102,98 @@ def result(
         notes=(*notes, *proved.beside),
         failed=tuple(f"{placed(sources[each.source].name, each.line)}: {each.why}" for each in proved.failed),
     )
+
+
+def scores(
+    totals: Totals,
+    axes: tuple[Sequence[str], tuple[int, ...], tuple[int, ...]],
+    absent: Mapping[str, str],
+    longest: int,
+    linked: tuple[str, str] | None,
+) -> Mapping[str, CorpusScores]:
+    """Every measure by its name; `axes` are measures, layers and heads, `absent` says why one has no meaning.
+
+    `longest` are the tokens of the longest text, `linked` the parts of speech that are asked about.
+    """
+    measures, layers, heads = axes
+    described = {name: measure.description for name, measure in MEASURES.items()}
+    if linked is not None:
+        described |= {description.name: description for description in _of_links(*linked)}
+    count, mean, error = totals.moments.whole()
+    halves = totals.moments.each()[1]
+    places, by_length = totals.outer.places(), np.stack([totals.lengths.moments.each()[i] for i in (1, 2, 0)])
+    quantiles = totals.quantiles(LEVELS)
+    scored = {}
+    for i, name in enumerate(measures):
+        description = described[name]
+        missing = absent.get(name, "")
+        if not missing and not count[i].any():
+            missing = "no text has it"
+        values, agreement = (mean[i], None) if not description.classes else _commonest(totals, i, description)
+        limits = _limits(name, description, values, longest)
+        scored[name] = CorpusScores(
+            scores=HeadScores(description, layers, heads, values, limits, absent=missing),
+            error=np.full_like(error[i], np.nan) if description.classes else error[i],
+            count=count[i],
+            quantiles=quantiles[:, i],
+            halves=halves[:, i],
+            ends=totals.outer.values[:, :, i],
+            texts=places[:, :, i],
+            of_lengths=by_length[:, :, i],
+            agreement=agreement,
+            off=ROUNDED,
+        )
+    return scored
+
+
+def _of_links(source: str, target: str) -> tuple[MeasureDescription, ...]:
+    """What is said of the three, in their order."""
+    pair = f"{source}->{target}"
+    return (
+        MeasureDescription(
+            name=LINK,
+            unit="weight",
+            meaning=f"Mean weight of a {source} word on the {target} words of its text.",
+            label=f"weight of {pair}",
+            strongest=f"head of each layer that links {pair} most",
+        ),
+        MeasureDescription(
+            name=DISTANCE_ALONE,
+            unit="weight",
+            meaning=f"The same for what any word of the text gives at the distances of {pair}.",
+            label=f"weight at the distances of {pair}",
+            strongest=f"head of each layer that looks most to where {target} stands",
+        ),
+        MeasureDescription(
+            name=GAIN,
+            unit="weight",
+            meaning=f"Weight of {pair} less what its distances alone explain.",
+            label=f"{pair} beyond its distances",
+            least="-1",
+            low="avoids them",
+            high="seeks them",
+            strongest=f"head of each layer that seeks {pair} most",
+            signed=True,
+        ),
+    )
+
+
+def _limits(name: str, description: MeasureDescription, values: np.ndarray, keys: int) -> tuple[float, float]:
+    if name in MEASURES:
+        return MEASURES[name].limits_of(values, keys)
+    return (-1.0 if description.signed else 0.0), 1.0
+
+
+def _commonest(totals: Totals, i: int, description: MeasureDescription) -> tuple[np.ndarray, np.ndarray]:
+    """The commonest class of every head, of several the first, and the share of texts that have it."""
+    shape, size = totals.least.shape, totals.least.size
+    counts = np.stack(
+        [totals.sketch.times_of(float(j), size).reshape(shape)[i] for j in range(len(description.classes))]
+    )
+    whole = counts.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(whole > 0, counts.max(axis=0) / whole, np.nan)
+    return np.where(whole > 0, counts.argmax(axis=0).astype(float), np.nan), share
 
 
 FAN, TOP = 16, 2

@@ -196,12 +196,6 @@ class Source:
             return self.place.signature
 
     @property
-    def stamp(self) -> tuple[int, ...] | None:
-        """What a local file shows of a change without being read: size, time, inode; None elsewhere."""
-        with self._there():
-            return self.place.stamp
-
-    @property
     def size(self) -> int:
         """Its bytes as they lie there; 0 where that is not told."""
         with self._there():
@@ -290,7 +284,6 @@ class Signed:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = tuple(sources)
-        self._stamps = [source.stamp for source in sources]
         self._found: Future[list[str]] = Future()
         # it ends with the program, which waits for no file that nobody wants to know of any more
         threading.Thread(target=self._find, name="attnscope-digests", daemon=True).start()
@@ -310,8 +303,8 @@ class Signed:
         """`InputError` where one is another now: nobody knows which of its texts were read."""
         for source in self.sources:
             source.place.ask_anew()
-        for source, stamp, digest in zip(self.sources, self._stamps, self.digests, strict=True):
-            if (stamp is None or source.stamp != stamp) and source.digest != digest:
+        for source, digest in zip(self.sources, self.digests, strict=True):
+            if source.digest != digest:
                 raise InputError(
                     f"'{source.name}' changed while it was measured, so what was read is neither it nor what "
                     "it was: remove the run's folder, or name another with --run"

@@ -14,13 +14,12 @@ from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus.engine import SetAside, Text
 from attnscope.verbs.corpus.folder import Folder, Named
 from attnscope.verbs.corpus.merging import FAN, TOP, Tree
-from attnscope.verbs.corpus.part import NotAPartError, Part, Proved, read
+from attnscope.verbs.corpus.part import NotAPartError, Part, Proved, Totals, read
 from attnscope.verbs.corpus.result import CorpusText
 from attnscope.verbs.corpus.source import Form, Source
 from attnscope.verbs.corpus.splits import MOST, Plan, check_tags, everything, first_texts, share
 from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import Reading
-from attnscope.verbs.corpus.totals import Totals
 
 
 def texts_of(plan: Plan) -> list[tuple[int, int, str]]:

@@ -106,13 +106,6 @@ class Place:
         with self.telling("read"):
             return digests.sha256(Path(self.address))
 
-    @property
-    def stamp(self) -> tuple[int, ...] | None:
-        """What the system tells of a file here without reading it: size, time, inode; None elsewhere."""
-        with self.telling("read"):
-            status = Path(self.address).stat()
-        return status.st_size, status.st_mtime_ns, status.st_ino
-
     def ask_anew(self) -> None:
         """Forget what its store said of its files: they may have changed since."""
 

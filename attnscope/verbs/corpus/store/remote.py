@@ -157,10 +157,6 @@ class There(Place):
     def signature(self) -> str:
         return facts(self).signature
 
-    @property
-    def stamp(self) -> None:
-        return None
-
     def exists(self) -> bool:
         def act(system: Any, path: str) -> bool:
             system.invalidate_cache()
