@@ -153,12 +153,8 @@ class Folder:
         ours = [local / name for name in (LOCK, MANIFEST, PARTS, ROWS)] if local is not None else []
         new = [each for each in (*ours, local, *local.parents) if not each.exists()] if local else []
         begun = local is not None or (self.place / MANIFEST).exists()
-        held = (
-            _lease(place, str(self.place), listener or Quiet())
-            if local is None
-            else _flock(place, str(self.place))
-        )
-        with held:
+        of = str(self.place)
+        with _flock(place, of) if local is not None else _lease(place, of, listener or Quiet()):
             try:
                 yield
             except Exception:

@@ -13,7 +13,7 @@ import numpy as np
 from attnscope.measures import MEASURES
 from attnscope.results import HeadScores, Kind, MeasureDescription, Verdict
 from attnscope.results.base.origin import Provenance
-from attnscope.results.stored.codec import Place, decode
+from attnscope.results.stored import codec
 from attnscope.verbs.corpus.engine import SetAside
 from attnscope.verbs.corpus.folder import DamagedError, Folder, Named
 from attnscope.verbs.corpus.moments import ROUNDED, Sketch
@@ -22,8 +22,10 @@ from attnscope.verbs.corpus.question import Linked
 from attnscope.verbs.corpus.result import DISTANCE_ALONE, GAIN, LEVELS, LINK, Corpus, CorpusRead, CorpusScores
 from attnscope.verbs.corpus.source import Source
 from attnscope.verbs.corpus.splits import placed
-from attnscope.verbs.corpus.store import Place as Lies
+from attnscope.verbs.corpus.store import Place
 
+_READ = ("texts", "tokens", "longest", "blanks", "padded", "cut", "unknown", "limit")
+_PROVED = ("sampled", "unlike", "held", "queries", "untried")
 _LONG = "longer than the tokens that are read"
 
 
@@ -61,7 +63,6 @@ def result(
     proved = whole.proved
     assert proved.provenance is not None, "every part says where it comes from"
     pair = None if linked is None else (linked.source, linked.target)
-    axes = whole.measures, whole.layers, whole.heads
 
     def placed_in(place: str) -> str:
         source, line = map(int, place.split(":"))
@@ -73,27 +74,15 @@ def result(
         read=CorpusRead(
             files=tuple(source.name for source in sources),
             digests=tuple(digests),
-            texts=whole.texts,
-            tokens=whole.tokens,
-            longest=whole.longest,
-            blanks=whole.blanks,
             set_aside=dict(aside.most_common()),
-            padded=whole.padded,
-            cut=whole.cut,
-            unknown=whole.unknown,
-            limit=whole.limit,
+            **{name: getattr(whole, name) for name in _READ},
         ),
         kind=Kind(whole.kind),
         layers=whole.layers,
         heads=whole.heads,
-        measures=scores(totals, axes, whole.absent, whole.longest, pair),
+        measures=_scores(whole, totals, pair),
         certified={Verdict(name): count for name, count in proved.certified.items()},
-        sampled=proved.sampled,
-        unlike=proved.unlike,
-        held=proved.held,
-        queries=proved.queries,
-        untried=proved.untried,
-        provenance=decode(Provenance, dict(proved.provenance), Place("provenance", None, {})),
+        provenance=codec.decode(Provenance, dict(proved.provenance), codec.Place("provenance", None, {})),
         texts=tuple(totals.outer.texts.values()),
         lengths=totals.lengths.described(),
         tower=whole.tower,
@@ -101,21 +90,12 @@ def result(
         linked=pair,
         notes=(*notes, *proved.beside),
         failed=tuple(f"{placed(sources[each.source].name, each.line)}: {each.why}" for each in proved.failed),
+        **{name: getattr(proved, name) for name in _PROVED},
     )
 
 
-def scores(
-    totals: Totals,
-    axes: tuple[Sequence[str], tuple[int, ...], tuple[int, ...]],
-    absent: Mapping[str, str],
-    longest: int,
-    linked: tuple[str, str] | None,
-) -> Mapping[str, CorpusScores]:
-    """Every measure by its name; `axes` are measures, layers and heads, `absent` says why one has no meaning.
-
-    `longest` are the tokens of the longest text, `linked` the parts of speech that are asked about.
-    """
-    measures, layers, heads = axes
+def _scores(whole: Part, totals: Totals, linked: tuple[str, str] | None) -> Mapping[str, CorpusScores]:
+    """Every measure by its name; `linked` are the parts of speech that are asked about."""
     described = {name: measure.description for name, measure in MEASURES.items()}
     if linked is not None:
         described |= {description.name: description for description in _of_links(*linked)}
@@ -124,15 +104,15 @@ def scores(
     places, by_length = totals.outer.places(), np.stack([totals.lengths.moments.each()[i] for i in (1, 2, 0)])
     quantiles = totals.quantiles(LEVELS)
     scored = {}
-    for i, name in enumerate(measures):
+    for i, name in enumerate(whole.measures):
         description = described[name]
-        missing = absent.get(name, "")
+        missing = whole.absent.get(name, "")
         if not missing and not count[i].any():
             missing = "no text has it"
         values, agreement = (mean[i], None) if not description.classes else _commonest(totals, i, description)
-        limits = _limits(name, description, values, longest)
+        limits = _limits(name, description, values, whole.longest)
         scored[name] = CorpusScores(
-            scores=HeadScores(description, layers, heads, values, limits, absent=missing),
+            scores=HeadScores(description, whole.layers, whole.heads, values, limits, absent=missing),
             error=np.full_like(error[i], np.nan) if description.classes else error[i],
             count=count[i],
             quantiles=quantiles[:, i],
@@ -300,7 +280,7 @@ class Tree:
 
 
 @contextmanager
-def rows_into(place: Lies, folder: Folder, sources: Sequence[Source]) -> Iterator[Callable[[Part], None]]:
+def rows_into(place: Place, folder: Folder, sources: Sequence[Source]) -> Iterator[Callable[[Part], None]]:
     """What puts the rows of part after part into one file; the same rows give the same bytes."""
     from pyarrow.parquet import ParquetFile, ParquetWriter
 

@@ -40,15 +40,12 @@ class Packing(StrEnum):
     ZSTANDARD = "zstandard"
 
 
-SUFFIXES = {
-    ".gz": Packing.GZIP,
-    ".gzip": Packing.GZIP,
-    ".bz2": Packing.BZIP2,
-    ".xz": Packing.XZ,
-    ".lzma": Packing.XZ,
-    ".zst": Packing.ZSTANDARD,
-    ".zstd": Packing.ZSTANDARD,
-}
+SUFFIXES = (
+    dict.fromkeys((".gz", ".gzip"), Packing.GZIP)
+    | {".bz2": Packing.BZIP2}
+    | dict.fromkeys((".xz", ".lzma"), Packing.XZ)
+    | dict.fromkeys((".zst", ".zstd"), Packing.ZSTANDARD)
+)
 _BEGIN = {
     b"\x1f\x8b": Packing.GZIP,
     b"BZh": Packing.BZIP2,
@@ -166,13 +163,8 @@ class Form(StrEnum):
     PARQUET = "parquet"
 
 
-_BY_SUFFIX = {
-    ".jsonl": Form.JSONL,
-    ".ndjson": Form.JSONL,
-    ".json": Form.JSONL,
-    ".conllu": Form.CONLLU,
-    ".parquet": Form.PARQUET,
-}
+_BY_SUFFIX = dict.fromkeys((".jsonl", ".ndjson", ".json"), Form.JSONL)
+_BY_SUFFIX |= {".conllu": Form.CONLLU, ".parquet": Form.PARQUET}
 
 
 @dataclass(frozen=True)
