@@ -97,28 +97,27 @@ class Worker:
 
     def measure(self, split: Split) -> Finished:
         """The split measured, also where a worker dies of it; `AttnscopeError` as the worker has it."""
-        for _ in range(_TRIES):
-            with suppress(_DiedError):
-                return self._asked(split)
-        deadly = frozenset(self._deadly(split, 0, self._texts(split)))
-        for _ in range(_TRIES):
-            with suppress(_DiedError):
-                return self._asked(replace(split, deadly=deadly))
+        if (finished := self._tried(split)) is not None:
+            return finished
+        counted = self._tried(split.between(0, 0))
+        deadly = frozenset(self._deadly(split, 0, counted.texts if counted is not None else 0))
+        if (finished := self._tried(replace(split, deadly=deadly))) is not None:
+            return finished
         span = split.spans[0]
         at = f"byte {span.start:,} of {span.source.name}"
         raise InputError(f"workers end again and again from {at} on: fewer --workers need less memory")
 
-    def _texts(self, split: Split) -> int:
-        with suppress(_DiedError):
-            return self._asked(split.between(0, 0)).texts
-        return 0
-
-    def _deadly(self, split: Split, first: int, end: int) -> Iterator[int]:
-        """The texts from `first` to `end` that end a worker, found by halves: each is tried twice."""
+    def _tried(self, split: Split) -> Finished | None:
+        """The split measured; None where it ends its worker twice."""
         for _ in range(_TRIES):
             with suppress(_DiedError):
-                self._asked(split.between(first, end))
-                return
+                return self._asked(split)
+        return None
+
+    def _deadly(self, split: Split, first: int, end: int) -> Iterator[int]:
+        """The texts from `first` to `end` that end a worker, found by halves."""
+        if self._tried(split.between(first, end)) is not None:
+            return
         if end - first <= 1:
             yield from range(first, end)
             return
