@@ -23,12 +23,12 @@ from attnscope.measures.registry import measurable
 from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
-from attnscope.verbs.corpus.engine.interface import Engine, Finished, Span, Split
+from attnscope.verbs.corpus.answer import CorpusRecipe
+from attnscope.verbs.corpus.engine import Engine, Finished, Span, Split
 from attnscope.verbs.corpus.engine.local import local
 from attnscope.verbs.corpus.engine.ray.cluster import cluster, descendants
 from attnscope.verbs.corpus.engine.ray.nodes import Needs
 from attnscope.verbs.corpus.engine.ray.pool import on_ray
-from attnscope.verbs.corpus.run import CorpusRecipe
 from attnscope.verbs.corpus.source import Form, Source
 from attnscope.verbs.corpus.texts import fetched
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from attnscope import incoming
 from attnscope.errors import InputError
@@ -38,21 +39,12 @@ class Sentence:
         return [(i, head, name) for i, (head, name) in enumerate(pairs) if head >= 0]
 
 
-@dataclass(frozen=True)
-class _Word:
+class _Word(NamedTuple):
     line: int
     form: str
     head: int
     relation: str
     tag: str
-
-
-def read_block(lines: Sequence[bytes], name: str, first: int) -> Sentence | None:
-    """The one sentence of lines without a blank one, the first of which has a number in the file `name`.
-
-    None where no line is a word; raises `InputError` as `read_treebank` does.
-    """
-    return next(_sentences(lines, name, first), None)
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,7 @@ def read_treebank(path: Path, limit: int | None = None) -> Bank:
     name = incoming.called(path)
     for first, block in _blocks(line for _, line in incoming.whole_lines(path)):
         try:
-            sentences += _sentences(block, name, first)
+            sentences += filter(None, [read_block(block, name, first)])
         except InputError as error:
             damaged.append(str(error))
         if limit is not None and len(sentences) >= limit:
@@ -95,74 +87,60 @@ def _blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[bytes]]]:
             block = []
 
 
-def _sentences(lines: Iterable[bytes], name: str, first: int = 1) -> Iterator[Sentence]:
+def read_block(lines: Sequence[bytes], name: str, first: int) -> Sentence | None:
+    """The one sentence of lines without a blank one, the first of which has a number in the file `name`.
+
+    None where no line is a word; raises `InputError` for a line that is not as the format says.
+    """
     words: list[_Word] = []
-    for number, raw in enumerate(chain(lines, [b""]), start=first):
+    for number, raw in enumerate(lines, start=first):
         try:
-            text = raw.removesuffix(b"\r").decode("utf-8")
-            if text.strip():
-                if (word := _word(text, number, len(words))) is not None:
-                    words.append(word)
-                continue
-        except UnicodeError as error:
-            raise InputError(f"{name}:{number}: it is not valid UTF-8") from error
-        except _MalformedError as error:
-            raise InputError(f"{name}:{number}: {error}") from error
-        if words:
-            yield _sentence(words, name)
-            words = []
-
-
-class _MalformedError(Exception):
-    """What is wrong with a line."""
+            words += filter(None, [_word(raw.removesuffix(b"\r").decode("utf-8"), number, len(words))])
+        except ValueError as error:
+            why = "it is not valid UTF-8" if isinstance(error, UnicodeError) else error
+            raise InputError(f"{name}:{number}: {why}") from error
+    for word in words:
+        if word.head > len(words):
+            told = f"the head of '{word.form}' is word {word.head}, the sentence has {len(words)}"
+            raise InputError(f"{name}:{word.line}: {told}")
+    if not words:
+        return None
+    lines_, forms, heads, relations, tags = zip(*words, strict=True)
+    return Sentence(lines_[0], forms, tuple(head - 1 for head in heads), relations, tags)
 
 
 def _word(text: str, line: int, before: int) -> _Word | None:
     """The word of a line behind so many others; None of a comment, a multiword token and an empty node."""
     if text.startswith("#"):
         if before:
-            raise _MalformedError("a comment stands in front of a sentence, not within it")
+            raise ValueError("a comment stands in front of a sentence, not within it")
         return None
     fields = text.split("\t")
     if len(fields) != _FIELDS:
         there = "1 field" if len(fields) == 1 else f"{len(fields)} fields"
-        raise _MalformedError(f"{there} between tabs, a word of CoNLL-U has {_FIELDS}")
+        raise ValueError(f"{there} between tabs, a word of CoNLL-U has {_FIELDS}")
     if (number := _NUMBER.fullmatch(fields[0])) is None:
-        raise _MalformedError(f"'{fields[0]}' is no number of a word: 1, 1-2 or 1.1")
+        raise ValueError(f"'{fields[0]}' is no number of a word: 1, 1-2 or 1.1")
     first, between, last = number.groups()
     if between == "-" and not before + 1 == int(first) <= int(last):
-        raise _MalformedError(f"multiword token {fields[0]} stands before word {before + 1}")
+        raise ValueError(f"multiword token {fields[0]} stands before word {before + 1}")
     if between == "." and int(first) != before:
-        raise _MalformedError(f"empty node {fields[0]} stands behind word {before}")
+        raise ValueError(f"empty node {fields[0]} stands behind word {before}")
     if between is not None:
         return None
     if int(first) != before + 1:
-        raise _MalformedError(f"word {first} stands where word {before + 1} should")
+        raise ValueError(f"word {first} stands where word {before + 1} should")
     return _Word(line, *_described(fields, before + 1))
 
 
 def _described(fields: Sequence[str], own: int) -> tuple[str, int, str, str]:
     form, head, relation = fields[1].strip(), fields[6], fields[7].strip()
     if not form:
-        raise _MalformedError(f"word {own} has no form")
+        raise ValueError(f"word {own} has no form")
     if re.fullmatch(r"0|[1-9][0-9]{0,5}", head) is None:
-        raise _MalformedError(f"the head of '{form}' is '{head}': it is the number of a word, or 0")
+        raise ValueError(f"the head of '{form}' is '{head}': it is the number of a word, or 0")
     if int(head) == own:
-        raise _MalformedError(f"'{form}' is its own head")
+        raise ValueError(f"'{form}' is its own head")
     if relation in ("", "_"):
-        raise _MalformedError(f"'{form}' has no relation to its head")
+        raise ValueError(f"'{form}' has no relation to its head")
     return form, int(head), relation, fields[3].strip() or "_"
-
-
-def _sentence(words: Sequence[_Word], name: str) -> Sentence:
-    for word in words:
-        if word.head > len(words):
-            told = f"the head of '{word.form}' is word {word.head}, the sentence has {len(words)}"
-            raise InputError(f"{name}:{word.line}: {told}")
-    return Sentence(
-        line=words[0].line,
-        words=tuple(word.form for word in words),
-        heads=tuple(word.head - 1 for word in words),
-        relations=tuple(word.relation for word in words),
-        tags=tuple(word.tag for word in words),
-    )

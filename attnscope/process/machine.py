@@ -118,25 +118,16 @@ def digests_folder() -> Path | None:
     """The folder of remembered hashes; None where that is off, or where this user has no place of his own."""
     if os.environ.get(_DIGESTS, "").strip().casefold() in _OFF:
         return None
-    own = _own_folder()
-    return None if own is None else own / "attnscope" / "digests"
+    from platformdirs import user_cache_path
+
+    own = user_cache_path("attnscope", appauthor=False) / "digests"
+    return own if own.is_absolute() else None
 
 
 def is_ours(handle: int) -> bool:
     """Whether an open file belongs to who runs this program, so that nobody else says what stands in it."""
     own = getattr(os, "geteuid", None)  # not on Windows
     return own is None or bool(os.fstat(handle).st_uid == own())
-
-
-def _own_folder() -> Path | None:
-    if (named := os.environ.get("XDG_CACHE_HOME", "")) and os.path.isabs(named):
-        return Path(named)  # the standard says that what is not absolute does not count
-    if sys.platform == "win32" and (local := os.environ.get("LOCALAPPDATA")):
-        return Path(local)
-    home = os.path.expanduser("~")
-    if not os.path.isabs(home):
-        return None
-    return Path(home, "Library", "Caches") if sys.platform == "darwin" else Path(home, ".cache")
 
 
 def hasten() -> None:

@@ -17,9 +17,9 @@ from typer.testing import Result
 from attnscope import incoming
 from attnscope.errors import DoesNotFitError
 from attnscope.results import load
-from attnscope.verbs.corpus.engine.interface import SetAside, Span, Text
+from attnscope.verbs.corpus.engine import SetAside, Span, Text
 from attnscope.verbs.corpus.source import Form, Source
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import items as read
 
 HEAD = ("-m", "demo", "--layer", "1", "--head", "2")
@@ -117,7 +117,7 @@ def test_a_corpus_over_a_sparse_file_streams(tmp_path: Path, form: Form, monkeyp
     with place.open("ab") as made:
         made.write(b"\n" + texts.encode())
     tracemalloc.start()
-    items = [item for _, item in read(Span(0, Source(Place.of(place), "sparse", form)))]
+    items = [item for _, item in read(Span(0, Source(place_of(place), "sparse", form)))]
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 20 * 10**6
@@ -134,10 +134,10 @@ def test_a_sentence_and_a_text_of_a_corpus_have_their_bound(tmp_path: Path, monk
     monkeypatch.setattr(incoming, "LONGEST_LINE", 60)
     place = tmp_path / "long"
     place.write_text(SENTENCE.strip("\n") * 2 + "\n" + SENTENCE)
-    ((_, long),) = read(Span(0, Source(Place.of(place), "long", Form.FILE)))
+    ((_, long),) = read(Span(0, Source(place_of(place), "long", Form.FILE)))
     assert isinstance(long, SetAside)
     place.write_text(SENTENCE + SENTENCE.rstrip("\n").replace("door", "d" * 30) + "\n\n" + SENTENCE)
-    first, aside, last = (item for _, item in read(Span(0, Source(Place.of(place), "long", Form.CONLLU))))
+    first, aside, last = (item for _, item in read(Span(0, Source(place_of(place), "long", Form.CONLLU))))
     assert isinstance(first, Text)
     assert isinstance(last, Text)
     assert isinstance(aside, SetAside)

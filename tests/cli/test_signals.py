@@ -173,4 +173,4 @@ def test_an_interrupted_corpus_says_where_what_is_measured_is_kept_and_how_to_go
     asked = ["corpus", "texts.txt", "-m", "demo", "--workers", "0", "-q", "--run", "cut"]
     how = "what is measured is kept in cut, the same command goes on from there"
     told = (130, "", f"attnscope: interrupted: {how}\n")
-    assert struck(signal.SIGINT, "attnscope.verbs.corpus.run:Run", asked, tmp_path) == told
+    assert struck(signal.SIGINT, "attnscope.verbs.corpus.answer:Run", asked, tmp_path) == told

@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 from attnscope import demo
 from attnscope.cli.app import app
 from attnscope.errors import InputError, lacking
-from attnscope.verbs.corpus.engine import local
-from attnscope.verbs.corpus.engine.interface import Split
+from attnscope.verbs.corpus.engine import Split, local
 from attnscope.verbs.corpus.engine.ray.cluster import descendants
 from attnscope.verbs.corpus.merging import FAN
 

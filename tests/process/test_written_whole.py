@@ -10,14 +10,14 @@ import pytest
 from attnscope.model.source import digests
 from attnscope.process.ending import unfinished_name, written_whole
 from attnscope.render import saving
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 
 Writer = Callable[[Path], None]
 
 
 WRITERS: dict[str, Writer] = {
     "a result": lambda target: saving.write(target, b"whole"),
-    "a part of a corpus": lambda target: Place.of(target).write(b"whole"),
+    "a part of a corpus": lambda target: place_of(target).write(b"whole"),
     "a note of a hash": lambda target: digests._remember(target, [1], "a" * 64),
 }
 
@@ -102,7 +102,7 @@ def test_a_link_that_waits_under_the_very_name_is_not_followed(
 
 def test_a_name_as_long_as_names_may_be_is_written_too(tmp_path: Path) -> None:
     target = tmp_path / ("a" * 250 + ".json")
-    for write in (lambda: saving.write(target, b"one"), lambda: Place.of(target).write(b"two")):
+    for write in (lambda: saving.write(target, b"one"), lambda: place_of(target).write(b"two")):
         write()
     assert target.read_bytes() == b"two"
 

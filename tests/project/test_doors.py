@@ -36,7 +36,6 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "register.py": "what installed distributions say of their entry points",
     "model/source/": "weight files, by their heads and hashes; the hub's note of a revision",
     "verbs/corpus/store/": "files of a corpus, in part and as they are read, and those of its run",
-    "verbs/corpus/lock.py": "the lock of a corpus run",
     "verbs/corpus/identity.py": "code that takes part",
     "verbs/corpus/engine/": "a model's settings, and what passes between processes",
     "render/web/assets.py": "the package's own scripts and styles",

@@ -69,7 +69,9 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "jinja2": "model.inputs.rendered render.words",
     "markupsafe": "render.words",  # which jinja2 is made with
     "peft": "model",
-    "fsspec": "verbs.corpus.store",
+    "fsspec": "verbs.corpus.store.remote",
+    "filelock": "verbs.corpus.folder",
+    "platformdirs": "process",
     "PIL": "demo.train model render.present.notebook",
     "soundfile": "model",
     "soxr": "model",

@@ -10,11 +10,10 @@ from attnscope.results import Corpus
 from attnscope.session.listener import Listener, Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
-from attnscope.verbs.corpus.answer import CorpusQuestion, corpus_of
-from attnscope.verbs.corpus.engine.interface import Finished, Split
+from attnscope.verbs.corpus.answer import CorpusQuestion, CorpusRecipe, corpus_of
+from attnscope.verbs.corpus.engine import Finished, Split
 from attnscope.verbs.corpus.folder import Folder
-from attnscope.verbs.corpus.run import CorpusRecipe
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 
 TEXTS = (
     "The door opened.", "A dog barks, and the old dog sleeps.", "", "She was watching the boat.",
@@ -52,7 +51,7 @@ def once_open(recipe: Any, splits: Iterable[Split], listener: Listener) -> Itera
     """The engine of this process, which opens the same recipe once for all tests."""
     measurer = opened(replace(recipe, into=""))
     for split in splits:
-        yield replace(measurer, folder=Folder(Place.of(recipe.into))).measure(split)
+        yield replace(measurer, folder=Folder(place_of(recipe.into))).measure(split)
 
 
 def asked(file: Path, run: Path | str, **more: Any) -> CorpusQuestion:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.verbs.corpus.engine.interface import Finished, Split
+from attnscope.verbs.corpus.engine import Finished, Split
 from attnscope.verbs.corpus.texts import Reading
 
 

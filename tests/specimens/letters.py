@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from attnscope.errors import InputError
-from attnscope.verbs.corpus.engine.interface import Finished, Span, Split
+from attnscope.verbs.corpus.engine import Finished, Span, Split
 from attnscope.verbs.corpus.source import Form, Source
 from attnscope.verbs.corpus.store import Place
 from attnscope.verbs.corpus.texts import Reading

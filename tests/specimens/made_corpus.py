@@ -10,13 +10,12 @@ import numpy as np
 from attnscope.results import Corpus, CorpusDifference
 from attnscope.verbs.compare.corpora import corpora_apart
 from attnscope.verbs.corpus import merging
-from attnscope.verbs.corpus.engine.interface import SetAside
-from attnscope.verbs.corpus.part import Part, Proved
+from attnscope.verbs.corpus.engine import SetAside
+from attnscope.verbs.corpus.part import Part, Proved, Totals
 from attnscope.verbs.corpus.question import Linked
 from attnscope.verbs.corpus.result import LINKS, CorpusText
 from attnscope.verbs.corpus.source import Form, Source
 from attnscope.verbs.corpus.store import Place
-from attnscope.verbs.corpus.totals import Totals
 
 LAYERS, HEADS = (0, 1, 3), (0, 2, 3, 5)
 MEASURES = ("entropy", "previous", "offset", "moved", "pattern")
@@ -68,7 +67,7 @@ def corpus(
     pair = Linked("VERB", "NOUN") if linked else None
     source = Source(Place(name), name, Form.LINES)
     shown = "link-gain" if linked else ""
-    return merging.result(merging.merged([part]), [source], (f"{seed:064x}",), pair, shown)
+    return merging.result(*merging.merged([part]), [source], (f"{seed:064x}",), pair, shown)
 
 
 def apart() -> CorpusDifference:

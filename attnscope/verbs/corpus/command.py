@@ -16,8 +16,8 @@ from attnscope.session.wanted import Wanted
 from attnscope.verbs.corpus.question import ALL, CorpusFiles, CorpusMeasures, CorpusQuestion, CorpusRun
 
 if TYPE_CHECKING:
-    from attnscope.verbs.corpus.engine.interface import Done
-    from attnscope.verbs.corpus.engine.interface import Progress as CorpusProgress
+    from attnscope.verbs.corpus.engine import Done
+    from attnscope.verbs.corpus.engine import Progress as CorpusProgress
 
 
 def corpus(

@@ -8,23 +8,30 @@
 
 It lies on this machine or at any address (`store`). A file is there whole, or not at all, so a split whose
 part is not found is measured again. The name of a part holds the digest of its bytes: one that was damaged
-later is found, and the same part has the same name whoever writes it. Only one process may work on a run
-(`lock`). A run that is refused before anything was measured leaves nothing.
+later is found, and the same part has the same name whoever writes it. A run that is refused before anything
+was measured leaves nothing.
+
+Only one process works on a run at a time. On this machine the system holds the lock, and it ends with its
+holder however that ends. Elsewhere it is a file with a name that nobody else has, which its holder writes
+again and again. Who finds one waits for longer than that takes, by a clock that does not jump, and takes over
+what nobody has written since. Should two work on a run for a while after all, nothing is lost or counted
+twice: the same part has the same name.
 """
 
 import hashlib
 import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.process.ending import UNFINISHED
 from attnscope.session.listener import Listener, Quiet
-from attnscope.verbs.corpus.lock import locked
 from attnscope.verbs.corpus.part import NotAPartError, Part, RowsFile, read
 from attnscope.verbs.corpus.store import NotWrittenError, Place
 
@@ -60,19 +67,11 @@ class Named:
 
 
 class DamagedError(Exception):
-    """The part of this name is not what it was."""
+    """The file of this name is not what it was: a part, by its level and number, or the rows of a split."""
 
-    def __init__(self, named: Named) -> None:
-        super().__init__(str(named))
-        self.named = named
-
-
-class DamagedRowsError(Exception):
-    """The rows of a split, or what they were put together to, are not what they were."""
-
-    def __init__(self, rows: RowsFile) -> None:
-        super().__init__(f"{ROWS}/{rows.within or rows.name}")
-        self.split = int(rows.name.partition("-")[0])
+    def __init__(self, name: str, level: int, number: int) -> None:
+        super().__init__(name)
+        self.level, self.number = level, number
 
 
 def _groups(rows: Sequence[RowsFile]) -> list[list[RowsFile]]:
@@ -154,7 +153,8 @@ class Folder:
         ours = [local / name for name in (LOCK, MANIFEST, PARTS, ROWS)] if local is not None else []
         new = [each for each in (*ours, local, *local.parents) if not each.exists()] if local else []
         begun = local is not None or (self.place / MANIFEST).exists()
-        with locked(place, str(self.place), listener or Quiet()):
+        of = str(self.place)
+        with _flock(place, of) if local is not None else _lease(place, of, listener or Quiet()):
             try:
                 yield
             except Exception:
@@ -177,13 +177,14 @@ class Folder:
 
     def part(self, named: Named) -> Part:
         """One of them; `DamagedError` where its bytes are not those that it was written with."""
+        damaged = DamagedError(f"{PARTS}/{named}", named.level, named.number)
         try:
             content = (self.place / PARTS / str(named)).read()
             if Named.of(named.level, named.number, content) != named:
-                raise DamagedError(named)
+                raise damaged
             return read(content)
         except (FileNotFoundError, NotAPartError) as error:
-            raise DamagedError(named) from error
+            raise damaged from error
 
     def keep(self, part: Part, level: int, number: int) -> Named:
         """Write a part; `NotWrittenError` where it cannot be, and what was done is kept."""
@@ -201,14 +202,13 @@ class Folder:
         return name
 
     def rows(self, rows: RowsFile) -> bytes:
-        """What stands in them; `DamagedRowsError` where that is not what was written."""
-        place = self.place / ROWS / (rows.within or rows.name)
-        try:
-            content = place.read(rows.start, rows.start + rows.size)
-        except FileNotFoundError as error:
-            raise DamagedRowsError(rows) from error
-        if rows.name.partition("-")[2] != f"{_digest(content)}.parquet":
-            raise DamagedRowsError(rows)
+        """What stands in them; `DamagedError` where that is not what was written."""
+        file, (split, _, named) = rows.within or rows.name, rows.name.partition("-")
+        content = b""
+        with suppress(FileNotFoundError):
+            content = (self.place / ROWS / file).read(rows.start, rows.start + rows.size)
+        if named != f"{_digest(content)}.parquet":
+            raise DamagedError(f"{ROWS}/{file}", 0, int(split))
         return content
 
     def gathered(self, rows: Sequence[RowsFile], number: int) -> tuple[RowsFile, ...]:
@@ -255,4 +255,66 @@ def _short(value: Any) -> str:
     return shown if len(shown) <= 80 else shown[:77] + "..."
 
 
-__all__ = ["ASIDE", "PARTS", "ROWS", "DamagedError", "DamagedRowsError", "Folder", "Named", "NotWrittenError"]
+BEAT = 5.0  # seconds between two writes
+SETTLED = 1.0  # seconds until what was written by two is what one of them wrote
+_MISSED = 3  # beats
+
+
+@contextmanager
+def _flock(place: Place, of: str) -> Iterator[None]:
+    """While open nobody else of this machine works on the run in the folder `of`: the system sees to that."""
+    from filelock import FileLock, Timeout
+
+    try:
+        Path(of).mkdir(parents=True, exist_ok=True)
+        held = FileLock(place.address, timeout=0).acquire()
+    except Timeout as error:
+        raise _another(of) from error
+    except (FileExistsError, NotADirectoryError) as error:
+        raise InputError(f"'{of}' is no folder: name another with --run") from error
+    except OSError as error:
+        raise NotWrittenError(f"cannot write '{place}': {error.strerror or error}") from error
+    with held:
+        yield
+
+
+def _another(of: str) -> InputError:
+    return InputError(f"another process works on '{of}': wait for it")
+
+
+@contextmanager
+def _lease(place: Place, of: str, listener: Listener) -> Iterator[None]:
+    mine, through = token_hex(16), threading.Event()
+    with listener.working("looking whether another process works on it"):
+        if (there := _read(place)) is not None:
+            through.wait(_MISSED * BEAT)
+            if _read(place) not in (there, None):
+                raise _another(of)
+        place.write(mine.encode())
+        through.wait(SETTLED)
+        if (_read(place) or b"").partition(b" ")[0] != mine.encode():
+            raise _another(of)
+
+    def beat() -> None:
+        count = 0
+        while not through.wait(BEAT):
+            count += 1
+            with suppress(InputError):  # of a network that is back at the next one
+                place.write(f"{mine} {count}".encode())
+
+    beating = threading.Thread(target=beat, daemon=True)
+    beating.start()
+    try:
+        yield
+    finally:
+        through.set()
+        beating.join()
+        with suppress(InputError):
+            place.remove()
+
+
+def _read(place: Place) -> bytes | None:
+    try:
+        return place.read()
+    except FileNotFoundError:
+        return None

@@ -5,9 +5,11 @@ How many workers there are, which engine they run on and where the results are w
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +17,15 @@ from typing import TYPE_CHECKING, Any
 from attnscope.incoming import settings
 from attnscope.session.request import ModelRequest
 from attnscope.session.wanted import Wanted
-from attnscope.verbs.corpus.engine.machine import settings_digest, versions
 from attnscope.verbs.corpus.question import BATCH, LONGEST, Linked
 from attnscope.verbs.corpus.source import Source
 from attnscope.version import __version__
 
 if TYPE_CHECKING:
     from attnscope.model.source.checkpoint import Checkpoint
+
+_LIBRARIES = ("torch", "transformers", "tokenizers", "numpy")
+_SETTINGS = (".json", ".txt", ".model")  # the small files beside the weights: configuration and tokenizer
 
 
 @dataclass(frozen=True)
@@ -54,12 +58,11 @@ def identity_of(
     request = asdict(recipe.request)
     device, spread = request.pop("device"), request["device_map"]
     files = [
-        {"name": source.name, "form": source.form.value, "field": source.field, "sha256": digest}
+        {"name": source.name, "form": source.form.value}
+        | ({"field": source.field} if source.form in ("jsonl", "parquet") else {})
+        | {"sha256": digest}
         for source, digest in zip(sources, digests, strict=True)
     ]
-    for file in files:
-        if file["form"] not in ("jsonl", "parquet"):
-            del file["field"]
     return {
         "attnscope": __version__,
         "versions": versions(),
@@ -99,31 +102,20 @@ def code_of(model: Path) -> str:
     Of the library these are what all models share and the folders of the types of model that `config.json`
     names; all of its models where a folder has another name than the type, or the file cannot be read.
     """
-    files = [*_own(), *_shared(), *_of_models(model), *sorted(model.glob("*.py"))]
+    own, library, types = _folder(_OWN), _folder(_LIBRARY), set[str]()
+    with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
+        types = set(_types(settings(model / "config.json")))
+    rooms = [library / "models" / name.replace("-", "_") for name in sorted(types)]
+    if not rooms or not all(room.is_dir() for room in rooms):
+        rooms = [library / "models"]
+    files = [each for each in _code(own, "**/") if each.relative_to(own).parts[0] not in _NO_NUMBERS_FROM]
+    files += [*_code(library), *_code(library / "integrations")]
+    files += [each for room in rooms for each in _code(room, "**/")] + _code(model)
     return hashlib.sha256(b"".join(hashlib.sha256(file.read_bytes()).digest() for file in files)).hexdigest()
 
 
-def _own() -> Iterator[Path]:
-    root = _folder(_OWN)
-    for file in sorted(root.rglob("*.py")):
-        if file.relative_to(root).parts[0] not in _NO_NUMBERS_FROM:
-            yield file
-
-
-def _shared() -> Iterator[Path]:
-    root = _folder(_LIBRARY)
-    for room in (root, root / "integrations"):
-        yield from sorted(room.glob("*.py"))
-
-
-def _of_models(model: Path) -> Iterator[Path]:
-    rooms, types = _folder(_LIBRARY) / "models", set[str]()
-    with suppress(OSError, ValueError, RecursionError):  # whoever loads it says what is wrong with it
-        config = settings(model / "config.json")
-        types = {name.replace("-", "_") for name in _types(config)}
-    folders = [rooms / name for name in sorted(types)]
-    for folder in folders if folders and all(room.is_dir() for room in folders) else [rooms]:
-        yield from sorted(folder.rglob("*.py"))
+def _code(folder: Path, below: str = "") -> list[Path]:
+    return sorted(folder.glob(f"{below}*.py"))
 
 
 def _types(config: Any) -> Iterator[str]:
@@ -136,6 +128,20 @@ def _types(config: Any) -> Iterator[str]:
 
 def _folder(package: str) -> Path:
     spec = find_spec(package)
-    origin = None if spec is None else spec.origin
-    assert origin is not None, "it is installed, else nothing ran"
-    return Path(origin).parent
+    assert spec is not None, "it is installed, else nothing ran"
+    return Path(str(spec.origin)).parent
+
+
+def versions() -> dict[str, str]:
+    """The libraries whose release decides about the last bits."""
+    return {name: metadata.version(name) for name in _LIBRARIES}
+
+
+def settings_digest(checkpoint: "Checkpoint") -> str:
+    """SHA-256 over the configuration and the tokenizer, in a model's folder and that of its adapter."""
+    whole = hashlib.sha256()
+    folders = dict.fromkeys((checkpoint.source.folder, checkpoint.words.folder))
+    for place in (place for folder in folders for place in sorted(folder.iterdir())):
+        if place.suffix in _SETTINGS and place.is_file():
+            whole.update(os.fsencode(f"{place.name}\n") + hashlib.sha256(place.read_bytes()).digest())
+    return whole.hexdigest()

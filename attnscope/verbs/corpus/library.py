@@ -14,7 +14,7 @@ from attnscope.session.question import taking
 from attnscope.session.request import Loading, ProvenModel
 from attnscope.session.which import Heads
 from attnscope.verbs.corpus.answer import corpus_of
-from attnscope.verbs.corpus.engine.interface import Done, Progress
+from attnscope.verbs.corpus.engine import Done, Progress
 from attnscope.verbs.corpus.question import CorpusQuestion
 from attnscope.verbs.corpus.result import Corpus
 
@@ -73,7 +73,7 @@ def bar(wanted: bool | None) -> Iterator[Done | None]:
     stands what all of it will take, once the first part is measured. What was measured before counts as
     through, and not for the rate.
     """
-    if not (_is_read() if wanted is None else wanted):
+    if not (_in_notebook() or sys.stderr.isatty() if wanted is None else wanted):
         yield None
         return
     with warnings.catch_warnings():
@@ -97,10 +97,6 @@ def bar(wanted: bool | None) -> Iterator[Done | None]:
 
     with shown:
         yield done
-
-
-def _is_read() -> bool:
-    return _in_notebook() or sys.stderr.isatty()
 
 
 def _in_notebook() -> bool:

@@ -1,78 +1,79 @@
 """Split after split of a corpus measured: what is read together, set aside and certified.
 
 Where a batch gives what fills up any weight, its texts are read again by their lengths. Of the first two of
-every sixteen splits one text is certified as it is measured, and read once more alone (`judged`). It is one
+every sixteen splits one text is certified as it is measured, and read once more alone (`Judged`). It is one
 of the split's first pool: in the first split that which is filled up most (of several the shortest), in the
 second the longest of the batch that has the text of median length; where nothing is filled up that in both.
 So the sample does not depend on who measures, it grows with the corpus, and its share of the time does not.
 """
 
+import io
+import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import accumulate
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
+from attnscope.analysis.rows import Sample
+from attnscope.attention import by_layers
+from attnscope.capture.long.run import sample_rows
+from attnscope.capture.weights import OneText, Passed
 from attnscope.errors import CertificateError, InputError
 from attnscope.measures.registry import needs_norms
 from attnscope.process.machine import peak_memory
-from attnscope.results.base.origin import Verdict
+from attnscope.reference import place
+from attnscope.results import Reach, Verdict
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import open_model
 from attnscope.session.request import Inputs
-from attnscope.verbs.corpus.engine.interface import EVERY, SAMPLED, Finished, SetAside, Split, Text
+from attnscope.verbs.corpus.engine import EVERY, SAMPLED, Finished, SetAside, Split, Text
 from attnscope.verbs.corpus.folder import Folder
 from attnscope.verbs.corpus.identity import Instructions
-from attnscope.verbs.corpus.judged import Judged
-from attnscope.verbs.corpus.part import Part, Proved, RowsFile
-from attnscope.verbs.corpus.reader import BatchReader, Ready, pools
+from attnscope.verbs.corpus.part import Part, Proved, RowsFile, Totals
+from attnscope.verbs.corpus.reader import UNLIKE, BatchReader, Ready, filled_up, pools
 from attnscope.verbs.corpus.result import CorpusText
-from attnscope.verbs.corpus.rows import RowsOfSplit
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import Reading
-from attnscope.verbs.corpus.totals import Totals
-from attnscope.vocabulary import Purpose
+from attnscope.vocabulary import Effect, Purpose
 
 _POOL, _TOKENS = 1024, 2**15  # of texts that are in memory at once
 _NUMBERED = 24  # binary digits of a text's number in its split
 _DEADLY = "the process that reads it ends, twice"
 _NEITHER = "nothing reads the heads' outputs by a matrix alone"
+_SHOWN = 4  # heads that failed
 
 
-@dataclass
 class MeasuredSplit:
     """A split, read in pools of texts: what is measured of them so far, and what is set aside."""
 
-    reader: BatchReader
-    split: Split
-    aside: list[SetAside] = field(default_factory=list)
-    totals: Totals | None = None
-    proved: Proved = field(default_factory=Proved)
-    counts: Counter[str] = field(default_factory=Counter)
-    certifying: float = 0.0  # seconds
-    longest: int = 0
-    rows: RowsOfSplit | None = None
+    def __init__(self, reader: BatchReader, split: Split) -> None:
+        self.reader, self.split = reader, split
+        self.aside: list[SetAside] = []
+        self.totals: Totals | None = None
+        self.proved = Proved(provenance=asdict(reader.provenance))
+        self.counts = Counter[str]()
+        self.certifying = 0.0  # seconds
+        self.longest = 0
+        self.rows = RowsOfSplit(reader) if reader.recipe.rows else None
+        self.reading = Reading(split)
+        self._read()
 
-    def __post_init__(self) -> None:
-        if self.reader.recipe.rows:
-            chosen = self.reader.chosen
-            self.rows = RowsOfSplit(self.reader.measures, chosen.layers, chosen.heads)
-
-    def read(self) -> Reading:
-        """Every text that can be read."""
-        reading = Reading(self.split)
-        texts = filter(None, map(self._encoded, reading))
+    def _read(self) -> None:
+        texts = filter(None, map(self._encoded, self.reading))
         proves = self.split.only is None and self.split.number % EVERY < SAMPLED
         for pool in pools(texts, most=_POOL, tokens=_TOKENS):
-            self._add(_Pool(self.reader, pool, self.split.number if proves else None))
+            self._add(pool, proves)
             proves = False
         if self.totals is None:
-            self._add(_Pool(self.reader, [], None))
-        return reading
+            self._add([], False)
 
     def _encoded(self, item: Text | SetAside) -> Ready | None:
         if isinstance(item, SetAside):
@@ -81,36 +82,73 @@ class MeasuredSplit:
         if self.split.only is not None and not self.split.only[0] <= item.number < self.split.only[1]:
             return None
         if item.number in self.split.deadly:
-            self.aside.append(SetAside(item.source, item.line, _DEADLY, item.text))
+            self._set_aside(item, _DEADLY)
             return None
         try:
             one = self.reader.encoded(item)
         except InputError as error:
-            self.aside.append(SetAside(item.source, item.line, str(error), item.text))
+            self._set_aside(item, str(error))
             return None
         self.counts["unknown"] += len(one.tokens.unknown)
         self.counts["cut"] += one.cut
         return one
 
-    def _add(self, pool: "_Pool") -> None:
-        self.aside += pool.aside
-        self.certifying += pool.certifying
-        self.proved = self.proved.merged(pool.proved)
-        texts, values = pool.in_order()
-        lengths = [len(one) for one in texts]
-        numbers = [one.text.number for one in texts]
+    def _set_aside(self, text: Text, why: str) -> None:
+        self.aside.append(SetAside(text.source, text.line, why, text.text))
+
+    def _add(self, pool: Sequence[Ready], proves: bool) -> None:
+        pairs = sorted(self._measured(pool, self.reader.padded, proves), key=lambda pair: pair[0].text.number)
+        chosen, texts = self.reader.chosen, [one for one, _ in pairs]
+        shape = (0, len(self.reader.measures), len(chosen.layers), len(chosen.heads))
+        values = np.stack([values for _, values in pairs]) if pairs else np.zeros(shape)
+        lengths, numbers = [len(one) for one in texts], [one.text.number for one in texts]
         among = np.array(numbers, np.int64) + (self.split.number << _NUMBERED)
         own = Totals.of(values, among, list(map(_told, texts)))
         self.totals = own if self.totals is None else self.totals.merged(own)
-        self.counts.update(texts=len(texts), tokens=sum(lengths), padded=pool.padded)
+        self.counts.update(texts=len(texts), tokens=sum(lengths))
         self.longest = max([self.longest, *lengths])
         if self.rows is not None and texts:
             where = {"source": [one.text.source for one in texts], "line": [one.text.line for one in texts]}
             self.rows.add({"text": numbers, **where, "tokens": lengths}, values)
 
-    def part(self, reading: Reading, folder: Folder) -> Part:
+    def _measured(
+        self, ready: Sequence[Ready], padded: bool, proves: bool
+    ) -> Iterator[tuple[Ready, np.ndarray]]:
+        """The values of each text that has numbers, in batches of about one length; one is certified."""
+        groups = list(self.reader.groups(ready, padded=padded))
+        at, row = sampled(groups, self.split.number) if proves and groups else (None, 0)
+        for i, group in enumerate(groups):
+            judged = Judged(self.reader, group, row) if i == at else None
+            shown = () if judged is None else (judged.layer, judged.text)
+            try:
+                values, leaks = self.reader.values(group, *shown)
+            except CertificateError as error:
+                yield from self._without_numbers(group, str(error), judged is not None)
+                continue
+            if leaks > 0:
+                yield from self._measured(group, False, judged is not None)
+                continue
+            self.counts["padded"] += sum(len(one) < len(group[-1]) for one in group)
+            yield from zip(group, values, strict=True)
+            if judged is not None:
+                self.proved = self.proved.merged(judged.proved())
+                self.certifying += judged.seconds
+
+    def _without_numbers(
+        self, group: Sequence[Ready], why: str, proves: bool
+    ) -> Iterator[tuple[Ready, np.ndarray]]:
+        if len(group) > 1:
+            for i, one in enumerate(group):
+                yield from self._measured([one], False, proves and i == 0)
+            return
+        text = group[0].text
+        self._set_aside(text, why)
+        failed = (SetAside(text.source, text.line, why, ""),)
+        self.proved = self.proved.merged(Proved({Verdict.FAILED.value: 1}, failed=failed))
+
+    def part(self, folder: Folder) -> Part:
         """All of it; its rows are kept."""
-        reader, totals = self.reader, self.totals
+        reader, totals, reading = self.reader, self.totals, self.reading
         assert totals is not None, "there was a pool"
         lacking = any(layer not in reader.triangles for layer in reader.chosen.layers)
         rows: tuple[RowsFile, ...] = ()
@@ -144,61 +182,6 @@ def _told(one: Ready) -> CorpusText:
     return CorpusText(f"{text.source}:{text.line}", len(one), text.text, not one.cut and text.words is None)
 
 
-class _Pool:
-    """Texts that are measured in batches of about one length; where there is a `number` one is certified."""
-
-    def __init__(self, reader: BatchReader, ready: Sequence[Ready], number: int | None) -> None:
-        self.reader = reader
-        self.measured: list[tuple[Ready, np.ndarray]] = []
-        self.groups: list[list[Ready]] = []
-        self.aside: list[SetAside] = []
-        self.certifying = 0.0
-        self.proved = Proved(provenance=asdict(reader.provenance))
-        self._measure(ready, reader.padded, number)
-
-    def _measure(self, ready: Sequence[Ready], padded: bool, number: int | None) -> None:
-        groups = list(self.reader.groups(ready, padded=padded))
-        at, row = (None, 0) if number is None or not groups else sampled(groups, number)
-        for i, group in enumerate(groups):
-            judged = Judged(self.reader, group, row) if i == at else None
-            shown = () if judged is None else (judged.layer, judged.text)
-            try:
-                values, leaks = self.reader.values(group, *shown)
-            except CertificateError as error:
-                self._without_numbers(group, str(error), None if judged is None else number)
-                continue
-            if leaks > 0:
-                self._measure(group, False, None if judged is None else number)
-                continue
-            self.groups.append(group)
-            self.measured += zip(group, values, strict=True)
-            if judged is not None:
-                self.proved = self.proved.merged(judged.proved())
-                self.certifying += judged.seconds
-
-    def _without_numbers(self, group: Sequence[Ready], why: str, number: int | None) -> None:
-        if len(group) > 1:
-            for one in group:
-                self._measure([one], False, number)
-                number = None
-            return
-        text = group[0].text
-        self.aside.append(SetAside(text.source, text.line, why, text.text))
-        failed = (SetAside(text.source, text.line, why, ""),)
-        self.proved = self.proved.merged(Proved({Verdict.FAILED.value: 1}, failed=failed))
-
-    def in_order(self) -> tuple[list[Ready], np.ndarray]:
-        self.measured.sort(key=lambda pair: pair[0].text.number)
-        chosen = self.reader.chosen
-        shape = (0, len(self.reader.measures), len(chosen.layers), len(chosen.heads))
-        values = np.stack([measured for _, measured in self.measured]) if self.measured else np.zeros(shape)
-        return [one for one, _ in self.measured], values
-
-    @property
-    def padded(self) -> int:
-        return sum(len(one) < len(group[-1]) for group in self.groups for one in group)
-
-
 def sampled(groups: Sequence[Sequence[Ready]], number: int) -> tuple[int, int]:
     """Which text is certified in a split of this number: of which batch, in which row."""
     spreads = [len(group[-1]) - len(group[0]) for group in groups]  # how far the shortest is filled up
@@ -221,17 +204,143 @@ class CorpusMeasurer:
         """That of a recipe, with one thread of torch: `lent` undoes that."""
         torch.set_num_threads(1)
         opened = open_model(recipe.request, Inputs("a"), recipe.wanted, Purpose.ATTENTION, Quiet())
-        return cls(BatchReader(recipe, opened), Folder(Place.of(recipe.into)))
+        return cls(BatchReader(recipe, opened), Folder(place_of(recipe.into)))
 
     def measure(self, split: Split) -> Finished:
         """The part of a split, kept in the run's folder; a split on trial is measured and not kept."""
         began = perf_counter()
         measured = MeasuredSplit(self.reader, split)
-        reading = measured.read()
         if split.only is not None:
-            return Finished(split.number, reading.texts)
-        part = measured.part(reading, self.folder)
+            return Finished(split.number, measured.reading.texts)
+        part = measured.part(self.folder)
         named = self.folder.keep(part, 0, split.number)
         took = perf_counter() - began
         counts = split.number, part.texts, part.tokens, split.size
         return Finished(*counts, str(named), took, measured.certifying, peak_memory())
+
+
+class RowsOfSplit:
+    """A row of each text and head of a split, in the bytes of a Parquet file, compressed as they come.
+
+    Texts and lines count from the start of the split, and sources are numbers.
+    """
+
+    def __init__(self, reader: BatchReader) -> None:
+        self.reader = reader
+        self._buffer = io.BytesIO()
+        self._writer: Any = None
+
+    def add(self, texts: Mapping[str, Sequence[int]], values: np.ndarray) -> None:
+        """Those of some texts: `text`, `source`, `line` and `tokens` of each, `text measure layer head`."""
+        import pyarrow
+        from pyarrow.parquet import ParquetWriter
+
+        layers, heads = self.reader.chosen.layers, self.reader.chosen.heads
+        every = len(layers) * len(heads)
+        columns: dict[str, Any] = {
+            name: np.repeat(np.array(each, np.int64), every) for name, each in texts.items()
+        }
+        columns["layer"] = np.tile(np.repeat(np.array(layers, np.int32), len(heads)), len(values))
+        columns["head"] = np.tile(np.array(heads, np.int32), len(values) * len(layers))
+        for i, name in enumerate(self.reader.measures):
+            flat = values[:, i].reshape(-1)
+            columns[name] = pyarrow.array(flat, mask=np.isnan(flat))
+        table = pyarrow.table(columns)
+        self._writer = self._writer or ParquetWriter(self._buffer, table.schema, compression="zstd")
+        self._writer.write_table(table)
+
+    def content(self) -> bytes:
+        """The bytes of the file, none where no text was measured."""
+        if self._writer is not None:
+            self._writer.close()
+        return self._buffer.getvalue()
+
+
+class Judged:
+    """The text in a `row`, certified in the very run that measures it, layer after layer as these pass by.
+
+    `layer` is called with what passes by, `proved` once the batch is through. A layer's heads are recomputed
+    in float64 from what their kernel was given, and held against its output and the weights that are
+    measured; then they are let go, so memory does not grow with the layers. That positions are tokens and
+    that answers act is what the proof by cause says of the sentence on which the reader tried its model. Last
+    the text is read once more alone, and in some of its queries (in all of a short text) its weights are held
+    against those of the batch.
+    """
+
+    def __init__(self, reader: BatchReader, group: Sequence[Ready], row: int) -> None:
+        self.reader, self.one, self.row = reader, group[row], row
+        self.is_alone = len(group) == 1
+        chosen, tokens = reader.chosen, filled_up(group[row].tokens, max(map(len, group)), reader.padding)
+        self.sample = Sample(chosen.layers, chosen.heads, chosen.block)
+        self.text = OneText(row, tokens, reader.tried, chosen.heads)
+        self.queries = sample_rows(len(self.one), len(self.one)).tolist()
+        self.rows: dict[int, Float[Tensor, "head some_query key"]] = {}
+        self.seconds = 0.0  # that this takes, beside measuring
+
+    def layer(self, layer: int, passed: Passed) -> None:
+        """Certify a layer's heads, and keep the weights of some queries."""
+        began = perf_counter()
+        assert passed.call is not None, "it was wanted"
+        counted = passed.weights[self.row].detach()
+        where = place(counted.device)
+        self.sample.certify(passed.call.at(where), counted.to(where), self.queries)
+        self.rows[layer] = self._some(counted)
+        self.seconds += perf_counter() - began
+
+    def _some(self, weights: Float[Tensor, "head query key"]) -> Float[Tensor, "head some_query own_key"]:
+        return weights[:, self.queries, : len(self.one)].cpu()
+
+    def proved(self) -> Proved:
+        """All that is known of the text once it was measured."""
+        began = perf_counter()
+        unlike = self._alone()
+        place = self.one.text.source, self.one.text.line
+        failed = tuple(SetAside(*place, why, "") for why in self._wrong(unlike))
+        verdicts = self.sample.verdicts
+        counts = {verdict.value: verdicts[verdict] for verdict in Verdict if verdicts[verdict]}
+        tried = self.reader.tried
+        proved = Proved(
+            certified=counts,
+            sampled=1,
+            unlike=unlike,
+            failed=failed,
+            held=0 if self.is_alone else len(self.queries),
+            queries=len(self.one),
+            untried=self._untried(),
+            beside=by_layers((layer, each) for layer, call in tried.items() for each in call.beside),
+        )
+        self.seconds += perf_counter() - began
+        return proved
+
+    def _untried(self) -> int:
+        calls, heads = self.reader.tried.values(), self.reader.chosen.heads
+        reaches = (
+            Reach() if call.reach is None else call.reach.get(head, Reach())
+            for call in calls
+            for head in heads
+        )
+        return sum(reach.effect is Effect.UNKNOWN for reach in reaches)
+
+    def _alone(self) -> float:
+        """How far weights are from those of the text read alone: 0 where it was read alone."""
+        if self.is_alone:
+            return 0.0
+        apart: list[Tensor] = []
+
+        def layer(number: int, passed: Passed) -> None:
+            alone = self._some(passed.weights[0].detach())
+            apart.append((self.rows.pop(number) - alone).abs().amax())
+
+        self.reader.weights([self.one], layer)
+        unlike = float(torch.stack(apart).max())
+        return math.inf if math.isnan(unlike) else unlike
+
+    def _wrong(self, unlike: float) -> Iterator[str]:
+        sample = self.sample
+        if sample.failed:
+            shown = ", ".join(f"L{layer} H{head}" for layer, head in sample.failed[:_SHOWN])
+            more = len(sample.failed) - _SHOWN
+            yield f"{shown}{f' and {more} more' if more > 0 else ''} not as recomputed"
+        if unlike > UNLIKE:
+            sample.verdicts[Verdict.FAILED] += 1
+            yield f"a weight is off by {unlike:.1g} from that of the text read alone"

@@ -11,9 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
+from attnscope.analysis.rows import word_weights
 from attnscope.capture.weights import Passed
 from attnscope.measures import MEASURES, Need
 from attnscope.measures import rows as patterns
@@ -116,3 +117,52 @@ def _with_meaning(values: Values, names: Sequence[str], facts: Facts) -> Values:
         for need in MEASURES[name].needs.intersection(_SORTS):
             values[missing[need.value], i] = math.nan
     return values
+
+
+def links(
+    weights: Float[Tensor, "row head query key"],
+    pieces: Bool[Tensor, "row word token"],
+    tags: Sequence[Sequence[str]],
+    source: str,
+    target: str,
+) -> Float[Tensor, "row 3 head"]:
+    """Link, distance and gain of every head in every text; NaN where there is no such pair of words."""
+    by_word = word_weights(weights, pieces)
+    words = by_word.shape[-1]
+    there = pieces.any(-1).to(by_word.device)
+    first, second = (_tagged(tags, wanted, words).to(there.device) & there for wanted in (source, target))
+    other = ~torch.eye(words, dtype=torch.bool, device=there.device)
+    every = there[:, :, None] & there[:, None, :] & other
+    pairs = first[:, :, None] & second[:, None, :] & other
+    queries = pairs.any(-1).sum(-1)
+    expected = _by_distance(by_word, every)
+    none = (queries == 0)[:, None]
+    link, distance = (
+        ((each * pairs[:, None]).sum((-2, -1)) / queries.clamp_min(1)[:, None]).masked_fill(none, torch.nan)
+        for each in (by_word, expected)
+    )
+    return torch.stack([link, distance, link - distance], dim=1).cpu()
+
+
+def _tagged(tags: Sequence[Sequence[str]], wanted: str, words: int) -> Bool[Tensor, "row word"]:
+    found = torch.zeros(len(tags), words, dtype=torch.bool)
+    for row, mine in enumerate(tags):
+        for i, tag in enumerate(mine):
+            found[row, i] = tag == wanted
+    return found
+
+
+def _by_distance(
+    by_word: Float[Tensor, "row head word other"], every: Bool[Tensor, "row word other"]
+) -> Float[Tensor, "row head word other"]:
+    """For every pair the mean weight of all pairs of words of that text that stand as far apart."""
+    words = by_word.shape[-1]
+    places = torch.arange(words, device=by_word.device)
+    offsets = (places[None, :] - places[:, None] + words - 1).flatten()
+    shape = (*by_word.shape[:2], 2 * words - 1)
+    index = offsets.expand(*by_word.shape[:2], -1)
+    seen = (by_word * every[:, None]).flatten(2)
+    sums = by_word.new_zeros(shape).scatter_add_(2, index, seen)
+    counts = by_word.new_zeros(shape)
+    counts.scatter_add_(2, index, exact(every[:, None].expand_as(by_word).flatten(2)))
+    return (sums / counts.clamp_min(1)).gather(2, index).reshape(by_word.shape)

@@ -1,38 +1,36 @@
 """The parts of a run, in their order, to one result."""
 
+import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
-from attnscope.results import Kind, Verdict
+from attnscope.measures import MEASURES
+from attnscope.results import HeadScores, Kind, MeasureDescription, Verdict
 from attnscope.results.base.origin import Provenance
-from attnscope.results.stored.codec import Place, decode
-from attnscope.verbs.corpus.engine.interface import SetAside
-from attnscope.verbs.corpus.folder import PARTS, DamagedError, DamagedRowsError, Folder, Named
-from attnscope.verbs.corpus.moments import Sketch
-from attnscope.verbs.corpus.part import Part
+from attnscope.results.stored import codec
+from attnscope.verbs.corpus.engine import SetAside
+from attnscope.verbs.corpus.folder import DamagedError, Folder, Named
+from attnscope.verbs.corpus.moments import ROUNDED, Sketch
+from attnscope.verbs.corpus.part import Part, Totals
 from attnscope.verbs.corpus.question import Linked
-from attnscope.verbs.corpus.result import Corpus, CorpusRead
+from attnscope.verbs.corpus.result import DISTANCE_ALONE, GAIN, LEVELS, LINK, Corpus, CorpusRead, CorpusScores
 from attnscope.verbs.corpus.source import Source
 from attnscope.verbs.corpus.splits import placed
-from attnscope.verbs.corpus.totals import scores
+from attnscope.verbs.corpus.store import Place
 
+_READ = ("texts", "tokens", "longest", "blanks", "padded", "cut", "unknown", "limit")
+_PROVED = ("sampled", "unlike", "held", "queries", "untried")
 _LONG = "longer than the tokens that are read"
 
 
-@dataclass
-class Merged:
-    """All parts as one, and what was set aside by its reason."""
-
-    whole: Part
-    aside: Counter[str]
-
-
-def merged(parts: Iterable[Part]) -> Merged:
-    """Those of a run, which come in their order."""
+def merged(parts: Iterable[Part]) -> tuple[Part, Counter[str]]:
+    """Those of a run, which come in their order, as one; and what was set aside by its reason."""
     aside: Counter[str] = Counter()
     whole: Part | None = None
     for part in parts:
@@ -40,7 +38,7 @@ def merged(parts: Iterable[Part]) -> Merged:
         bare = replace(part, set_aside=())  # which may be many
         whole = bare if whole is None else whole.merged(bare)
     assert whole is not None, "there is a part"
-    return Merged(whole, aside)
+    return whole, aside
 
 
 def reason_of(aside: SetAside) -> str:
@@ -54,40 +52,37 @@ def with_limit(why: str, limit: int | None) -> str:
 
 
 def result(
-    found: Merged, sources: Sequence[Source], digests: Sequence[str], linked: Linked | None, shown: str
+    whole: Part,
+    aside: Counter[str],
+    sources: Sequence[Source],
+    digests: Sequence[str],
+    linked: Linked | None,
+    shown: str,
 ) -> Corpus:
     """The result of a whole corpus."""
-    whole, proved = found.whole, found.whole.proved
+    proved = whole.proved
     assert proved.provenance is not None, "every part says where it comes from"
     pair = None if linked is None else (linked.source, linked.target)
-    axes = whole.measures, whole.layers, whole.heads
-    totals = whole.totals.moved(partial(_file, sources))
+
+    def placed_in(place: str) -> str:
+        source, line = map(int, place.split(":"))
+        return placed(sources[source].name, line)
+
+    totals = whole.totals.moved(placed_in)
     notes = () if not whole.absent else (f"{', '.join(whole.absent)}: {next(iter(whole.absent.values()))}",)
     return Corpus(
         read=CorpusRead(
             files=tuple(source.name for source in sources),
             digests=tuple(digests),
-            texts=whole.texts,
-            tokens=whole.tokens,
-            longest=whole.longest,
-            blanks=whole.blanks,
-            set_aside=dict(found.aside.most_common()),
-            padded=whole.padded,
-            cut=whole.cut,
-            unknown=whole.unknown,
-            limit=whole.limit,
+            set_aside=dict(aside.most_common()),
+            **{name: getattr(whole, name) for name in _READ},
         ),
         kind=Kind(whole.kind),
         layers=whole.layers,
         heads=whole.heads,
-        measures=scores(totals, axes, whole.absent, whole.longest, pair),
+        measures=_scores(whole, totals, pair),
         certified={Verdict(name): count for name, count in proved.certified.items()},
-        sampled=proved.sampled,
-        unlike=proved.unlike,
-        held=proved.held,
-        queries=proved.queries,
-        untried=proved.untried,
-        provenance=decode(Provenance, dict(proved.provenance), Place("provenance", None, {})),
+        provenance=codec.decode(Provenance, dict(proved.provenance), codec.Place("provenance", None, {})),
         texts=tuple(totals.outer.texts.values()),
         lengths=totals.lengths.described(),
         tower=whole.tower,
@@ -95,12 +90,90 @@ def result(
         linked=pair,
         notes=(*notes, *proved.beside),
         failed=tuple(f"{placed(sources[each.source].name, each.line)}: {each.why}" for each in proved.failed),
+        **{name: getattr(proved, name) for name in _PROVED},
     )
 
 
-def _file(sources: Sequence[Source], place: str) -> str:
-    source, line = map(int, place.split(":"))
-    return placed(sources[source].name, line)
+def _scores(whole: Part, totals: Totals, linked: tuple[str, str] | None) -> Mapping[str, CorpusScores]:
+    """Every measure by its name; `linked` are the parts of speech that are asked about."""
+    described = {name: measure.description for name, measure in MEASURES.items()}
+    if linked is not None:
+        described |= {description.name: description for description in _of_links(*linked)}
+    count, mean, error = totals.moments.whole()
+    halves = totals.moments.each()[1]
+    places, by_length = totals.outer.places(), np.stack([totals.lengths.moments.each()[i] for i in (1, 2, 0)])
+    quantiles = totals.quantiles(LEVELS)
+    scored = {}
+    for i, name in enumerate(whole.measures):
+        description = described[name]
+        missing = whole.absent.get(name, "")
+        if not missing and not count[i].any():
+            missing = "no text has it"
+        values, agreement = (mean[i], None) if not description.classes else _commonest(totals, i, description)
+        limits = _limits(name, description, values, whole.longest)
+        scored[name] = CorpusScores(
+            scores=HeadScores(description, whole.layers, whole.heads, values, limits, absent=missing),
+            error=np.full_like(error[i], np.nan) if description.classes else error[i],
+            count=count[i],
+            quantiles=quantiles[:, i],
+            halves=halves[:, i],
+            ends=totals.outer.values[:, :, i],
+            texts=places[:, :, i],
+            of_lengths=by_length[:, :, i],
+            agreement=agreement,
+            off=ROUNDED,
+        )
+    return scored
+
+
+def _of_links(source: str, target: str) -> tuple[MeasureDescription, ...]:
+    """What is said of the three, in their order."""
+    pair = f"{source}->{target}"
+    return (
+        MeasureDescription(
+            name=LINK,
+            unit="weight",
+            meaning=f"Mean weight of a {source} word on the {target} words of its text.",
+            label=f"weight of {pair}",
+            strongest=f"head of each layer that links {pair} most",
+        ),
+        MeasureDescription(
+            name=DISTANCE_ALONE,
+            unit="weight",
+            meaning=f"The same for what any word of the text gives at the distances of {pair}.",
+            label=f"weight at the distances of {pair}",
+            strongest=f"head of each layer that looks most to where {target} stands",
+        ),
+        MeasureDescription(
+            name=GAIN,
+            unit="weight",
+            meaning=f"Weight of {pair} less what its distances alone explain.",
+            label=f"{pair} beyond its distances",
+            least="-1",
+            low="avoids them",
+            high="seeks them",
+            strongest=f"head of each layer that seeks {pair} most",
+            signed=True,
+        ),
+    )
+
+
+def _limits(name: str, description: MeasureDescription, values: np.ndarray, keys: int) -> tuple[float, float]:
+    if name in MEASURES:
+        return MEASURES[name].limits_of(values, keys)
+    return (-1.0 if description.signed else 0.0), 1.0
+
+
+def _commonest(totals: Totals, i: int, description: MeasureDescription) -> tuple[np.ndarray, np.ndarray]:
+    """The commonest class of every head, of several the first, and the share of texts that have it."""
+    shape, size = totals.least.shape, totals.least.size
+    counts = np.stack(
+        [totals.sketch.times_of(float(j), size).reshape(shape)[i] for j in range(len(description.classes))]
+    )
+    whole = counts.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        share = np.where(whole > 0, counts.max(axis=0) / whole, np.nan)
+    return np.where(whole > 0, counts.argmax(axis=0).astype(float), np.nan), share
 
 
 FAN, TOP = 16, 2
@@ -173,12 +246,11 @@ class Tree:
         if level == TOP or not all(each in self.parts for each in children):
             return
         try:
-            whole = reduce(lambda whole, later: whole.merged(later), (self._read(*each) for each in children))
+            parts = (self.folder.part(self.parts[each]) for each in children)
+            whole = reduce(lambda whole, later: whole.merged(later), parts)
             if level + 1 == TOP and whole.rows:
                 whole = replace(whole, rows=self.folder.gathered(whole.rows, parent))
-        except DamagedError:
-            return
-        except DamagedRowsError as error:
+        except DamagedError as error:
             self.lose(error)
             return
         self.parts[level + 1, parent] = self.folder.keep(whole, level + 1, parent)
@@ -188,30 +260,60 @@ class Tree:
             self.folder.clear_rows(self._is_gathered, FAN**TOP)
         self._grow(level + 1, parent)
 
-    def _read(self, level: int, number: int) -> Part:
-        named = self.parts[level, number]
-        try:
-            return self.folder.part(named)
-        except DamagedError:
-            self.parts.pop((level, number))
-            self._drop(named, f"{PARTS}/{named}")
-            raise
-
-    def lose(self, error: DamagedRowsError) -> None:
-        """Remove the part whose rows are damaged: its splits are to be measured again."""
-        at = next(at for at in self.parts if error.split // FAN ** at[0] == at[1])
-        self._drop(self.parts.pop(at), str(error))
-
-    def _drop(self, named: Named, damaged: str) -> None:
-        self.damaged.append(damaged)
-        self.folder.drop(named)
-        if named.level == TOP:
+    def lose(self, error: DamagedError) -> None:
+        """Remove the part that is damaged, or whose rows are: its splits are to be measured again."""
+        levels = range(error.level, TOP + 1)
+        within = [(level, error.number // FAN ** (level - error.level)) for level in levels]
+        at = next(at for at in within if at in self.parts)
+        self.damaged.append(str(error))
+        self.folder.drop(self.parts.pop(at))
+        if at[0] == TOP:
             self.folder.clear_rows(self._is_gathered, FAN**TOP)
 
     def in_order(self, splits: int) -> Iterator[Part]:
-        """The largest parts that hold so many splits; `DamagedError` where one is, which is removed."""
+        """The largest parts that hold so many splits; `DamagedError` where one is."""
         at = 0
         while at < splits:
             level = next(level for level in range(TOP, -1, -1) if (level, at // FAN**level) in self.parts)
-            yield self._read(level, at // FAN**level)
+            yield self.folder.part(self.parts[level, at // FAN**level])
             at += FAN**level
+
+
+@contextmanager
+def rows_into(place: Place, folder: Folder, sources: Sequence[Source]) -> Iterator[Callable[[Part], None]]:
+    """What puts the rows of part after part into one file; the same rows give the same bytes."""
+    from pyarrow.parquet import ParquetFile, ParquetWriter
+
+    texts, lines, writer = 0, Counter[int](), None
+
+    def add(part: Part) -> None:
+        nonlocal texts, writer
+        for rows in part.rows:
+            own: Any = ParquetFile(io.BytesIO(folder.rows(rows))) if rows.name else None
+            for group in range(own.num_row_groups if rows.name else 0):
+                table = _in_corpus(own.read_row_group(group), texts, lines, sources)
+                writer = writer or ParquetWriter(file, table.schema)
+                writer.write_table(table)
+            texts += rows.read
+            lines.update(rows.lines)
+
+    with place.writing() as file:
+        try:
+            yield add
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _in_corpus(table: Any, texts: int, lines: Mapping[int, int], sources: Sequence[Source]) -> Any:
+    """Rows of a split behind so many texts, and so many lines of each source."""
+    import pyarrow
+
+    at = [table.column(name).to_numpy() for name in ("text", "source", "line")]
+    places = [
+        placed(sources[source].name, line and line + lines.get(source, 0))
+        for source, line in zip(at[1].tolist(), at[2].tolist(), strict=True)
+    ]
+    tokens = table.column("tokens").cast(pyarrow.int32())
+    named = {"text": at[0] + texts, "place": pyarrow.array(places, pyarrow.string()), "tokens": tokens}
+    return pyarrow.table({**named, **{name: table.column(name) for name in table.column_names[4:]}})

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -29,10 +30,8 @@ class Moments:
         cls, values: Float[np.ndarray, "text measure layer head"], groups: Int[np.ndarray, " text"], size: int
     ) -> "Moments":
         """Those of some texts, each in one of `size` groups."""
-        each = [_moments(values[groups == group]) for group in range(size)]
-        if not each:
-            return cls(*(np.zeros((0, *values.shape[1:])) for _ in range(3)))
-        return cls(*(np.stack(parts) for parts in zip(*each, strict=True)))
+        each = np.array([_moments(values[groups == group]) for group in range(size)])
+        return cls(*each.reshape(size, 3, *values.shape[1:]).swapaxes(0, 1))
 
     def merged(self, later: "Moments") -> "Moments":
         """With those of texts that come later."""
@@ -58,13 +57,8 @@ class Moments:
 
     def whole(self) -> tuple[Statistic, Statistic, Statistic]:
         """Count, mean and standard error of all groups together."""
-        first, *others = (
-            Moments(*(part[group : group + 1] for part in (self.count, self.mean, self.squares)))
-            for group in range(len(self.count))
-        )
-        for other in others:
-            first = first.merged(other)
-        count, mean, error = first.each()
+        parts = zip(self.count[:, None], self.mean[:, None], self.squares[:, None], strict=True)
+        count, mean, error = reduce(Moments.merged, (Moments(*each) for each in parts)).each()
         return count[0], mean[0], error[0]
 
     def spread(self, places: Int[np.ndarray, " group"], size: int) -> "Moments":

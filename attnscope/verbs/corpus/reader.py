@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from attnscope.analysis.rows import pieces_of, together
 from attnscope.attention import AttentionCall
@@ -24,10 +25,9 @@ from attnscope.model.inputs.text import Encoded
 from attnscope.results import Provenance
 from attnscope.session.opening import Opened
 from attnscope.tokens import Token, Tokens
-from attnscope.verbs.corpus.engine.interface import Text
+from attnscope.verbs.corpus.engine import Text
 from attnscope.verbs.corpus.identity import Instructions
-from attnscope.verbs.corpus.links import links
-from attnscope.verbs.corpus.measuring import leaking, measured
+from attnscope.verbs.corpus.measuring import leaking, links, measured
 from attnscope.verbs.corpus.passes import Facts, norms_moved, triangles
 from attnscope.verbs.corpus.result import LINKS
 from attnscope.vocabulary import WHOLE_SENTENCE, Kind, Route
@@ -103,23 +103,19 @@ def _alike(first: Mapping[str, Any], other: Mapping[str, Any], name: str, padded
 
 def joined(group: Sequence[Ready], padding: int) -> dict[str, Tensor]:
     """The inputs of a group, filled up with the token number `padding`."""
-    most = max(map(len, group))
     inputs = {}
     for name in group[0].inputs:
-        values = [one.inputs[name] for one in group]
-        if name in _FILLED and any(value.shape[1] < most for value in values):
-            by = _FILLED[name]
-            values = [_filled(value, most, padding if by is None else by) for value in values]
-        inputs[name] = torch.cat(values)
-    if "attention_mask" not in inputs and len({len(one) for one in group}) > 1:
-        lengths = torch.tensor([[len(one)] for one in group])
-        mask = (torch.arange(most) < lengths).long()
-        inputs["attention_mask"] = mask.to(inputs["input_ids"].device)
+        values, by = [one.inputs[name] for one in group], _FILLED.get(name)
+        if name in _FILLED:
+            rows = [row for value in values for row in value]
+            inputs[name] = pad_sequence(rows, batch_first=True, padding_value=padding if by is None else by)
+        else:
+            inputs[name] = torch.cat(values)
+    lengths = torch.tensor([[len(one)] for one in group])
+    if "attention_mask" not in inputs and int(lengths.min()) < int(lengths.max()):
+        mask = torch.arange(int(lengths.max())) < lengths
+        inputs["attention_mask"] = mask.long().to(inputs["input_ids"].device)
     return inputs
-
-
-def _filled(values: Tensor, most: int, by: int) -> Tensor:
-    return torch.nn.functional.pad(values, (0, most - values.shape[1]), value=by)
 
 
 def filled_up(tokens: Tokens, most: int, padding: int) -> Tokens:

@@ -1,32 +1,156 @@
 """A file of a corpus: where it lies, how texts stand in it, what packs it, and how its bytes are opened.
 
+gzip, bzip2 and xz are read by the standard library, zstandard by Arrow. An archive that is damaged or cut
+short gives what stands before the damage, and then a `BrokenArchive`.
+
 A run that goes on must go on with the same texts, and where it is kept is called after them, so their digests
 come first (`Signed`). A large local file is hashed by a thread while libraries are imported; and not again
 for as long as the system tells of every change to it and tells of none (`digests`).
 """
 
+import bz2
+import gzip
+import io
+import lzma
 import threading
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from attnscope import incoming
-from attnscope.errors import InputError
-from attnscope.verbs.corpus.packed import (
-    SUFFIXES,
-    Packing,
-    packing_by_name,
-    packing_by_start,
-    unpacked,
-    unpacked_name,
-)
+from attnscope.errors import InputError, one_line
 from attnscope.verbs.corpus.question import FIELD
-from attnscope.verbs.corpus.store import Place, ask_anew, hub
+from attnscope.verbs.corpus.store import Chunks, Place, place_of
+
+_AT_ONCE = 2**16
+
+
+class Packing(StrEnum):
+    """What a file is compressed by."""
+
+    GZIP = "gzip"
+    BZIP2 = "bzip2"
+    XZ = "xz"
+    ZSTANDARD = "zstandard"
+
+
+SUFFIXES = (
+    dict.fromkeys((".gz", ".gzip"), Packing.GZIP)
+    | {".bz2": Packing.BZIP2}
+    | dict.fromkeys((".xz", ".lzma"), Packing.XZ)
+    | dict.fromkeys((".zst", ".zstd"), Packing.ZSTANDARD)
+)
+_BEGIN = {
+    b"\x1f\x8b": Packing.GZIP,
+    b"BZh": Packing.BZIP2,
+    b"\xfd7zXZ\x00": Packing.XZ,
+    b"\x28\xb5\x2f\xfd": Packing.ZSTANDARD,
+}
+_OTHERS = {  # that hold several files, or that nothing here reads
+    ".zip": "a zip archive: unpack it",
+    ".tar": "an archive of files: unpack it",
+    ".tgz": "an archive of files: unpack it",
+    ".7z": "a 7z archive: unpack it",
+    ".rar": "a rar archive: unpack it",
+    ".lz4": "compressed by lz4: gzip, bzip2, xz and zstandard are read",
+    ".br": "compressed by brotli: gzip, bzip2, xz and zstandard are read",
+}
+
+
+class BrokenArchive(Exception):
+    """What is compressed is damaged from here on, or ends too early; the message says which."""
+
+
+def unpacked_name(name: str) -> str:
+    """The name without what says by what it is compressed; `InputError` for an archive of another kind."""
+    stem, dot, last = name.rpartition(".")
+    if (why := _OTHERS.get(f".{last.lower()}")) and dot:
+        raise InputError(f"cannot read '{name}': it is {why}")
+    plain = stem if dot and f".{last.lower()}" in SUFFIXES else name
+    if plain != name and plain.lower().endswith(".tar"):
+        raise InputError(f"cannot read '{name}': it is {_OTHERS['.tar']}")
+    return plain
+
+
+def packing_by_name(name: str) -> Packing | None:
+    """What the name says that it is compressed by."""
+    return SUFFIXES.get(f".{name.rpartition('.')[2].lower()}")
+
+
+def packing_by_start(start: bytes) -> Packing | None:
+    """What the first bytes say."""
+    return next((packing for sign, packing in _BEGIN.items() if start.startswith(sign)), None)
+
+
+@contextmanager
+def unpacked(packing: Packing, file: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The content of a compressed file, in its order."""
+    with io.BufferedReader(_Unpacked(packing, file), _AT_ONCE) as content:
+        yield content
+
+
+def position(content: IO[bytes]) -> int | None:
+    """How many bytes of the file itself were taken for what was read of its content; None of a plain one."""
+    raw = getattr(content, "raw", None)
+    return raw.taken.count if isinstance(raw, _Unpacked) else None
+
+
+class _Counted:
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self.count, self.closed = file, 0, False
+
+    def read(self, size: int = -1) -> bytes:
+        content = self._file.read(size)
+        self.count += len(content)
+        return content
+
+    def close(self) -> None:
+        """What Arrow asks for when it is done; the file itself is closed by who opened it."""
+        self.closed = True
+
+
+class _Unpacked(Chunks):
+    def __init__(self, packing: Packing, file: IO[bytes]) -> None:
+        self.taken = _Counted(file)
+        super().__init__(_content(packing, cast(IO[bytes], self.taken)))
+
+
+def _content(packing: Packing, file: IO[bytes]) -> Generator[bytes]:
+    """Chunk by chunk; damage is told in one way, whoever unpacks it, and after all that stands before."""
+    given = 0
+    try:
+        stream = _OPENERS[packing](file)
+        some = getattr(stream, "read1", stream.read)  # what is there, up to the damage
+        while content := some(_AT_ONCE):
+            given += len(content)
+            yield content
+    except InputError:
+        raise
+    except (EOFError, OSError, ValueError, zlib.error, lzma.LZMAError) as error:
+        damaged = f"it is damaged ({one_line(error)}): what stands before may be wrong, too"
+        too_early = isinstance(error, EOFError) or "runcated" in str(error)
+        why = "it ends too early" if too_early else damaged
+        raise BrokenArchive(f"after {given:,} bytes of text {why}") from error
+
+
+def _zstandard(file: IO[bytes]) -> IO[bytes]:
+    import pyarrow
+
+    return cast(IO[bytes], pyarrow.CompressedInputStream(pyarrow.PythonFile(file, mode="r"), "zstd"))
+
+
+_OPENERS: dict[Packing, Callable[[IO[bytes]], IO[bytes]]] = {
+    Packing.GZIP: lambda file: cast(IO[bytes], gzip.GzipFile(fileobj=file)),
+    Packing.BZIP2: lambda file: cast(IO[bytes], bz2.BZ2File(file)),
+    Packing.XZ: lambda file: cast(IO[bytes], lzma.LZMAFile(file)),  # noqa: SIM115
+    Packing.ZSTANDARD: _zstandard,
+}
 
 
 class Form(StrEnum):
@@ -39,13 +163,8 @@ class Form(StrEnum):
     PARQUET = "parquet"
 
 
-_BY_SUFFIX = {
-    ".jsonl": Form.JSONL,
-    ".ndjson": Form.JSONL,
-    ".json": Form.JSONL,
-    ".conllu": Form.CONLLU,
-    ".parquet": Form.PARQUET,
-}
+_BY_SUFFIX = dict.fromkeys((".jsonl", ".ndjson", ".json"), Form.JSONL)
+_BY_SUFFIX |= {".conllu": Form.CONLLU, ".parquet": Form.PARQUET}
 
 
 @dataclass(frozen=True)
@@ -66,19 +185,13 @@ class Source:
     def digest(self) -> str:
         """SHA-256 of its bytes; of a file elsewhere, of what its store signs it by."""
         with self._there():
-            return self.place.signature()
-
-    @property
-    def stamp(self) -> tuple[int, ...] | None:
-        """What a local file shows of a change without being read: size, time, inode; None elsewhere."""
-        with self._there():
-            return self.place.stamp()
+            return self.place.signature
 
     @property
     def size(self) -> int:
         """Its bytes as they lie there; 0 where that is not told."""
         with self._there():
-            return self.place.size() or 0
+            return self.place.size or 0
 
     @property
     def from_its_start(self) -> bool:
@@ -163,7 +276,6 @@ class Signed:
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = tuple(sources)
-        self._stamps = [source.stamp for source in sources]
         self._found: Future[list[str]] = Future()
         # it ends with the program, which waits for no file that nobody wants to know of any more
         threading.Thread(target=self._find, name="attnscope-digests", daemon=True).start()
@@ -181,19 +293,14 @@ class Signed:
 
     def check_unchanged(self) -> None:
         """`InputError` where one is another now: nobody knows which of its texts were read."""
-        ask_anew()
-        for source, stamp, digest in zip(self.sources, self._stamps, self.digests, strict=True):
-            if _differs(source, stamp, digest):
+        for source in self.sources:
+            source.place.ask_anew()
+        for source, digest in zip(self.sources, self.digests, strict=True):
+            if source.digest != digest:
                 raise InputError(
                     f"'{source.name}' changed while it was measured, so what was read is neither it nor what "
                     "it was: remove the run's folder, or name another with --run"
                 )
-
-
-def _differs(source: Source, stamp: Any, digest: str) -> bool:
-    if stamp is not None and source.stamp == stamp:
-        return False
-    return source.digest != digest
 
 
 _TEXTS = (".txt", ".text", ".lines", ".jsonl", ".ndjson", ".json", ".conllu", ".parquet")
@@ -203,9 +310,9 @@ _PATTERN = "*?["
 def files_of(named: Sequence[str | Path | Place]) -> tuple[Place, ...]:
     """Every file that is named, in its order; `InputError` where one is not there, or would count twice."""
     files: list[Place] = []
-    ask_anew()
-    for each in named:
-        for place in _files(Place.of(each)):
+    for each in map(place_of, named):
+        each.ask_anew()
+        for place in _files(each):
             if place in files:
                 raise InputError(f"'{place}' is given twice: its texts would count twice")
             files.append(place)
@@ -215,10 +322,8 @@ def files_of(named: Sequence[str | Path | Place]) -> tuple[Place, ...]:
 def _files(place: Place) -> Iterator[Place]:
     if is_piped(place):
         yield place
-    elif (split := hub.named(place.address)) is not None:
-        ends = [f"{end}{packed}" for end in _TEXTS for packed in ("", *SUFFIXES)]
-        for file in hub.files_of_split(place.address, split, ends):
-            yield Place(file, place.options)
+    elif (found := _of_the_hub(place)) is not None:
+        yield from found
     elif is_pattern(place):
         hidden = place.name.startswith(".")
         if not (found := [file for file in place.files() if hidden or not file.name.startswith(".")]):
@@ -230,6 +335,17 @@ def _files(place: Place) -> Iterator[Place]:
         yield place
 
 
+def _of_the_hub(place: Place) -> list[Place] | None:
+    if not place.address.startswith("hf://datasets/"):
+        return None
+    from attnscope.verbs.corpus.store import hub
+
+    if (split := hub.named(place.address)) is None:
+        return None
+    ends = [f"{end}{packed}" for end in _TEXTS for packed in ("", *SUFFIXES)]
+    return [replace(place, address=file) for file in hub.files_of_split(place.address, split, ends)]
+
+
 def is_piped(place: Place) -> bool:
     """Whether it is standard input."""
     return place.address == str(incoming.STANDARD_INPUT)
@@ -237,7 +353,7 @@ def is_piped(place: Place) -> bool:
 
 def check_named(name: str) -> None:
     """Raises `InputError` where a path of this machine leads nowhere: nothing heavy is imported for it."""
-    place = Place.of(name)
+    place = place_of(name)
     if (local := place.local) is not None and not is_pattern(place) and not local.is_dir():
         incoming.check_there(local)
 

@@ -15,9 +15,8 @@ from dataclasses import dataclass, replace
 from typing import IO, Any
 
 from attnscope.errors import InputError
-from attnscope.verbs.corpus.engine.interface import SetAside, Span, Split, Text
-from attnscope.verbs.corpus.packed import BrokenArchive, position
-from attnscope.verbs.corpus.source import Form, Source, parquet
+from attnscope.verbs.corpus.engine import SetAside, Span, Split, Text
+from attnscope.verbs.corpus.source import BrokenArchive, Form, Source, parquet, position
 from attnscope.verbs.corpus.texts import held, items, raw_lines, refusal, values
 
 LEAST, MOST = 2**16, 2**18  # bytes of a split

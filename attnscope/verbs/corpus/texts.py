@@ -17,15 +17,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import IO, Any
 
 from attnscope import incoming
 from attnscope.analysis.treebank import read_block
 from attnscope.errors import InputError
-from attnscope.verbs.corpus.engine.interface import SetAside, Span, Split, Text
-from attnscope.verbs.corpus.packed import BrokenArchive
-from attnscope.verbs.corpus.source import Form, parquet
+from attnscope.verbs.corpus.engine import SetAside, Span, Split, Text
+from attnscope.verbs.corpus.source import BrokenArchive, Form, parquet
 
 _ROWS_AT_ONCE = 1024
 _SHOWN = 2000  # characters of what is set aside that are kept where it is no text
@@ -133,9 +133,9 @@ def _shown(raw: bytes) -> str:
     return raw.decode("utf-8", "backslashreplace")[:_SHOWN]
 
 
-def _of_lines(span: Span, counting: Reading) -> Iterator[At]:
+def _of_lines(read: Callable[[bytes, Span, int], Item], span: Span, counting: Reading) -> Iterator[At]:
     for number, at, raw in _lines(span, counting):
-        yield at, raw if isinstance(raw, SetAside) else _text(raw, span, number)
+        yield at, raw if isinstance(raw, SetAside) else read(raw, span, number)
 
 
 def _text(raw: bytes, span: Span, number: int) -> Item:
@@ -156,11 +156,6 @@ def whole_file(span: Span) -> bytes:
     """What stands in a file that is one text, as far as one may be long."""
     with _opened(span) as file:
         return file.read(incoming.LONGEST_LINE + len(incoming.BOM) + 1)
-
-
-def _of_json_lines(span: Span, counting: Reading) -> Iterator[At]:
-    for number, at, raw in _lines(span, counting):
-        yield at, raw if isinstance(raw, SetAside) else _json(raw, span, number)
 
 
 def _json(raw: bytes, span: Span, number: int) -> Item:
@@ -255,9 +250,9 @@ def values(span: Span) -> Iterator[tuple[int, Any]]:
 
 
 _READERS: dict[Form, Callable[[Span, Reading], Iterator[At]]] = {
-    Form.LINES: _of_lines,
+    Form.LINES: partial(_of_lines, _text),
     Form.FILE: _of_file,
-    Form.JSONL: _of_json_lines,
+    Form.JSONL: partial(_of_lines, _json),
     Form.CONLLU: _of_treebank,
     Form.PARQUET: _of_parquet,
 }

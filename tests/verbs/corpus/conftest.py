@@ -10,7 +10,7 @@ import pytest
 from hub_stand_in import empty_cache, stand_in
 from wire import Wire, object_store, on_s3, wire
 
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import Place, place_of
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +29,7 @@ def store() -> Iterator[Wire]:
 
 @pytest.fixture
 def bucket(store: Wire, request: pytest.FixtureRequest) -> Iterator[Place]:
-    yield Place.of(f"s3://bucket/{abs(hash(request.node.name))}", **on_s3(store))
+    yield place_of(f"s3://bucket/{abs(hash(request.node.name))}", **on_s3(store))
     store.fault = lambda asked: None
     store.log.clear()
 

@@ -22,8 +22,8 @@ from attnscope.errors import InputError
 from attnscope.results import Corpus
 from attnscope.verbs.corpus import splits
 from attnscope.verbs.corpus.answer import CorpusQuestion, sources_of
-from attnscope.verbs.corpus.engine.interface import Text
-from attnscope.verbs.corpus.packed import (
+from attnscope.verbs.corpus.engine import Text
+from attnscope.verbs.corpus.source import (
     BrokenArchive,
     Packing,
     packing_by_name,
@@ -32,7 +32,7 @@ from attnscope.verbs.corpus.packed import (
     unpacked_name,
 )
 from attnscope.verbs.corpus.splits import Plan, everything
-from attnscope.verbs.corpus.store import Place, faults, streams
+from attnscope.verbs.corpus.store import Place, faults, remote
 from attnscope.verbs.corpus.texts import Reading, ahead
 
 TEXTS = [
@@ -79,8 +79,8 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Splits, requests and pauses that are small beside these files."""
     monkeypatch.setattr(splits, "LEAST", 64)
     monkeypatch.setattr(splits, "FEWEST", 7)
-    monkeypatch.setattr(streams, "TAIL", 8)
-    monkeypatch.setattr(streams, "FIRST", 64)
+    monkeypatch.setattr(remote, "TAIL", 8)
+    monkeypatch.setattr(remote, "FIRST", 64)
     monkeypatch.setattr(faults, "PAUSES", (0.0,) * 5)
 
 

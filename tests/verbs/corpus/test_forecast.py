@@ -15,11 +15,11 @@ import pytest
 import attnscope as at
 from attnscope.results.stored.document import as_npz
 from attnscope.session.listener import Listener
+from attnscope.verbs.corpus import answer as running
 from attnscope.verbs.corpus import library as several
 from attnscope.verbs.corpus import merging
-from attnscope.verbs.corpus import run as running
 from attnscope.verbs.corpus import splits as planning
-from attnscope.verbs.corpus.engine.interface import Finished, Forecast, Progress, Split
+from attnscope.verbs.corpus.engine import Finished, Forecast, Progress, Split
 from attnscope.verbs.corpus.moments import Sketch
 
 LINE = "the dog barks.\n"

@@ -13,9 +13,8 @@ from torch import nn
 from attnscope.attention import MIXED
 from attnscope.capture.weights import Passed
 from attnscope.results import Reach, Verdict
-from attnscope.verbs.corpus.engine.interface import Text
-from attnscope.verbs.corpus.judged import Judged
-from attnscope.verbs.corpus.measurer import sampled
+from attnscope.verbs.corpus.engine import Text
+from attnscope.verbs.corpus.measurer import Judged, sampled
 from attnscope.verbs.corpus.part import Proved
 from attnscope.verbs.corpus.reader import BatchReader
 from attnscope.vocabulary import Effect, Standing

@@ -23,16 +23,15 @@ from checkpoints import tiny_bert
 from attnscope.errors import InputError
 from attnscope.process.standard_error import hushed
 from attnscope.session.request import ModelRequest
-from attnscope.verbs.corpus import texts
+from attnscope.verbs.corpus import identity, texts
 from attnscope.verbs.corpus.answer import CorpusQuestion, engine_of
-from attnscope.verbs.corpus.engine import machine
-from attnscope.verbs.corpus.engine.interface import Finished, Span, Split
+from attnscope.verbs.corpus.engine import Finished, Span, Split
 from attnscope.verbs.corpus.engine.ray import nodes
 from attnscope.verbs.corpus.engine.ray.cluster import check_answers, descendants, environment, own_signals
 from attnscope.verbs.corpus.engine.ray.nodes import CheckedRecipe, Needs, check_same_texts
 from attnscope.verbs.corpus.engine.ray.pool import Actor, packed, unpacked, windows
 from attnscope.verbs.corpus.source import Form, Source
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import Reading
 
 
@@ -142,7 +141,7 @@ def test_a_machine_with_another_release_is_refused(tmp_path: Path, monkeypatch: 
     recipe = CheckedRecipe.of(letters.Letters(tmp_path))
     assert isinstance(recipe.open(), letters.Counting)
     real = metadata.version
-    monkeypatch.setattr(machine.metadata, "version", lambda name: "2.0.0" if name == "torch" else real(name))
+    monkeypatch.setattr(identity.metadata, "version", lambda name: "2.0.0" if name == "torch" else real(name))
     monkeypatch.setattr(nodes.platform, "node", lambda: "node-7")
     told = f"torch: 2.0.0 on node-7, {real('torch')} here: every machine of the cluster needs the same"
     with pytest.raises(InputError) as caught:
@@ -214,7 +213,7 @@ def test_bytes_come_through_a_table_as_they_are(tmp_path: Path, monkeypatch: pyt
 def test_what_an_actor_measures_next_is_read_while_it_measures_and_it_measures_one_at_a_time(
     tmp_path: Path,
 ) -> None:
-    place = Place.of(f"memory://{tmp_path.name}/texts.txt")
+    place = place_of(f"memory://{tmp_path.name}/texts.txt")
     place.write(b"one\ntwo\nfour\n")
     source = Source(place, "t", Form.LINES)
     (tmp_path / "run").mkdir()
@@ -254,9 +253,9 @@ def test_a_worker_reads_the_very_file_that_the_command_looked_at(tmp_path: Path)
     file = tmp_path / "texts.txt"
     content = bytearray(b"".join(b"%07d\n" % i for i in range(40_000)))  # longer than all samples together
     file.write_bytes(content)
-    (table,) = next(windows([Split(0, (Span(0, Source(Place.of(file), "t", Form.LINES), 0, 100),))]))
+    (table,) = next(windows([Split(0, (Span(0, Source(place_of(file), "t", Form.LINES), 0, 100),))]))
     _, glances = pickle.loads(table["held"][0].as_py())
-    assert list(glances) == [Place.of(file)]
+    assert list(glances) == [place_of(file)]
     check_same_texts(glances)
     content[-2:-1] = b"x"
     file.write_bytes(content)

@@ -23,13 +23,13 @@ from wire import KEYS, Wire
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
 from attnscope.session.listener import Quiet
-from attnscope.verbs.corpus.engine.interface import Engine
+from attnscope.verbs.corpus.engine import Engine
 from attnscope.verbs.corpus.engine.local import WorkerBugError, local
 from attnscope.verbs.corpus.engine.ray import cluster as clusters
 from attnscope.verbs.corpus.engine.ray.nodes import Needs
 from attnscope.verbs.corpus.engine.ray.pool import on_ray
 from attnscope.verbs.corpus.splits import LEAST
-from attnscope.verbs.corpus.store import Place, streams
+from attnscope.verbs.corpus.store import Place, remote
 from attnscope.verbs.corpus.texts import fetched
 
 pytestmark = pytest.mark.skipif(
@@ -271,7 +271,7 @@ def test_texts_and_run_may_lie_in_an_object_store(
     there = bucket / "run" / "parts"
     assert {name: (there / name).read() for name in there.names()} == here
     assert len(here) > 1
-    looked_at, tails = len(lines), len(here) * streams.TAIL
+    looked_at, tails = len(lines), len(here) * remote.TAIL
     assert store.given("/texts.txt") <= looked_at + len(lines) + tails, (
         "by the command first, once by workers"
     )

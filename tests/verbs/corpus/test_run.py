@@ -10,9 +10,9 @@ import pytest
 from attnscope.errors import InputError
 from attnscope.results.stored.document import as_npz
 from attnscope.verbs.corpus import folder as folders
-from attnscope.verbs.corpus import lock, merging
+from attnscope.verbs.corpus import merging
 from attnscope.verbs.corpus import splits as planning
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 
 SPLITS = 7  # of 110 bytes
 
@@ -222,7 +222,7 @@ def test_a_folder_of_another_run_is_refused_and_says_in_what_they_differ(file: P
 
 def test_a_run_that_somebody_works_on_is_left_alone(file: Path, tmp_path: Path) -> None:
     with (
-        folders.Folder(Place.of(tmp_path / "run")).locked(),
+        folders.Folder(place_of(tmp_path / "run")).locked(),
         pytest.raises(InputError, match="another process works on"),
     ):
         demo.measure(file, tmp_path / "run")
@@ -231,9 +231,9 @@ def test_a_run_that_somebody_works_on_is_left_alone(file: Path, tmp_path: Path) 
 def test_a_run_lies_at_any_address_and_one_that_somebody_works_on_is_left_alone(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "BEAT", 0.2)
-    monkeypatch.setattr(lock, "SETTLED", 0.05)
-    there = Place.of("memory://runs/one")
+    monkeypatch.setattr(folders, "BEAT", 0.2)
+    monkeypatch.setattr(folders, "SETTLED", 0.05)
+    there = place_of("memory://runs/one")
     expected = as_npz(demo.measure(file, tmp_path / "here", rows=tmp_path / "a.parquet"))
     assert as_npz(demo.measure(file, there.address, rows=tmp_path / "b.parquet")) == expected
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()

@@ -11,16 +11,15 @@ import pytest
 
 from attnscope.errors import InputError
 from attnscope.verbs.corpus import merging
-from attnscope.verbs.corpus.engine.interface import SetAside, Text
+from attnscope.verbs.corpus.engine import SetAside, Text
 from attnscope.verbs.corpus.folder import Folder, Named
 from attnscope.verbs.corpus.merging import FAN, TOP, Tree
-from attnscope.verbs.corpus.part import NotAPartError, Part, Proved, read
+from attnscope.verbs.corpus.part import NotAPartError, Part, Proved, Totals, read
 from attnscope.verbs.corpus.result import CorpusText
 from attnscope.verbs.corpus.source import Form, Source
 from attnscope.verbs.corpus.splits import MOST, Plan, check_tags, everything, first_texts, share
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import place_of
 from attnscope.verbs.corpus.texts import Reading
-from attnscope.verbs.corpus.totals import Totals
 
 
 def texts_of(plan: Plan) -> list[tuple[int, int, str]]:
@@ -57,7 +56,7 @@ def test_every_line_is_in_one_split_wherever_they_are_cut(seed: int, tmp_path: P
     for i in range(3):
         content = lines(draw)
         (tmp_path / f"{i}.txt").write_bytes(content)
-        sources.append(Source(Place.of(tmp_path) / f"{i}.txt", f"{i}.txt", Form.LINES))
+        sources.append(Source(place_of(tmp_path) / f"{i}.txt", f"{i}.txt", Form.LINES))
         plain = content.decode("utf-8-sig").split("\n")
         expected += [(i, n, each.removesuffix("\r")) for n, each in enumerate(plain, 1) if each.strip()]
     for size in (1, 2, 7, 30, 64, 10_000):
@@ -76,7 +75,7 @@ def test_every_sentence_of_a_treebank_is_in_one_split(seed: int, tmp_path: Path)
         expected.append((0, line, " ".join(words)))
         line += comments + len(words) + len(blanks)
     (tmp_path / "a.conllu").write_text("\n".join(said))
-    source = Source(Place.of(tmp_path) / "a.conllu", "a.conllu", Form.CONLLU)
+    source = Source(place_of(tmp_path) / "a.conllu", "a.conllu", Form.CONLLU)
     for size in (1, 2, 50, 113, 10_000):
         assert texts_of(sized([source], size)) == expected
 
@@ -91,7 +90,7 @@ def test_every_row_of_parquet_is_in_one_split_also_of_groups_that_are_cut(
     texts = [None if i == 5 else f"{i} " * (i % 30 + 1) for i in range(40)]
     place = tmp_path / "a.parquet"
     write_table(pyarrow.table({"n": range(40), "text": texts}), place, row_group_size=-(-40 // groups))
-    source = Source(Place.of(place), "a.parquet", Form.PARQUET)
+    source = Source(place_of(place), "a.parquet", Form.PARQUET)
     expected = [(0, i + 1, text or "its field 'text' is no text but null") for i, text in enumerate(texts)]
     for size in (1, 100, 500, 100_000):
         plan = sized([source], size)
@@ -104,7 +103,7 @@ def test_small_files_stand_together_and_the_plan_is_of_their_sizes_alone(tmp_pat
     sources = []
     for i in range(50):
         (tmp_path / f"{i}.txt").write_text(f"text {i}\n" * 10)
-        sources.append(Source(Place.of(tmp_path) / f"{i}.txt", f"{i}.txt", Form.FILE))
+        sources.append(Source(place_of(tmp_path) / f"{i}.txt", f"{i}.txt", Form.FILE))
     plan = sized(sources, 500)
     assert [len(split.spans) for split in plan.splits()][:3] == [7, 6, 6]  # of 70 bytes, later of 80
     assert sum(split.size for split in plan.splits()) == plan.whole
@@ -127,7 +126,7 @@ def test_splits_are_many_where_a_corpus_is_small_and_bounded_where_it_is_large(
 ) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(size)
-    plan = Plan.of(everything([Source(Place.of(tmp_path) / "sparse", "sparse", Form.LINES)]))
+    plan = Plan.of(everything([Source(place_of(tmp_path) / "sparse", "sparse", Form.LINES)]))
     assert least <= plan.size <= most
     assert len(sizes := [split.size for split in plan.splits()]) == plan.about == count
     assert sum(sizes) == size
@@ -138,8 +137,8 @@ def test_a_limit_reads_no_further_than_the_last_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one\n\ntwo\nthree\nfour\n")
     (tmp_path / "b.jsonl").write_text("".join(json.dumps({"text": each}) + "\n" for each in "abc"))
     sources = [
-        Source(Place.of(tmp_path) / "a.txt", "a.txt", Form.LINES),
-        Source(Place.of(tmp_path) / "b.jsonl", "b.jsonl", Form.JSONL),
+        Source(place_of(tmp_path) / "a.txt", "a.txt", Form.LINES),
+        Source(place_of(tmp_path) / "b.jsonl", "b.jsonl", Form.JSONL),
     ]  # fmt: skip
     spans = everything(sources)
     for limit, expected in (
@@ -157,7 +156,7 @@ def test_a_limit_reads_no_further_than_the_last_text(tmp_path: Path) -> None:
 def test_tags_are_looked_for_no_further_than_they_are_found(tmp_path: Path) -> None:
     place = tmp_path / "a.conllu"
     place.write_text("1\ta\t_\tDET\t_\t_\t0\troot\t_\t_\n\n1\tb\t_\tNOUN\t_\t_\t0\troot\t_\t_\n")
-    spans = everything([Source(Place.of(place), "a.conllu", Form.CONLLU)])
+    spans = everything([Source(place_of(place), "a.conllu", Form.CONLLU)])
     check_tags(spans, {"--from-pos": "DET", "--to-pos": "NOUN"})
     with pytest.raises(InputError, match="--to-pos: no word is VERB: DET, NOUN"):
         check_tags(spans, {"--from-pos": "DET", "--to-pos": "VERB"})
@@ -167,7 +166,7 @@ def test_a_large_model_has_smaller_splits_by_its_size_and_kind_of_device_alone(t
     file = tmp_path / "sparse"
     with file.open("wb") as made:
         made.truncate(90_000)  # a thousand sentences
-    spans = everything([Source(Place.of(file), "sparse", Form.LINES)])
+    spans = everything([Source(place_of(file), "sparse", Form.LINES)])
 
     def splits(weights: int, device: str) -> list[int]:
         return [split.size for split in Plan.of(spans, share(weights, device)).splits()]
@@ -209,7 +208,7 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 def grown(folder: Path, order: list[int], again: int = 0) -> Tree:
     """Parts written and added in this order; `again` times the process ends after a part was written."""
-    found, every = Folder(Place.of(folder)), len(order) // (again + 1)
+    found, every = Folder(place_of(folder)), len(order) // (again + 1)
     grows = Tree.of(found)
     for i, split in enumerate(order, 1):
         named = found.keep(part(split), 0, split)

@@ -13,10 +13,10 @@ import torch
 from attnscope.analysis.rows import word_weights
 from attnscope.results import CorpusDifference
 from attnscope.verbs.compare.corpora import corpora_apart
-from attnscope.verbs.corpus.links import links
+from attnscope.verbs.corpus.measuring import links
 from attnscope.verbs.corpus.moments import EDGES, KEPT, ROUNDED, keys_of, values_of
+from attnscope.verbs.corpus.part import Totals
 from attnscope.verbs.corpus.result import FEWEST, CorpusText
-from attnscope.verbs.corpus.totals import Totals
 
 DRAWN = np.random.default_rng(2)
 TOKENS = np.random.default_rng(3).integers(2, 90, 83)

@@ -24,10 +24,9 @@ from attnscope.session.wanted import Wanted
 from attnscope.verbs.corpus import answer as question
 from attnscope.verbs.corpus import splits as planning
 from attnscope.verbs.corpus.answer import CorpusQuestion, corpus_of, device_for
+from attnscope.verbs.corpus.engine import Split
 from attnscope.verbs.corpus.engine import local as engines
-from attnscope.verbs.corpus.engine.interface import Split
-from attnscope.verbs.corpus.engine.local import local
-from attnscope.verbs.corpus.engine.machine import cores, described, places, usual_workers
+from attnscope.verbs.corpus.engine.local import cores, described, local, places, usual_workers
 
 LINES = ("one", "two", "dies once", "four", "five", "six", "seven", "dies", "nine", "ten", "eleven")
 

@@ -1,4 +1,4 @@
-"""The engine of one machine: processes of its own, each with a thread here that feeds it.
+"""The engine of one machine: processes of its own, each with a thread here that feeds it, and its devices.
 
 A worker that dies (killed, out of memory, a fault in a library) is started again and its split measured
 again: bits are the same, so nothing shows. Where the same split ends two, the text that does is looked for by
@@ -10,18 +10,18 @@ import pickle
 import queue
 import subprocess
 import sys
-import threading
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.process.ending import undone_by_a_signal
+from attnscope.process.machine import lean_loading
 from attnscope.session.listener import Listener
-from attnscope.verbs.corpus.engine.interface import Broken, Engine, Finished, Recipe, Refused, Split
-from attnscope.verbs.corpus.engine.machine import lent
+from attnscope.verbs.corpus.engine import Broken, Engine, Finished, Recipe, Refused, Split
 from attnscope.verbs.corpus.engine.worker import THREADS
 
 _TRIES = 2
@@ -39,63 +39,40 @@ def local(workers: int, places: tuple[str, ...] = ("cpu",)) -> Engine:
 def _run(
     workers: int, places: tuple[str, ...], recipe: Recipe, splits: Iterable[Split], listener: Listener
 ) -> Iterator[Finished]:
-    waiting: queue.Queue[Split | None] = queue.Queue(maxsize=workers)
-    done: queue.Queue[Finished | BaseException] = queue.Queue()
     served = [Worker(recipe.on(places[i % len(places)])) for i in range(workers)]
-    threads = [threading.Thread(target=_feed, args=(worker, waiting, done), daemon=True) for worker in served]
+    free: queue.SimpleQueue[Worker] = queue.SimpleQueue()
+
+    def measured(split: Split) -> Finished:
+        worker = free.get()
+        try:
+            return replace(worker.measure(split), at_once=workers)
+        finally:
+            free.put(worker)
+
+    coming, running = iter(splits), set[Future[Finished]]()
+    more, broken = True, None
     with ExitStack() as stack:
         for worker in served:
+            free.put(worker)
             stack.callback(worker.stop)
             stack.enter_context(undone_by_a_signal(worker.stop))
-        for thread in threads:
-            thread.start()
-        for finished in _handed(splits, waiting, done, workers):
-            yield replace(finished, at_once=workers)
-        for thread in threads:  # until the processes have left
-            thread.join()
-
-
-def _handed(
-    splits: Iterable[Split],
-    waiting: "queue.Queue[Split | None]",
-    done: "queue.Queue[Finished | BaseException]",
-    workers: int,
-) -> Iterator[Finished]:
-    coming, open_ = iter(splits), 0
-    more, broken = True, None
-    while more or open_:
-        while more and open_ < 2 * workers:
-            try:
-                split = next(coming, None)
-            except InputError as error:  # a source that goes away: what was handed out is kept first
-                split, broken = None, error
-            if split is None:
-                more = False
-                break
-            waiting.put(split)
-            open_ += 1
-        if not open_:
-            break
-        answer = done.get()
-        if isinstance(answer, BaseException):
-            raise answer
-        open_ -= 1
-        yield answer
-    if broken is not None:
-        raise broken
-    for _ in range(workers):
-        waiting.put(None)
-
-
-def _feed(
-    worker: "Worker", waiting: "queue.Queue[Split | None]", done: "queue.Queue[Finished | BaseException]"
-) -> None:
-    try:
-        while (split := waiting.get()) is not None:
-            done.put(worker.measure(split))
-        worker.leave()
-    except BaseException as error:  # whoever waits for an answer gets it, whatever it is
-        done.put(error)
+        pool = ThreadPoolExecutor(workers)
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+        while more or running:
+            while more and len(running) < 2 * workers:
+                try:
+                    split = next(coming, None)
+                except InputError as error:  # a source that goes away: what was handed out is kept first
+                    split, broken = None, error
+                if split is None:
+                    more = False
+                else:
+                    running.add(pool.submit(measured, split))
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (future.result() for future in done)
+        if broken is not None:
+            raise broken
+        list(pool.map(Worker.leave, served))
 
 
 class _DiedError(Exception):
@@ -120,28 +97,27 @@ class Worker:
 
     def measure(self, split: Split) -> Finished:
         """The split measured, also where a worker dies of it; `AttnscopeError` as the worker has it."""
-        for _ in range(_TRIES):
-            with suppress(_DiedError):
-                return self._asked(split)
-        deadly = frozenset(self._deadly(split, 0, self._texts(split)))
-        for _ in range(_TRIES):
-            with suppress(_DiedError):
-                return self._asked(replace(split, deadly=deadly))
+        if (finished := self._tried(split)) is not None:
+            return finished
+        counted = self._tried(split.between(0, 0))
+        deadly = frozenset(self._deadly(split, 0, counted.texts if counted is not None else 0))
+        if (finished := self._tried(replace(split, deadly=deadly))) is not None:
+            return finished
         span = split.spans[0]
         at = f"byte {span.start:,} of {span.source.name}"
         raise InputError(f"workers end again and again from {at} on: fewer --workers need less memory")
 
-    def _texts(self, split: Split) -> int:
-        with suppress(_DiedError):
-            return self._asked(split.between(0, 0)).texts
-        return 0
-
-    def _deadly(self, split: Split, first: int, end: int) -> Iterator[int]:
-        """The texts from `first` to `end` that end a worker, found by halves: each is tried twice."""
+    def _tried(self, split: Split) -> Finished | None:
+        """The split measured; None where it ends its worker twice."""
         for _ in range(_TRIES):
             with suppress(_DiedError):
-                self._asked(split.between(first, end))
-                return
+                return self._asked(split)
+        return None
+
+    def _deadly(self, split: Split, first: int, end: int) -> Iterator[int]:
+        """The texts from `first` to `end` that end a worker, found by halves."""
+        if self._tried(split.between(first, end)) is not None:
+            return
         if end - first <= 1:
             yield from range(first, end)
             return
@@ -231,3 +207,55 @@ def alone(recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterat
         measurer = recipe.open()
         for split in splits:
             yield measurer.measure(split)
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def resolved(device: str) -> str:
+    """What a run is measured on: the kind of device that `auto` is here, or what is named.
+
+    `InputError` where there is no such device.
+    """
+    with lean_loading():
+        from attnscope.model.loading.memory import torch_device
+
+    chosen = torch_device(device)
+    return chosen.type if device == "auto" else device
+
+
+def places(device: str) -> tuple[str, ...]:
+    """The devices that workers share out: the one that has a number, else all of its kind."""
+    from attnscope.model.loading.memory import devices
+
+    kind, _, number = resolved(device).partition(":")
+    numbers = [number] if number else range(devices().get(kind, 1))
+    return tuple(f"{kind}:{each}" for each in numbers) if number or len(numbers) > 1 else (kind,)
+
+
+def usual_workers(device: str) -> int:
+    """One for each accelerator; without any as many as there are cores."""
+    return cores() if resolved(device) == "cpu" else len(places(device))
+
+
+def described(device: str) -> str:
+    """The kind of device, and its name."""
+    import torch
+
+    kind = resolved(device).partition(":")[0]
+    name = getattr(getattr(torch, kind, None), "get_device_name", None)
+    return kind if name is None or kind == "cpu" else f"{kind} ({name(places(device)[0])})"
+
+
+@contextmanager
+def lent() -> Iterator[None]:
+    """Around measuring in a process of the user's: torch's threads are then as before."""
+    import torch
+
+    threads = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from attnscope.errors import AttnscopeError, lacking
 from attnscope.process.machine import hasten
-from attnscope.verbs.corpus.engine.interface import Broken, Finished, Measurer, Refused
+from attnscope.verbs.corpus.engine import Broken, Finished, Measurer, Refused
 
 THREADS = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from attnscope.errors import InputError, one_line
 from attnscope.printable import printable
+from attnscope.verbs.corpus.store import RefusedError
 
 T = TypeVar("T")
 PAUSES = (0.3, 1.0, 3.0, 8.0, 20.0)  # seconds before what failed is tried again
@@ -15,6 +16,7 @@ _NETWORKS = {
     "httpx2", "huggingface_hub", "requests", "urllib3",
 }  # fmt: skip
 _FOR_GOOD = (IsADirectoryError, NotADirectoryError, NotImplementedError, ValueError)
+_NOBODY = {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound"}
 _LATER = (408, 425, 429)  # of HTTP's answers below 500 those that say: ask again
 PACKAGES = {
     "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "az": "adlfs", "abfs": "adlfs",
@@ -34,10 +36,6 @@ _CREDENTIALS = {
 }
 UNKNOWN = "Protocol not known: "  # how fsspec says so
 _ALIKE = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "adl": "az", "https": "http"}
-
-
-class RefusedError(InputError):
-    """What was asked of a store cannot be had, however often it is asked."""
 
 
 def trying(act: Callable[[], T], doing: str, address: str, pauses: Sequence[float] | None = None) -> T:
@@ -66,7 +64,8 @@ def _raise_for_good(error: Exception, failed: str, address: str) -> None:
     status = next(filter(None, map(_status, _chain(error))), None)
     if type(error).__name__ == "RepositoryNotFoundError":  # which the hub says by 401 to who has no token
         raise FileNotFoundError(2, "no such data set", address) from error
-    if isinstance(error, PermissionError) or status in (401, 403) or _without_credentials(error):
+    nobody = _NOBODY & {type(each).__name__ for each in _chain(error)}
+    if isinstance(error, PermissionError) or status in (401, 403) or nobody:
         raise RefusedError(f"{failed}: not allowed{_looked_for(address)}") from error
     if status == 404 or (isinstance(error, FileNotFoundError) and status is None and not passing(error)):
         raise FileNotFoundError(2, "no such file", address) from error
@@ -102,11 +101,6 @@ def _status(error: BaseException) -> int | None:
     return status if isinstance(status, int) and 100 <= status < 600 else None
 
 
-def _without_credentials(error: BaseException) -> bool:
-    names = {type(each).__name__ for each in _chain(error)}
-    return bool(names & {"NoCredentialsError", "PartialCredentialsError", "ProfileNotFound"})
-
-
 def passing(error: BaseException) -> bool:
     """Whether it may be otherwise the next time."""
     if isinstance(error, _FOR_GOOD):
@@ -114,12 +108,9 @@ def passing(error: BaseException) -> bool:
     kinds = (kind for each in _chain(error) for kind in type(each).__mro__)
     rooms = {kind.__module__.partition(".")[0] for kind in kinds}
     if isinstance(error, FileNotFoundError):
-        return bool(rooms & (_NETWORKS - {"fsspec"})) or _broken(error)
+        broken = any(isinstance(each, (ConnectionError, TimeoutError)) for each in _chain(error))
+        return broken or bool(rooms & (_NETWORKS - {"fsspec"}))
     return isinstance(error, (OSError, EOFError)) or bool(rooms & _NETWORKS)
-
-
-def _broken(error: BaseException) -> bool:
-    return any(isinstance(each, (ConnectionError, TimeoutError)) for each in _chain(error))
 
 
 def _said(error: BaseException) -> str:

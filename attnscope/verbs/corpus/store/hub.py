@@ -13,8 +13,9 @@ from typing import Any
 
 from attnscope.errors import InputError
 from attnscope.printable import printable
-from attnscope.verbs.corpus.store import remote
-from attnscope.verbs.corpus.store.faults import FIRST, PAUSES, RefusedError, trying
+from attnscope.verbs.corpus.store import RefusedError
+from attnscope.verbs.corpus.store.faults import FIRST, PAUSES, trying
+from attnscope.verbs.corpus.store.remote import There
 
 _NAMED = re.compile(
     r"hf://datasets/(?P<repo>[^/@:]+(?:/[^/@:]+)?)(?:@(?P<revision>[^:]+?))?(?:/(?P<config>[^:/@]+))?:(?P<split>[^:/]*)"
@@ -60,13 +61,9 @@ class DataSet:
         given = chosen.get("data_files")
         if given is None:
             return _by_name(None, _below(readable, str(chosen.get("data_dir") or "")))
-        if isinstance(given, (str, list)) and not _splits_said(given):
+        if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
             given = [{"split": "train", "path": given}]
         return {str(each["split"]): _matching(each["path"], readable) for each in given}
-
-
-def _splits_said(given: Any) -> bool:
-    return isinstance(given, list) and all(isinstance(each, dict) for each in given)
 
 
 def _below(files: Sequence[str], folder: str) -> list[str]:
@@ -136,7 +133,7 @@ def data_set(repo: str, revision: str | None, address: str) -> DataSet:
     found = DataSet(repo, str(info.sha), tuple(sorted(each.rfilename for each in info.siblings or ())), ())
     if _CARD not in found.files:
         return found
-    card = remote.read(found.address(_CARD), "{}", 0, None).decode("utf-8", "replace")
+    card = There(found.address(_CARD)).read().decode("utf-8", "replace")
     said = RepoCard(card, ignore_metadata_errors=True).data.to_dict().get("configs")
     return replace(found, configs=tuple(each for each in said or () if isinstance(each, dict)))
 

@@ -4,52 +4,222 @@ Every request is for just the bytes that are wanted, and is tried again where th
 """
 
 import hashlib
+import io
 import json
 import logging
-import re
-from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
-from weakref import WeakSet
 
-from attnscope.errors import InputError, one_line
-from attnscope.process.ending import unfinished_name
-from attnscope.verbs.corpus.store.faults import (
-    FIRST,
-    PAUSES,
-    UNKNOWN,
-    RefusedError,
-    missing,
-    passing,
-    trying,
-)
-from attnscope.verbs.corpus.store.streams import AtRandom, Once, Stream
+import fsspec
+import fsspec.spec
 
-__all__ = ["RefusedError"]
+from attnscope.errors import one_line
+from attnscope.process.ending import temporary_folder, unfinished_name
+from attnscope.verbs.corpus.store import Chunks, Place, RefusedError, faults
+
 T = TypeVar("T")
+BLOCK, TAIL = 2**20, 2**12  # bytes of a request; of the first one beyond what will be read for sure
+FIRST = 2**16  # of the first where it is not said how far will be read
 _WHOLE = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hf", "memory", "oci"}  # no file in part
 _SIGNED_BY = (
-    "ETag",
-    "etag",
-    "blob_id",
-    "md5Hash",
-    "content_settings",
-    "VersionId",
-    "version_id",
-    "generation",
-)
+    "ETag", "etag", "blob_id", "md5Hash", "content_settings", "VersionId", "version_id", "generation",
+)  # fmt: skip
 _DATED_BY = ("Last-Modified", "LastModified", "mtime", "updated", "created")
 _TALKATIVE = ("aiobotocore", "asyncio", "botocore", "fsspec", "gcsfs", "huggingface_hub.utils._http", "s3fs")
 _SMALL = 2**16  # bytes of a request, from which on it is not made smaller
-_REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
 
-def is_remote(address: str) -> bool:
-    """Whether it is an address with a scheme, and none of this machine's."""
-    return _REMOTE.match(address) is not None and not address.startswith(("file://", "local://"))
+@dataclass(frozen=True)
+class There(Place):
+    """An address with a scheme, and what the system that it names is told beside it (`options`, as JSON)."""
+
+    options: str = field(default="{}", repr=False)  # it may hold keys
+
+    @property
+    def local(self) -> None:
+        return None
+
+    def __truediv__(self, name: str) -> "There":
+        return replace(self, address=f"{self.address.rstrip('/')}/{name}")
+
+    def _system(self) -> tuple[Any, str]:
+        for library in _TALKATIVE:
+            logging.getLogger(library).setLevel(logging.CRITICAL)
+        try:
+            system, path = fsspec.core.url_to_fs(self.address, **json.loads(self.options))
+        except Exception as error:
+            if isinstance(error, ImportError) or faults.UNKNOWN in str(error):
+                raise faults.missing(self.address, set(fsspec.available_protocols()), error) from error
+            if isinstance(error, OSError) or faults.passing(error):
+                raise
+            raise RefusedError(f"cannot open '{self.address}': {one_line(error)}") from error
+        if hasattr(system, "retries"):
+            system.retries = 1  # S3's: it would ask for all of a part again
+        return system, path
+
+    def _asking(self, doing: str, act: Callable[[Any, str], T], first: bool = False) -> T:
+        with self.telling(doing):
+            pauses = faults.PAUSES[: faults.FIRST] if first else None
+            return faults.trying(lambda: act(*self._system()), doing, self.address, pauses)
+
+    def ask_anew(self) -> None:
+        facts.cache_clear()
+        self._asking("read", lambda system, path: system.invalidate_cache())
+
+    def read(self, start: int = 0, end: int | None = None) -> bytes:
+        if start == 0 and end is None:
+            return self._asking("read", lambda system, path: bytes(system.cat_file(path)))
+        return super().read(start, end)
+
+    def open(self, start: int = 0, end: int | None = None) -> IO[bytes]:
+        told = facts(self)
+        whole = self._in_parts(start, end, told.size or 0) if told.by_range else self._in_order(start)
+        return io.BufferedReader(Chunks(whole), BLOCK)
+
+    def part(self, start: int, end: int) -> bytes:
+        """Its bytes from `start` to `end`, all of them; after a fault on from there, in smaller requests."""
+        content, most = bytearray(), max(1, end - start)
+
+        def act(system: Any, path: str) -> bytes:
+            nonlocal most
+            at, asked = start + len(content), most
+            most = max(min(most, _SMALL), most // 2)
+            given = _range(system, path, at, min(at + asked, end))
+            most = asked
+            return given
+
+        while start + len(content) < end:
+            content += self._asking("read", act)
+        return bytes(content)
+
+    def _in_parts(self, at: int, end: int | None, size: int) -> Generator[bytes]:
+        """Its bytes by requests for parts, which grow: the first lines may be enough.
+
+        Up to `end` it is read for sure; beyond it there is usually the rest of one line.
+        """
+        sure = size if end is None else min(end, size)
+        block, tail = BLOCK if end is not None else min(FIRST, BLOCK), TAIL
+        while at < size:
+            if at < sure:
+                stop, block = min(at + block, sure), min(2 * block, BLOCK)
+            else:
+                stop, tail = min(at + tail, size), min(2 * tail, BLOCK)
+            yield self.part(at, stop)
+            at = stop
+
+    def _in_order(self, at: int) -> Generator[bytes]:
+        """Its bytes where no parts are given; where it breaks off it is opened again and read up to there."""
+        file: Any = None
+
+        def let_go() -> None:
+            nonlocal file
+            with suppress(Exception):
+                file.close()
+            file = None
+
+        def more(system: Any, path: str) -> bytes:
+            nonlocal file
+            try:
+                if file is None:
+                    file, left = system.open(path, "rb", block_size=0), at
+                    while left and (skipped := len(file.read(min(left, BLOCK)))):
+                        left -= skipped
+                return bytes(file.read(BLOCK))
+            except BaseException:
+                let_go()
+                raise
+
+        try:
+            while content := self._asking("read", more):
+                at += len(content)
+                yield content
+        finally:
+            let_go()
+
+    def at_random(self) -> IO[bytes]:
+        if not facts(self).by_range:
+            raise RefusedError(f"cannot read '{self}' here and there: its server gives no parts of files")
+        return cast(IO[bytes], _AtRandom(self, facts(self).size or 0))
+
+    @property
+    def size(self) -> int | None:
+        return facts(self).size
+
+    @property
+    def by_range(self) -> bool:
+        return facts(self).by_range
+
+    @property
+    def signature(self) -> str:
+        return facts(self).signature
+
+    def exists(self) -> bool:
+        def act(system: Any, path: str) -> bool:
+            system.invalidate_cache()
+            system.info(path)
+            return True
+
+        with suppress(FileNotFoundError):
+            return self._asking("read", act)
+        return False
+
+    def is_folder(self) -> bool:
+        with suppress(FileNotFoundError):
+            told = self._asking("read", lambda system, path: system.info(path), first=True)
+            return bool(told.get("type") == "directory")
+        return False
+
+    def names(self) -> list[str]:
+        def act(system: Any, path: str) -> list[dict[str, Any]]:
+            system.invalidate_cache()
+            return list(system.ls(path, detail=True))
+
+        with suppress(FileNotFoundError):
+            found = self._asking("list", act)
+            return sorted(each["name"].rpartition("/")[2] for each in found if each["type"] == "file")
+        return []
+
+    def files(self) -> list[Place]:
+        def act(system: Any, path: str) -> list[Place]:
+            if any(sign in path for sign in "*?["):
+                found = system.glob(path, detail=True).items()
+                names = [name for name, told in found if told["type"] == "file"]
+            else:
+                names = list(system.find(path))
+            return [replace(self, address=system.unstrip_protocol(name)) for name in sorted(names)]
+
+        return self._asking("list", act, first=True)
+
+    def make(self) -> None:
+        def act(system: Any, path: str) -> None:
+            """A store of objects has no folders, and its buckets are not made."""
+            if not set(_protocols(system)) & (_WHOLE - {"memory"}):
+                system.makedirs(path, exist_ok=True)
+
+        self._asking("write", act)
+
+    def write(self, content: bytes) -> None:
+        self._asking("write", partial(_whole, lambda system, path: system.pipe_file(path, content)))
+
+    @contextmanager
+    def writing(self) -> Iterator[IO[bytes]]:
+        with temporary_folder() as folder:
+            copy = Path(folder) / "part"
+            with self.telling("write"), copy.open("wb") as file:
+                yield file
+            self._asking("write", partial(_whole, lambda system, path: system.put_file(str(copy), path)))
+
+    def remove(self) -> None:
+        def act(system: Any, path: str) -> None:
+            system.invalidate_cache()
+            system.rm(path, recursive=system.isdir(path))
+
+        with suppress(FileNotFoundError):
+            self._asking("remove", act)
 
 
 @dataclass(frozen=True)
@@ -61,48 +231,12 @@ class Facts:
     signature: str
 
 
-def _system(address: str, options: str) -> tuple[Any, str]:
-    import fsspec
-
-    for library in _TALKATIVE:
-        logging.getLogger(library).setLevel(logging.CRITICAL)
-    try:
-        system, path = fsspec.core.url_to_fs(address, **json.loads(options))
-    except Exception as error:
-        if isinstance(error, ImportError) or UNKNOWN in str(error):
-            raise missing(address, set(fsspec.available_protocols()), error) from error
-        if isinstance(error, OSError) or passing(error):
-            raise
-        raise RefusedError(f"cannot open '{address}': {one_line(error)}") from error
-    if hasattr(system, "retries"):
-        system.retries = 1  # S3's: it would ask for all of a part again
-    _asked.add(system)
-    return system, path
-
-
-_asked: WeakSet[Any] = WeakSet()
-
-
-def ask_anew() -> None:
-    """Forgets what stores said of their files: they may have changed since."""
-    facts.cache_clear()
-    for system in list(_asked):
-        system.invalidate_cache()
-
-
-def _asking(address: str, options: str, doing: str, act: Callable[[Any, str], T], first: bool = False) -> T:
-    def asked() -> T:
-        return act(*_system(address, options))
-
-    return trying(asked, doing, address, PAUSES[:FIRST] if first else None)
-
-
 @lru_cache(maxsize=4096)
-def facts(address: str, options: str) -> Facts:
+def facts(place: There) -> Facts:
     """What the store says of the file; asked once in a process."""
-    told = _asking(address, options, "read", lambda system, path: dict(system.info(path)), first=True)
+    told = place._asking("read", lambda system, path: dict(system.info(path)), first=True)
     if told.get("type") == "directory":
-        raise RefusedError(f"cannot read '{address}': it is a folder, name a file")
+        raise RefusedError(f"cannot read '{place}': it is a folder, name a file")
     size = told.get("size")
     signed = {name: told[name] for name in _SIGNED_BY if told.get(name)}
     if not signed:
@@ -110,23 +244,6 @@ def facts(address: str, options: str) -> Facts:
     plain = json.dumps({"size": size, **signed}, sort_keys=True, default=str)
     by_range = size is not None and told.get("partial") is not False
     return Facts(size, by_range, hashlib.sha256(plain.encode()).hexdigest())
-
-
-def part(address: str, options: str, start: int, end: int) -> bytes:
-    """Its bytes from `start` to `end`, all of them; after a fault on from there, in smaller requests."""
-    content, most = bytearray(), max(1, end - start)
-
-    def act(system: Any, path: str) -> bytes:
-        nonlocal most
-        at, asked = start + len(content), most
-        most = max(min(most, _SMALL), most // 2)
-        given = _range(system, path, at, min(at + asked, end))
-        most = asked
-        return given
-
-    while start + len(content) < end:
-        content += _asking(address, options, "read", act)
-    return bytes(content)
 
 
 def _range(system: Any, path: str, start: int, end: int) -> bytes:
@@ -154,127 +271,14 @@ def _protocols(system: Any) -> tuple[str, ...]:
     return (system.protocol,) if isinstance(system.protocol, str) else tuple(system.protocol)
 
 
-def read(address: str, options: str, start: int, end: int | None) -> bytes:
-    """The bytes from `start` up to `end`, or to the end."""
-    if start == 0 and end is None:
-        return _asking(address, options, "read", lambda system, path: bytes(system.cat_file(path)))
-    with stream(address, options, start, end) as file:
-        return file.read() if end is None else file.read(max(0, end - start))
-
-
-def stream(address: str, options: str, start: int, end: int | None) -> IO[bytes]:
-    """The bytes from `start` on, fetched ahead up to `end`."""
-    told = facts(address, options)
-    if told.by_range and told.size is not None:
-        return Stream(lambda a, b: part(address, options, a, b), start, end, told.size).buffered()
-
-    def again(at: int) -> IO[bytes]:
-        opened: IO[bytes] = _asking(
-            address, options, "read", lambda system, path: system.open(path, "rb", block_size=0)
-        )
-        while at and (skipped := len(opened.read(min(at, 2**20)))):
-            at -= skipped
-        return opened
-
-    return Once(again, start, address).buffered()
-
-
-def at_random(address: str, options: str) -> IO[bytes]:
-    """The file to be read here and there."""
-    told = facts(address, options)
-    if not told.by_range or told.size is None:
-        raise RefusedError(f"cannot read '{address}' here and there: its server gives no parts of files")
-    file: Any = AtRandom(lambda a, b: part(address, options, a, b), told.size)
-    return cast(IO[bytes], file)
-
-
-def exists(address: str, options: str) -> bool:
-    """Whether the store has a file or folder of that name, now."""
-
-    def act(system: Any, path: str) -> bool:
-        system.invalidate_cache()
-        system.info(path)
-        return True
-
-    try:
-        return _asking(address, options, "read", act)
-    except FileNotFoundError:
-        return False
-
-
-def is_folder(address: str, options: str) -> bool:
-    """Whether there are files below it."""
-    try:
-        told = _asking(address, options, "read", lambda system, path: system.info(path), first=True)
-    except FileNotFoundError:
-        return False
-    return bool(told.get("type") == "directory")
-
-
-def names(address: str, options: str) -> list[str]:
-    """The names of the files directly below it, as they are now; none where there are none."""
-
-    def act(system: Any, path: str) -> list[dict[str, Any]]:
-        system.invalidate_cache()
-        return list(system.ls(path, detail=True))
-
-    try:
-        found = _asking(address, options, "list", act)
-    except FileNotFoundError:
-        return []
-    return sorted(each["name"].rpartition("/")[2] for each in found if each["type"] == "file")
-
-
-def files(address: str, options: str) -> list[str]:
-    """The addresses of all files below it, or that the pattern names."""
-
-    def act(system: Any, path: str) -> list[str]:
-        if any(sign in path for sign in "*?["):
-            found = [name for name, told in system.glob(path, detail=True).items() if told["type"] == "file"]
-        else:
-            found = list(system.find(path))
-        return [system.unstrip_protocol(name) for name in sorted(found)]
-
-    return _asking(address, options, "list", act, first=True)
-
-
-def make(address: str, options: str) -> None:
-    """Make the folder where there are such; a store of objects has none, and its buckets are not made."""
-
-    def act(system: Any, path: str) -> None:
-        if not set(_protocols(system)) & (_WHOLE - {"memory"}):
-            system.makedirs(path, exist_ok=True)
-
-    _asking(address, options, "write", act)
-
-
-def write(address: str, options: str, content: bytes) -> None:
-    """Put it there, whole or not at all."""
-
-    def act(system: Any, path: str) -> None:
-        _whole(system, path, lambda place: system.pipe_file(place, content))
-
-    _asking(address, options, "write", act)
-
-
-def put(address: str, options: str, file: Path) -> None:
-    """Writes what stands in a file of this machine."""
-
-    def act(system: Any, path: str) -> None:
-        _whole(system, path, lambda place: system.put_file(str(file), place))
-
-    _asking(address, options, "write", act)
-
-
-def _whole(system: Any, path: str, send: Callable[[str], object]) -> None:
+def _whole(send: Callable[[Any, str], object], system: Any, path: str) -> None:
     """Sent to its name where the store shows nothing in part, else beside it and moved there."""
     if set(_protocols(system)) & _WHOLE:
-        send(path)
+        send(system, path)
         return
-    folder = path.rpartition("/")[0]
-    beside = f"{folder}/{unfinished_name()}"
+    beside = f"{path.rpartition('/')[0]}/{unfinished_name()}"
     try:
-        send(beside)
+        send(system, beside)
         system.mv(beside, path)
     except BaseException:
         with suppress(Exception):
@@ -282,15 +286,12 @@ def _whole(system: Any, path: str, send: Callable[[str], object]) -> None:
         raise
 
 
-def remove(address: str, options: str) -> None:
-    """Remove the file, or all below it; nothing where there is none."""
+class _AtRandom(fsspec.spec.AbstractBufferedFile):  # type: ignore[misc]
+    """A file that is read here and there: each reading is one request for just that."""
 
-    def act(system: Any, path: str) -> None:
-        system.invalidate_cache()
-        system.rm(path, recursive=system.isdir(path))
+    def __init__(self, place: There, size: int) -> None:
+        super().__init__(None, place.address, cache_type="none", size=size)
+        self._place = place
 
-    try:
-        _asking(address, options, "remove", act)
-    except (FileNotFoundError, InputError) as error:
-        if not isinstance(error, FileNotFoundError):
-            raise
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return self._place.part(start, min(end, self.size))

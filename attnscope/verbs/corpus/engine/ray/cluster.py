@@ -16,7 +16,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -76,6 +76,7 @@ _QUIET = {
 }
 _STORE = 256 * 2**20  # bytes: a window of splits and what they gave
 _PATIENCE = 5.0  # seconds for an answer from a machine
+_SECRET = token_hex(32)  # keeps others of this machine off; Ray reads it once a process
 _SHORT = 24  # characters: a socket lies 70 below, and 104 is all that systems let it have
 
 
@@ -140,7 +141,8 @@ def check_answers(address: str) -> None:
     try:
         socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
     except (OSError, OverflowError) as error:
-        raise InputError(f"no Ray cluster at '{address}': {_reason(error)}") from error
+        why = getattr(error, "strerror", None) or one_line(error)
+        raise InputError(f"no Ray cluster at '{address}': {why}") from error
 
 
 def _not_joined(address: str, error: Exception) -> str:
@@ -152,15 +154,10 @@ def _not_joined(address: str, error: Exception) -> str:
     return refusal
 
 
-def _reason(error: Exception) -> str:
-    why = getattr(error, "strerror", None)
-    return str(why or error or type(error).__name__)
-
-
 @contextmanager
 def _started(ray: Any, given: dict[str, int], listener: Listener) -> Iterator[None]:
     folder, begun = _folder(), time.monotonic()
-    own = environment({"RAY_AUTH_TOKEN": _secret()})  # else Ray leaves one in the home
+    own = environment({"RAY_AUTH_TOKEN": _SECRET})  # else Ray leaves one in the home
     with undone_by_a_signal(partial(_end, folder)), own:
         try:
             with hushed(), own_signals():
@@ -181,12 +178,6 @@ def _started(ray: Any, given: dict[str, int], listener: Listener) -> Iterator[No
         finally:
             ray.shutdown()
             _remove(folder)
-
-
-@cache
-def _secret() -> str:
-    """What keeps others of this machine off: the same for as long as the process, as Ray reads it once."""
-    return token_hex(32)
 
 
 def _folder() -> Path:

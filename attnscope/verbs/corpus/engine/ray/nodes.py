@@ -20,8 +20,8 @@ from attnscope.process.machine import bytes_of
 from attnscope.session.listener import Quiet
 from attnscope.session.opening import find_checkpoint
 from attnscope.session.request import ModelRequest, device_map
-from attnscope.verbs.corpus.engine.interface import Measurer, Recipe
-from attnscope.verbs.corpus.engine.machine import settings_digest, versions
+from attnscope.verbs.corpus.engine import Measurer, Recipe
+from attnscope.verbs.corpus.identity import settings_digest, versions
 from attnscope.verbs.corpus.store import Place
 from attnscope.version import __version__
 
@@ -81,7 +81,7 @@ def _short(value: str | None) -> str:
 def glance(place: Place) -> str:
     """What tells a file from others of its name, without reading it all; of a store what that says itself."""
     if (local := place.local) is None:
-        return place.signature()
+        return place.signature
     size, digest = local.stat().st_size, hashlib.sha256()
     with local.open("rb") as file:
         for i in range(_SAMPLES):
@@ -165,7 +165,7 @@ def _holds(place: Place, token: str) -> bool:
 
 def absolute(place: Place) -> Place:
     """The place by a path that holds wherever a process stands."""
-    return place if place.local is None else Place(os.path.abspath(place.local), place.options)
+    return place if place.local is None else Place(os.path.abspath(place.local))
 
 
 def stand_at(folder: str) -> None:

@@ -15,9 +15,8 @@ from typing import Any
 
 from attnscope.errors import AttnscopeError, InputError, one_line
 from attnscope.session.listener import Listener
-from attnscope.verbs.corpus.engine.interface import Engine, Finished, Recipe, Split
-from attnscope.verbs.corpus.engine.local import Worker, WorkerBugError
-from attnscope.verbs.corpus.engine.machine import cores
+from attnscope.verbs.corpus.engine import Engine, Finished, Recipe, Split
+from attnscope.verbs.corpus.engine.local import Worker, WorkerBugError, cores
 from attnscope.verbs.corpus.engine.ray.cluster import ADDRESS, check_answers, cluster, the_library
 from attnscope.verbs.corpus.engine.ray.nodes import (
     CheckedRecipe,
@@ -29,7 +28,7 @@ from attnscope.verbs.corpus.engine.ray.nodes import (
     glance,
     stand_at,
 )
-from attnscope.verbs.corpus.store import Place
+from attnscope.verbs.corpus.store import Place, place_of
 
 WINDOW = 128 * 2**20  # bytes of splits
 _MOST = 8192  # splits of a window
@@ -71,7 +70,7 @@ def _run(
         if room < (workers or 1):
             listener.notice(_too_little(ray, room, needs))
         if address is not None:
-            check_seen_by_all(ray, absolute(Place.of(recipe.into)), nodes)
+            check_seen_by_all(ray, absolute(place_of(recipe.into)), nodes)
         for window in windows(splits):
             yield from _measured(ray, (alike, os.getcwd(), fetched), window, workers or max(1, room), needs)
 
@@ -144,7 +143,7 @@ class Actor:
         stand_at(beside)
         self.fetched = fetched
         self.worker = Worker(recipe)
-        self.run = absolute(Place.of(recipe.into))
+        self.run = absolute(place_of(recipe.into))
         self.checked: set[Place] = set()
         self.turn = Lock()
 
