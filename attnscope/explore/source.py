@@ -194,8 +194,8 @@ class Source:
         return map_head(head, MapSettings(), self.listener, look_at(head, _looking(question)))
 
     def _beside(self, kept: "HeldReading", question: ask.OfOther) -> ask.Beside:
+        from attnscope.verbs.compare.difference import compare_results
         from attnscope.verbs.compare.difference_result import Difference
-        from attnscope.verbs.compare.stored import compare_results
 
         place = question.layer, question.head
         with self._running:

@@ -25,9 +25,5 @@ VERB = Verb(
         "Side": ".result:Side",
         "Similarity": ".result:Similarity",
     },
-    library={
-        "compare": ".library:compare",
-        "difference": ".library:difference",
-        "Model.compare": ".methods:compare",
-    },
+    library={"compare": ".library:compare", "difference": ".library:difference"},
 )
