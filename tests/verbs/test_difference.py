@@ -19,7 +19,7 @@ from attnscope.tokens import Token, Tokens
 from attnscope.verbs.compare.difference import Picked, difference, matrices_in
 from attnscope.verbs.compare.senses import separation, together
 from attnscope.verbs.compare.senses_result import splits_of
-from attnscope.verbs.compare.word import forms_in, stems
+from attnscope.verbs.compare.words import forms_in, stems
 
 
 def by_hand(a: list[float], b: list[float]) -> float:

@@ -1,6 +1,11 @@
-"""One word held against itself: in two inputs, in two layers, under two models, or in many texts."""
+"""One word held against itself: in two inputs, in two layers, under two models, or in many texts.
 
-from collections.abc import Callable, Sequence
+Other forms of it (`banks` for `bank`) are found by a rule of a few endings, not a grammar: two words are
+forms of one where, in small letters, one ending at most taken from each, the same is left, of three letters
+at least. The endings are those of English plurals and verbs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,14 +27,16 @@ from attnscope.session.reading import Reading, open_chosen, read_inputs
 from attnscope.session.request import ModelRequest, digests
 from attnscope.session.wanted import Looking
 from attnscope.spelling import spelled
+from attnscope.tokens import Tokens
 from attnscope.verbs.compare.question import InTexts, OnTwoSides, Word
 from attnscope.verbs.compare.result import Between, Comparison
 from attnscope.verbs.compare.senses import separation, together
 from attnscope.verbs.compare.senses_result import Senses, Usage
-from attnscope.verbs.compare.vectors import compare
-from attnscope.verbs.compare.word import ComparedWord, Look, forms_in, word_in
+from attnscope.verbs.compare.vectors import ComparedWord, compare, word_in
 
 Fit = Callable[[Sequence[Extent]], bool]
+ENDINGS = (("'s", ""), ("’s", ""), ("ies", "y"), ("es", ""), ("s", ""), ("ed", ""), ("d", ""), ("ing", ""))
+_SHORTEST = 3
 
 
 def compare_word(
@@ -115,17 +122,23 @@ def _compared(
     between: Between, sides: tuple[_Side, _Side], asked: Word, listener: Listener, whole: bool
 ) -> Answer[Comparison]:
     a, b = sides
-    captures, how = (a.captured, b.captured), asked.looking
-    look = Look(how.unit, how.treatment, how.links_among_all)
     with listener.working("comparing"):
-        places = a.position, b.position
-        result = compare(between, *captures, places, layers=a.layers, heads=a.heads, look=look)
+        captures, places = (a.captured, b.captured), (a.position, b.position)
+        result = compare(between, *captures, places, layers=a.layers, heads=a.heads, look=asked.looking)
     first, second = (
         replace(side, head=replace(side.head, notes=(*side.head.notes, *read.notes)))
         for side, read in zip(result.sides, sides, strict=True)
     )
     found = replace(result, a=first, b=second)
-    return Answer(found, beside=lambda: {"heads": both_heads(found, captures) if whole else ()})
+
+    def heads() -> Iterator[Overview]:
+        """All heads of both sides in the layers that are shown, where there are several."""
+        for side, captured in zip(found.sides, captures, strict=True):
+            if whole and len(found.heads) > 1:
+                calls = tuple(call for call in captured.calls if call.layer == side.head.layer)
+                yield measure_heads(replace(captured, calls=calls), found.heads)
+
+    return Answer(found, beside=lambda: {"heads": (*heads(),)})
 
 
 def position_of(
@@ -168,13 +181,13 @@ def compare_senses(
     inputs_of_each = [replace(asked.inputs, text=text.text, fields=text.fields) for text in texts]
     first, chosen = open_chosen(opening, request, inputs_of_each[0], asked.wanted, listener)
     opened = Opened(first.model, first.task, chosen)
-    usages, found, look = list[Usage](), list[list[ComparedWord]](), Look(looking.unit, looking.treatment)
+    usages, found = list[Usage](), list[list[ComparedWord]]()
     for i, (text, its_inputs) in enumerate(zip(texts, inputs_of_each, strict=True)):
         reading = first if i == 0 else read_inputs(opened, its_inputs, listener)
         places, name = position_of(reading, chosen, word, looking, text.name)
         with listener.working(f"reading {text.name}"):
             calls = reading.capture(chosen).calls
-            found.append([word_in(call, chosen.heads, places, look) for call in calls])
+            found.append([word_in(call, chosen.heads, places, looking) for call in calls])
         usages.append(Usage(text.text, text.label, name, places[0], places))
     by_layer = [np.stack([one.vectors["output"] for one in layer]) for layer in zip(*found, strict=True)]
     labels, read = [text.label for text in texts], asked.read_again
@@ -210,12 +223,17 @@ def both_fit(fit: Fit | None, *sides: tuple[Reading, Chosen]) -> bool:
     return fit(foreseen)
 
 
-def both_heads(comparison: Comparison, captures: tuple[Capture, Capture]) -> tuple[Overview, ...]:
-    """All heads of both sides in the layers that are shown, where there are several."""
-    layers = [side.head.layer for side in comparison.sides]
-    calls = [
-        tuple(call for call in captured.calls if call.layer == layer)
-        for captured, layer in zip(captures, layers, strict=True)
-    ]
-    both = zip(captures, calls, strict=True) if len(comparison.heads) > 1 else ()
-    return tuple(measure_heads(replace(captured, calls=own), comparison.heads) for captured, own in both)
+def stems(word: str) -> set[str]:
+    """What a word may be a form of: itself, and what is left without an ending."""
+    small = word.lower()
+    cut = {small.removesuffix(ending) + put for ending, put in ENDINGS if small.endswith(ending)}
+    return {small} | {each for each in cut if len(each) >= _SHORTEST}
+
+
+def forms_in(tokens: Tokens, word: str) -> list[int]:
+    """Positions of the other forms of `word` among the tokens; none of a word that is there itself."""
+    names = [token.text.strip() for token in tokens.items]
+    if word in names or not word.isalpha():
+        return []
+    wanted = stems(word)
+    return [i for i, name in enumerate(names) if name.isalpha() and wanted & stems(name)]
