@@ -195,7 +195,7 @@ class Source:
 
     def _beside(self, kept: "HeldReading", question: ask.OfOther) -> ask.Beside:
         from attnscope.verbs.compare.difference import compare_results
-        from attnscope.verbs.compare.difference_result import Difference
+        from attnscope.verbs.compare.result import Difference
 
         place = question.layer, question.head
         with self._running:

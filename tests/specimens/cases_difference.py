@@ -10,7 +10,7 @@ import numpy as np
 from attnscope.results import Difference, Verdict
 from attnscope.verbs.compare import difference_sheet as sheet
 from attnscope.verbs.compare.difference import Matrices, Picked, difference, matrices_in
-from attnscope.verbs.compare.difference_result import Case
+from attnscope.verbs.compare.result import RunsCase as Case
 
 
 def run(seed: int = 0, layers: int = 3, heads: int = 4, name: str = "a.npz") -> Matrices:

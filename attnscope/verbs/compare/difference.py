@@ -21,8 +21,8 @@ from attnscope.session.question import Answer
 from attnscope.session.wanted import Numbers
 from attnscope.verbs.compare.corpora import corpora_apart
 from attnscope.verbs.compare.corpora_result import CorpusDifference
-from attnscope.verbs.compare.difference_result import Difference, Run
 from attnscope.verbs.compare.question import Runs
+from attnscope.verbs.compare.result import Difference, Run
 from attnscope.verbs.corpus.result import Corpus
 
 Place = tuple[int, int]  # layer and head

@@ -19,7 +19,7 @@ from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Provenance, Verdict
 from attnscope.tokens import Tokens
-from attnscope.verbs.compare.difference_result import Difference, Run
+from attnscope.verbs.compare.result import Difference, Run
 
 _nats = partial(number, decimals=3)
 _NAMED = 4  # pairs of other tokens

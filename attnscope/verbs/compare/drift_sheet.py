@@ -16,7 +16,7 @@ from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.heads import head_name
-from attnscope.verbs.compare.drift_result import SAME, Case, Drift, Place
+from attnscope.verbs.compare.texts_result import SAME, Drift, DriftCase, Place
 
 _SHOWN, _ALL = 10, 2  # rows of a table; heads that are all named
 _LONGEST = 46  # characters of a text in a table
@@ -26,7 +26,7 @@ _FACTS = "fact layer head line value"
 def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
     say, whole = said(result), focus.verbose
     grid = _grid(result, say)
-    nothing = result.case is Case.SAME and not whole  # zeros are no evidence: the answer says it
+    nothing = result.case is DriftCase.SAME and not whole  # zeros are no evidence: the answer says it
     a, b = map(model_words, (result.before, result.after))
     return Sheet(
         title=say("title"),
@@ -53,10 +53,10 @@ def said(result: Drift) -> Said:
     best, touched, back = result.ranking[0], result.touched, result.put_back
     some = None if touched is None or len(touched) == result.mean.size else [*map(result.name, touched)]
     shown = some and some[: _ALL if len(some) <= _ALL else 2]
-    alone = touched and shown and not result.own_mean[touched[0]] > 0
+    alone = touched and shown and not result.means["own"][touched[0]] > 0
     apart = result.answers_by and float(result.answers.mean())
     others = None if back is None else float(back.restored_by_others[0])
-    written = result.case is Case.SAME and not np.isnan(result.written).any()
+    written = result.case is DriftCase.SAME and not np.isnan(result.written).any()
     facts = {
         "model_a": model_words(result.before),
         "model_b": model_words(result.after),
@@ -79,7 +79,7 @@ def said(result: Drift) -> Said:
         "unit": "nats" if "nats" in result.answers_by else "of cosine",
         "answers_same": bool(result.answers_by) and not result.answers.any(),
         "answers_differ": bool(result.answers_differ),
-        "same_everywhere": result.case is Case.SAME,
+        "same_everywhere": result.case is DriftCase.SAME,
         "put_back": back and head_name(*back.heads[0]),
         "restored": back and float(back.restored[0]),
         "others": None if others is None or np.isnan(others) else others,
@@ -91,7 +91,7 @@ def said(result: Drift) -> Said:
 def _moved(result: Drift, say: Said, whole: bool) -> Ranking:
     places = list(result.ranking) if whole else list(result.ranking[:_SHOWN])
     low, high, means = (each_of(values, places) for values in (result.low, result.high, result.mean))
-    floor, texts = each_of(result.floor_mean, places), len(result.texts)
+    floor, texts = each_of(result.means["floor"], places), len(result.texts)
     return Ranking(
         title=say("moved_title"),
         of="head",
@@ -100,8 +100,8 @@ def _moved(result: Drift, say: Said, whole: bool) -> Ranking:
             Column("moved", means, "moved", percent, say("moved_says")),
             Column("reach", [_reach(a, b) for a, b in zip(low, high, strict=True)], "95 % interval",
                    says=say("interval_says"), spared=1),
-            Column("own", each_of(result.own_mean, places), "by itself", percent, say("own_says")),
-            Column("written", each_of(result.written_mean, places), "writes otherwise", percent,
+            Column("own", each_of(result.means["own"], places), "by itself", percent, say("own_says")),
+            Column("written", each_of(result.means["written"], places), "writes otherwise", percent,
                    say("writes_says"), spared=2),
             Column("floor", floor, "rounding", percent, say("floor_says")),
             Column("louder", [f"{result.louder[place]} of {texts}" for place in places], "beyond in",
@@ -129,7 +129,7 @@ def _touched(result: Drift, say: Said, whole: bool) -> Iterator[Ranking]:
     if not 0 < len(touched) < result.mean.size:
         return
     places: Sequence[Place] = touched if whole else touched[:_SHOWN]
-    own, written = each_of(result.own_mean, places), each_of(result.written_mean, places)
+    own, written = each_of(result.means["own"], places), each_of(result.means["written"], places)
     yield Ranking(
         title=say("own_title"),
         of="head",
@@ -152,7 +152,7 @@ def _grid(result: Drift, say: Said) -> HeadGrid:
         scale=Scale(0.0, 100 * top),
         form=_cell,
         unit="%",
-        companion=Companion.numbers("rounding", 100 * result.floor_mean, _cell),
+        companion=Companion.numbers("rounding", 100 * result.means["floor"], _cell),
         beyond=(say("grid_beyond"), result.beyond),
     )
 
@@ -165,8 +165,7 @@ def _cell(value: float) -> str:
 
 def _layers(result: Drift, say: Said) -> Curve:
     most = result.mean.max(axis=1)
-    own = np.array(result.own_mean.mean(axis=1))
-    floor = result.floor_mean.mean(axis=1)
+    whole, own, floor = (result.means[name].mean(axis=1).tolist() for name in ("moved", "own", "floor"))
     told = [result.heads[int(j)] for j in result.mean.argmax(axis=1)]
     names = [f"H{head} {percent(value)}" for head, value in zip(told, most.tolist(), strict=True)]
     return Curve(
@@ -174,17 +173,17 @@ def _layers(result: Drift, say: Said) -> Curve:
         of="layer",
         names=tuple(f"L{layer}" for layer in result.layers),
         table=Table(
-            Column("moved", result.by_layer.tolist(), "moved", percent, say("layers_says")),
-            Column("own", own.tolist(), "by itself", percent),
-            Column("floor", floor.tolist(), "rounding", percent),
+            Column("moved", whole, "moved", percent, say("layers_says")),
+            Column("own", own, "by itself", percent),
+            Column("floor", floor, "rounding", percent),
             Column("most", names, say("layers_most")),
         ),
         places=tuple(map(float, result.layers)),
         measured=say("layers_measured"),
         lines=(
-            Line("line", "own", "moved", result.by_layer.tolist()),
-            Line("line", "query", "by itself", own.tolist()),
-            Line("dashed", "control", "rounding", floor.tolist()),
+            Line("line", "own", "moved", whole),
+            Line("line", "query", "by itself", own),
+            Line("dashed", "control", "rounding", floor),
         ),
     )
 
@@ -229,7 +228,7 @@ def _put_back(result: Drift, say: Said) -> Iterator[Block]:
 
 
 def _next(result: Drift, say: Said) -> Next | None:
-    if result.case is Case.SAME:
+    if result.case is DriftCase.SAME:
         return None
     i, j = result.ranking[0]
     text = result.texts[int(result.moved[:, i, j].argmax())]

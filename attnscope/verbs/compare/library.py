@@ -13,8 +13,8 @@ from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import Opened
 from attnscope.session.question import taking
 from attnscope.session.request import ModelRequest
+from attnscope.verbs.compare.drift import drift_of
 from attnscope.verbs.compare.question import OnTwoSides, Runs, Tuned, Word
-from attnscope.verbs.compare.tuned import drift_of
 from attnscope.verbs.compare.words import compare_in_layers, compare_readings
 
 

@@ -15,8 +15,7 @@ from attnscope.render.web.readings import sides as tokens_of
 from attnscope.render.web.room import Beside
 from attnscope.results import Overview, Result, Special
 from attnscope.verbs.compare import sheet as words
-from attnscope.verbs.compare.difference_result import Difference, Run
-from attnscope.verbs.compare.result import Comparison
+from attnscope.verbs.compare.result import Comparison, Difference, Run
 from attnscope.vocabulary import Unit
 
 

@@ -208,7 +208,7 @@ class Tuned(Heads, Compared["Drift"]):
     cut with `truncate`.
     """
 
-    KIND, ANSWER, READS = "Drift", f"{_HERE}.tuned:compare_tuned", ("texts", "truncate")
+    KIND, ANSWER, READS = "Drift", f"{_HERE}.drift:compare_tuned", ("texts", "truncate")
     ALL, over = "--texts of two models is all that is read", "how far heads moved"
     METHODS = ("Model.compare",)
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 
 from attnscope.errors import InputError
 from attnscope.results.claims.ranking import LEAST_SPREAD
-from attnscope.verbs.compare.senses_result import ROUNDING, Separation, splits_of
+from attnscope.verbs.compare.texts_result import ROUNDING, Separation, splits_of
 
 Vectors = Float[np.ndarray, "text head dim"]
 

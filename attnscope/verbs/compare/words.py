@@ -31,7 +31,7 @@ from attnscope.tokens import Tokens
 from attnscope.verbs.compare.question import InTexts, OnTwoSides, Word
 from attnscope.verbs.compare.result import Between, Comparison
 from attnscope.verbs.compare.senses import separation, together
-from attnscope.verbs.compare.senses_result import Senses, Usage
+from attnscope.verbs.compare.texts_result import Senses, Usage
 from attnscope.verbs.compare.vectors import ComparedWord, compare, word_in
 
 Fit = Callable[[Sequence[Extent]], bool]
