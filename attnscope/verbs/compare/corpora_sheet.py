@@ -35,12 +35,8 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     say, models = said(result, focus.in_nats), dict.fromkeys(map(model_words, result.provenances))
     others = [each for each in result.measures.values() if each is not result.main]
     main, both = _grid(result, result.main, say), zip("AB", result.verdict_of_each, strict=True)
-    shown: tuple[Block, ...] = (
-        _ranking(result, say),
-        main,
-        *_measures(result, focus.verbose, say),
-        *_by_length(result, say),
-    )
+    ranking, measures = _ranking(result, say), _measures(result, focus.verbose, say)
+    shown: tuple[Block, ...] = (ranking, main, measures, *_by_length(result, say))
     nothing = result.nothing and not focus.verbose  # zeros are no evidence: one line says it
     return saying(
         say,
@@ -70,34 +66,37 @@ def _grid(result: CorpusDifference, scores: ScoresApart, say: Said) -> HeadGrid:
 
 
 def _ranking(result: CorpusDifference, say: Said) -> Ranking:
-    scores, in_nats = result.main, say("in_nats")
-    listed, around = ranked(scores), Scale.around(scores.difference)
+    scores, in_nats, listed = result.main, say("in_nats"), ranked(result.main)
     places = listed[:_LISTED]
-    differences, reached, limits = (
-        each_of(values, places) for values in (scores.difference, scores.reached, scores.limit)
+    first, second, differences, error, reached, limits = (
+        each_of(values, places)
+        for values in (
+            *(scores.first, scores.second, scores.difference),
+            *(scores.error, scores.reached, scores.limit),
+        )
     )
-    both = "tokens" if in_nats else ""
+    both, around = "tokens" if in_nats else "", Scale.around(scores.difference)
     write = partial(written, tokens=bool(in_nats))
+    columns = [
+        Column("first", first, "A", write, under=both),
+        Column("second", second, "B", write, under=both),
+        Column("difference", differences, "B minus A", _change, scale=around, under=in_nats),
+        Column("error", error, "± standard error", _error, say("says_error"), under=in_nats),
+        Column("errors", reached, say("in_errors"), _tenth, say("says_errors"), under=in_nats),
+        Column("limit", limits, "needed", _bare_tenth, say("says_limit"), under=in_nats),
+    ]
+    if result.equal:
+        under = say("not_equal")
+        alone, as_read = (each_of(values, places) for values in (scores.length_alone, scores.as_read))
+        columns += [
+            Column("length_alone", alone, "by length alone", _change, say("says_alone"), under=under),
+            Column("as_read", as_read, "as read", _change, say("says_as_read"), spared=1, under=under),
+        ]
     return Ranking(
         title=say("ranking_title"),
         of="head",
         names=tuple(named(result, place) for place in places),
-        table=Table(
-            Column("first", each_of(scores.first, places), "A", write, under=both),
-            Column("second", each_of(scores.second, places), "B", write, under=both),
-            Column("difference", differences, "B minus A", _change, scale=around, under=in_nats),
-            Column(
-                "error",
-                each_of(scores.error, places),
-                "± standard error",
-                _error,
-                say("says_error"),
-                under=in_nats,
-            ),
-            Column("errors", reached, say("in_errors"), _tenth, say("says_errors"), under=in_nats),
-            Column("limit", limits, "needed", _bare_tenth, say("says_limit"), under=in_nats),
-            *_besides(result, places, say),
-        ),
+        table=Table(*columns),
         measured="standard errors",
         marks=(
             *both_ways(reached, "more in A", "more in B"),
@@ -108,29 +107,23 @@ def _ranking(result: CorpusDifference, say: Said) -> Ranking:
     )
 
 
-def _besides(result: CorpusDifference, places: list[Place], say: Said) -> Iterator[Column]:
-    if result.equal:
-        under, scores = say("not_equal"), result.main
-        alone, as_read = (each_of(values, places) for values in (scores.length_alone, scores.as_read))
-        yield Column("length_alone", alone, "by length alone", _change, say("says_alone"), under=under)
-        yield Column("as_read", as_read, "as read", _change, say("says_as_read"), spared=1, under=under)
-
-
-def _measures(result: CorpusDifference, whole: bool, say: Said) -> Iterator[Ranking]:
+def _measures(result: CorpusDifference, whole: bool, say: Said) -> Ranking:
     listed = {measure: (each, ranked(each)) for measure, each in result.measures.items()}
     every = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
     wanted = usual(result.measures, result.main.scores.measure, whole)
     best = {measure: found for measure, found in every.items() if measure in wanted}
+    hidden = len(every) - len(best)
     differences = [float(each.difference[place]) for each, place in best.values()]
     reached = [float(each.reached[place]) for each, place in best.values()]
-    hidden = len(every) - len(best)
-    yield Ranking(
+    return Ranking(
         title=say("by_measure"),
         of="measure",
         names=tuple(best),
         table=Table(
             Column("head", [named(result, place) for _, place in best.values()], "head"),
-            Column("difference", differences, "B minus A", _change),
+            Column(
+                "difference", [float(each.difference[p]) for each, p in best.values()], "B minus A", _change
+            ),
             Column("errors", reached, say("in_errors"), _tenth),
         ),
         hidden=hidden,
@@ -139,13 +132,11 @@ def _measures(result: CorpusDifference, whole: bool, say: Said) -> Iterator[Rank
 
 
 def _rows(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
+    names = ["first", "second", "difference", "error", "reached", "limit", "as_read", "length_alone"]
     for measure, each in result.measures.items():
         for i, j in np.ndindex(each.difference.shape):
-            values = (
-                *(each.first, each.second, each.difference, each.error, each.reached),
-                *(each.limit, each.as_read, each.length_alone),
-            )
-            yield measure, result.layers[i], result.heads[j], *(float(value[i, j]) for value in values)
+            values = (float(getattr(each, name)[i, j]) for name in names)
+            yield measure, result.layers[i], result.heads[j], *values
 
 
 def _by_length(result: CorpusDifference, say: Said) -> Iterator[Curve]:
@@ -206,12 +197,7 @@ def said(result: CorpusDifference, in_nats: bool = False) -> Said:
     facts = {
         # what was compared
         "tokens": tokens,
-        "measure": described.name,
-        "label": described.title,
-        "amount": described.label or described.name,
-        "unit": described.unit,
-        "measures": len(result.measures),
-        "size": scores.difference.size,
+        "measure": described,
         "sides": [
             {
                 "side": side,
@@ -228,7 +214,6 @@ def said(result: CorpusDifference, in_nats: bool = False) -> Said:
         "floor": FLOOR,
         # what came out
         "heads": len(order),
-        "beyond": len(scores.beyond),
         "best": best and named(result, best),
         "first": best and written(float(scores.first[best]), tokens),
         "second": best and written(float(scores.second[best]), tokens),
