@@ -121,9 +121,7 @@ def _measures(result: CorpusDifference, whole: bool, say: Said) -> Ranking:
         names=tuple(best),
         table=Table(
             Column("head", [named(result, place) for _, place in best.values()], "head"),
-            Column(
-                "difference", [float(each.difference[p]) for each, p in best.values()], "B minus A", _change
-            ),
+            Column("difference", differences, "B minus A", _change),
             Column("errors", reached, say("in_errors"), _tenth),
         ),
         hidden=hidden,

@@ -16,6 +16,7 @@ from attnscope.analysis.divergence import jensen_shannon
 from attnscope.analysis.heads.view import head_in
 from attnscope.errors import InputError, listed
 from attnscope.results import HeadView, Overview, Result, load
+from attnscope.results.heads import head_name
 from attnscope.session import selection
 from attnscope.session.question import Answer
 from attnscope.session.wanted import Numbers
@@ -152,23 +153,23 @@ def _pairs(a: Matrices, b: Matrices, picked: Picked) -> list[tuple[int, int, int
     ]
     if not mine:
         raise InputError(f"no such head in the first run: it has {a.extent}")
-    if picked.layer_b is None and picked.head_b is None:
-        if len(a.weights) == len(b.weights) == 1:
-            return [(*mine[0], *next(iter(b.weights)))]
-        pairs = [(*place, *place) for place in mine if place in b.weights]
-        if not pairs:
-            raise InputError(f"no head is in both runs: the first has {a.extent}, the second {b.extent}")
-        return pairs
-    pairs = []
-    for layer, head in mine:
-        other = (
+    named = picked.layer_b is not None or picked.head_b is not None
+    if not named and len(a.weights) == len(b.weights) == 1:
+        return [(*mine[0], *next(iter(b.weights)))]
+    pairs = [
+        (
+            *(layer, head),
             layer if picked.layer_b is None else picked.layer_b,
             head if picked.head_b is None else picked.head_b,
         )
-        if other not in b.weights:
-            raise InputError(f"no L{other[0]} H{other[1]} in the second run: it has {b.extent}")
-        pairs.append((layer, head, *other))
-    return pairs
+        for layer, head in mine
+    ]
+    lacking = [pair for pair in pairs if pair[2:] not in b.weights]
+    if named and lacking:
+        raise InputError(f"no {head_name(*lacking[0][2:])} in the second run: it has {b.extent}")
+    if len(lacking) == len(pairs):
+        raise InputError(f"no head is in both runs: the first has {a.extent}, the second {b.extent}")
+    return [pair for pair in pairs if pair not in lacking]
 
 
 def _rows(a: Weights, b: Weights) -> Float[np.ndarray, " query"]:

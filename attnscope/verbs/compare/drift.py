@@ -39,7 +39,7 @@ from attnscope.session.question import Answer
 from attnscope.session.questions.answers import question_of, tags
 from attnscope.session.questions.rows import check_whole_fits
 from attnscope.session.reading import Reading, encode_inputs, read_inputs
-from attnscope.session.request import ModelRequest, digests
+from attnscope.session.request import Inputs, ModelRequest, digests
 from attnscope.verbs.compare.question import Tuned
 from attnscope.verbs.compare.texts_result import Drift, PutBack
 from attnscope.vocabulary import Purpose, Route
@@ -59,13 +59,14 @@ Factors = Mapping[int, Float[Tensor, "head size both"]]
 
 def compare_tuned(request: ModelRequest, opening: Opening, asked: Tuned, listener: Listener) -> Answer[Drift]:
     """Both models opened, then compared; another shape is told before the second one's weights are read."""
-    first, how = asked.inputs_of(asked.prompts[0]), (asked.wanted, Purpose.ANSWER_OR_VECTOR, listener)
-    before = opening(request, first, *how)
+    first = Inputs(asked.prompts[0].text, truncate=asked.truncate)
+    how = first, asked.wanted, Purpose.ANSWER_OR_VECTOR, listener
+    before = opening(request, *how)
 
     def check(planned: Any, chosen: Chosen) -> None:
         _check_shapes(before, Opened(planned, None, chosen))
 
-    after = opening(request.of_other(str(asked.tuned)), first, *how, check)
+    after = opening(request.of_other(str(asked.tuned)), *how, check)
     drift = drift_of(before, after, asked, listener)
     if not (places := drift.exceeding):
         return Answer(drift)
@@ -76,8 +77,7 @@ def compare_tuned(request: ModelRequest, opening: Opening, asked: Tuned, listene
 def drift_of(before: Opened, after: Opened, asked: Tuned, listener: Listener) -> Drift:
     """How far every chosen head moved from one open model to the other; `InputError` where shapes differ."""
     chosen = _check_shapes(before, after)
-    comparing = _Comparing(before, after, chosen, asked, listener)
-    made, readings = comparing.result()
+    made, readings = _Comparing(before, after, chosen, asked, listener).result()
     heads = made.ranking[:HEADS]
     if not made.answers_by:
         return made
@@ -177,10 +177,11 @@ class _Comparing:
         try:
             yield
         except AttnscopeError as error:
-            raise type(error)(f"{self.asked.called(text)}: {error}") from error
+            where = f"{self.asked.file}:{text.line}" if self.asked.file else f"text {text.line}"
+            raise type(error)(f"{where}: {error}") from error
 
     def _read(self, text: Prompt) -> Readings:
-        inputs = self.asked.inputs_of(text)
+        inputs = Inputs(text.text, truncate=self.asked.truncate)
         with self._naming(text):
             old = read_inputs(self.before, inputs, self.listener)
             new = encode_inputs(self.after, inputs, Quiet())  # the same tokens, of which all was said

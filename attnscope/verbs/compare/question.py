@@ -243,14 +243,6 @@ class Tuned(Heads, Compared["Drift"]):
         """What the file of the texts is called; empty where there is none."""
         return incoming.called(self.texts) if isinstance(self.texts, Path) else ""
 
-    def inputs_of(self, text: "Prompt") -> Inputs:
-        """One of the texts as it is read."""
-        return Inputs(text.text, truncate=self.truncate)
-
-    def called(self, text: "Prompt") -> str:
-        """What a mistake calls one of the texts."""
-        return f"{self.file}:{text.line}" if self.file else f"text {text.line}"
-
     def answer_in(self, opened: "Opened", listener: "Listener") -> "Drift":
         found: Drift = named(f"{_HERE}.library:compare_models")(opened, self, listener)
         return found

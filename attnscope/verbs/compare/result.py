@@ -115,10 +115,8 @@ class Side:
         The output is that over the pieces that have a key; in cross-attention there is no key and value.
         """
         pieces, head = list(self.pieces), self.head
-        whole = np.ones(len(pieces), dtype=bool)
-        own = {"query": mean_of(head.q[pieces], whole)}
-        if head.kind is not Kind.CROSS:
-            own |= {"key": mean_of(head.k[pieces], whole), "value": mean_of(head.v[pieces], whole)}
+        of = {"query": head.q} | ({} if head.kind is Kind.CROSS else {"key": head.k, "value": head.v})
+        own = {name: np.asarray(each[pieces].mean(axis=0)) for name, each in of.items()}
         return own | {"output": mean_of(head.output[pieces], head.answered[pieces])}
 
     @property

@@ -40,7 +40,12 @@ def separation(by_layer: Sequence[Vectors], labels: Sequence[str], controls: int
     sizes = np.bincount(numbers).tolist()
     splits = splits_of(sizes)
     exact = splits - 1 <= controls
-    others = _every_other(numbers, sizes) if exact else _shuffled(numbers, controls, seed)
+    random = np.random.default_rng(seed)
+    others = (
+        _every_other(numbers, sizes)
+        if exact
+        else [_same(random.permutation(numbers)) for _ in range(controls)]
+    )
     whole = np.array([_pairs(together(vectors)) for vectors in by_layer])
     heads = np.array(
         [[_pairs(pair_cosines(head)) for head in vectors.swapaxes(0, 1)] for vectors in by_layer]
@@ -82,7 +87,7 @@ def _beside(
     return mean, excess[0].reshape(real.shape), np.fmax.reduce(excess[1:], axis=1)
 
 
-def _every_other(numbers: Int[np.ndarray, " text"], sizes: Sequence[int]) -> Bool[np.ndarray, "split pair"]:
+def _every_other(numbers: Int[np.ndarray, " text"], sizes: Sequence[int]) -> list[Bool[np.ndarray, " pair"]]:
     """For every split but the real one, which pairs it puts together."""
     real, found = _same(numbers), []
     for groups in _splits(tuple(range(len(numbers))), tuple(sizes)):
@@ -92,7 +97,7 @@ def _every_other(numbers: Int[np.ndarray, " text"], sizes: Sequence[int]) -> Boo
         same = _same(labels)
         if not np.array_equal(same, real):
             found.append(same)
-    return np.array(found)
+    return found
 
 
 def _splits(texts: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
@@ -108,11 +113,6 @@ def _splits(texts: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[list[tup
             remaining = tuple(each for each in rest if each not in others)
             for more in _splits(remaining, tuple(left)):
                 yield [(first, *others), *more]
-
-
-def _shuffled(numbers: Int[np.ndarray, " text"], count: int, seed: int) -> Bool[np.ndarray, "control pair"]:
-    random = np.random.default_rng(seed)
-    return np.array([_same(random.permutation(numbers)) for _ in range(count)])
 
 
 def _same(numbers: Int[np.ndarray, " text"]) -> Bool[np.ndarray, " pair"]:

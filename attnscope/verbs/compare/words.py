@@ -88,10 +88,8 @@ def compare_in_layers(
     (first,), (second,) = several
     if first == second:
         raise InputError(f"--layer and --layer-b are both layer {first}: give two layers")
-    position, _ = position_of(reading, chosen, asked.both[0], asked.looking)
     whole = both_fit(fit, opened, opened)
-    captured = _captured(reading, chosen, (first, second))
-    side = _Side(reading.notes, position, captured, (first, second), chosen.heads)
+    side = _side(opened, asked.both[0], asked, layers=(first, second))
     return _compared(Between.LAYERS, (side, side), asked, reading.listener, whole)
 
 
@@ -104,18 +102,16 @@ class _Side:
     heads: tuple[int, ...]
 
 
-def _side(opened: tuple[Reading, Chosen], word: str, asked: Word, where: str = "") -> _Side:
+def _side(
+    opened: tuple[Reading, Chosen], word: str, asked: Word, where: str = "", layers: tuple[int, ...] = ()
+) -> _Side:
     reading, chosen = opened
-    layers = choose_layers(reading.model, chosen.tower, asked.wanted.layer)
+    shown = layers or choose_layers(reading.model, chosen.tower, asked.wanted.layer)
     position, _ = position_of(reading, chosen, word, asked.looking, where)
-    return _Side(reading.notes, position, _captured(reading, chosen), layers, chosen.heads)
-
-
-def _captured(reading: Reading, chosen: Chosen, layers: tuple[int, ...] | None = None) -> Capture:
     with reading.listener.working("reading the attention"):
-        captured = reading.capture(chosen, layers)
+        captured = reading.capture(chosen, layers or None)
     captured.check_in_place("a word is compared by its own row")
-    return captured
+    return _Side(reading.notes, position, captured, shown, chosen.heads)
 
 
 def _compared(
