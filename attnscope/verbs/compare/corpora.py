@@ -164,7 +164,7 @@ def _apart(
             values[numbers] = there
         long = np.full(len(lengths), np.nan)
         long[numbers] = [np.log(each.mean) for each in corpus.lengths]
-        by_class.append(Side(*found, long))
+        by_class.append(Side(found[0], found[1], found[2], long))
     (first, second), errors, texts = zip(*every, strict=True)
     as_read = second - first
     alone, error = np.full_like(as_read, np.nan), np.hypot(*errors)

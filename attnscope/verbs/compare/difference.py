@@ -75,11 +75,13 @@ def matrices_in(result: Result, name: str) -> Matrices:
         raise InputError(f"{name} holds no weights of heads: give what `attnscope heads -o FILE.npz` wrote")
     whole = shown.head if isinstance(shown, HeadView) else shown
     run = Run(name, whole.kind, shown.query_tokens, shown.key_tokens, whole.provenance, whole.verdict)
+    weights: dict[Place, Weights] = {}
+    tolerances = {}
     if not isinstance(whole, Overview):
-        tolerance = whole.certificate.weight_tolerance
-        place = whole.layer, whole.head
-        return Matrices(run, {place: shown.weights}, {place: tolerance if tolerance > 0 else math.nan})
-    weights, tolerances = {}, {}
+        place, tolerance = (whole.layer, whole.head), whole.certificate.weight_tolerance
+        weights[place] = np.asarray(shown.weights)
+        tolerances[place] = tolerance if tolerance > 0 else math.nan
+        return Matrices(run, weights, tolerances)
     for layer, row, proofs in zip(whole.layers, whole.dense_weights, whole.certificates, strict=True):
         for head, each, proof in zip(whole.heads, row, proofs, strict=True):
             weights[layer, head] = np.asarray(each, dtype=np.float64)
@@ -113,7 +115,7 @@ def compare_results(a: Result, b: Result, names: tuple[str, str], *picked: Numbe
         if i > 1 and found and len(found) != 1:
             raise InputError(f"--{what}-b is one {what}: give one number")
         numbers.append(found[0] if i > 1 and found else found)
-    return difference(*sides, Picked(*numbers))
+    return difference(sides[0], sides[1], Picked(*numbers))
 
 
 def difference(a: Matrices, b: Matrices, picked: Picked = Picked()) -> Difference:

@@ -92,13 +92,13 @@ def said(result: Comparison) -> Said:
         "several": len(result.heads) > 1,
         # how alike their vectors are; of texts those of all heads of a layer
         "cosine": cosine,
-        "typical_cosine": _typical(output and output.heads),
+        "typical_cosine": None if output is None else _typical(output.heads),
         "layer": result.layers[least or 0][0],
         "closest": None if closest is None else result.layers[closest][0],
         "closest_cosine": None if output is None or closest is None else float(output.together[closest]),
         # how far their rows are apart
         "moved": None if rows is None else float(rows.total_variation[i, j]),
-        "typical": _typical(rows and rows.total_variation),
+        "typical": None if rows is None else _typical(rows.total_variation),
         # where two models part
         "others": len(result.heads) - len(result.begins),
         "before": i * len(result.heads),
@@ -113,14 +113,15 @@ def said(result: Comparison) -> Said:
     return Said("compare", result, facts)
 
 
-def _typical(values: Float[np.ndarray, "layer head"] | None) -> float | None:
-    return None if values is None or np.isnan(values).all() else float(np.nanmedian(values))
+def _typical(values: Float[np.ndarray, "layer head"]) -> float | None:
+    return None if np.isnan(values).all() else float(np.nanmedian(values))
 
 
 def _by_layer(result: Comparison, say: Said) -> Curve:
     i, j = result.shown
     several, output, rows = len(result.heads) > 1, result.similarity("output"), result.divergence
-    columns, lines = [], []
+    columns, lines = list[Column](), list[Line]()
+    tint: Tint = "output" if result.similarities else "own"
     for each in result.similarities:
         name, values = each.vector, each.together.tolist()
         columns.append(Column(name, values, name, _thousandth, scale=_ALIKE))
@@ -135,10 +136,10 @@ def _by_layer(result: Comparison, say: Said) -> Curve:
         apart = rows.jensen_shannon[:, 0].tolist()
         columns.append(Column("apart", apart, "rows apart", _thousandth, f"by {say('divergence')}", _APART))
     if result.similarities:
-        dots, tint = result.similarities[-1].heads, cast("Tint", "output")
+        dots = result.similarities[-1].heads
     else:
         assert rows is not None, "drawn only where there is something to draw"
-        dots, tint = rows.jensen_shannon, "own"
+        dots = rows.jensen_shannon
     if several:
         lines.append(Line("points", tint, say("each_head"), dots.tolist()))
     elif not result.similarities:
