@@ -17,9 +17,8 @@ from attnscope.errors import InputError
 from attnscope.results import Difference
 from attnscope.tokens import Token, Tokens
 from attnscope.verbs.compare.difference import Picked, difference, matrices_in
-from attnscope.verbs.compare.senses import separation, together
 from attnscope.verbs.compare.texts_result import splits_of
-from attnscope.verbs.compare.words import forms_in, stems
+from attnscope.verbs.compare.words import forms_in, separation, stems, together
 
 
 def by_hand(a: list[float], b: list[float]) -> float:

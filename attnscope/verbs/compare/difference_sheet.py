@@ -17,6 +17,7 @@ from attnscope.render.sheet.sheet import Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
+from attnscope.tokens import Tokens
 from attnscope.verbs.compare.result import Difference, Run
 
 _nats = partial(number, decimals=3)
@@ -95,7 +96,7 @@ def _heads(result: Difference, say: Said) -> Ranking:
     apart, largest, rounding = (
         values[order].tolist() for values in (result.divergences, result.largest, result.rounding)
     )
-    unlike = [result.unlike] if math.isfinite(result.unlike) else []
+    unlike, shades = [result.unlike] if math.isfinite(result.unlike) else [], Scale(0.0, math.log(2))
     beside = []
     for most, may in zip(largest, rounding, strict=True):
         times = most / may if most and may else math.inf if most else 0
@@ -105,14 +106,7 @@ def _heads(result: Difference, say: Said) -> Ranking:
         of="head",
         names=tuple(map(result.name, order)),
         table=Table(
-            Column(
-                "divergence",
-                apart,
-                "divergence",
-                _nats,
-                say("jensen_shannon"),
-                Scale(0.0, math.log(2)),
-            ),
+            Column("divergence", apart, "divergence", _nats, say("jensen_shannon"), shades),
             Column("largest", largest, "largest", significant, say("largest")),
             Column("rounding", beside, say("against_rounding"), spared=1),
         ),
@@ -127,30 +121,25 @@ def _heads(result: Difference, say: Said) -> Ranking:
 
 def _matrix(result: Difference, say: Said) -> Matrix:
     values = np.where((result.before > 0) | (result.after > 0), result.signed, np.nan)
-    rows, columns = (
-        replace(
-            a,
-            items=tuple(
-                one if one.name == other.name else replace(one, text=f"{one.name}/{other.name}", piece="")
-                for one, other in zip(a.items, b.items, strict=True)
-            ),
-        )
-        for a, b in (
-            (result.a.query_tokens, result.b.query_tokens),
-            (result.a.key_tokens, result.b.key_tokens),
-        )
-    )
     return Matrix(
         title=say("matrix_title"),
         words=("query", "key"),
-        rows=rows,
-        columns=columns,
+        rows=_both(result.a.query_tokens, result.b.query_tokens),
+        columns=_both(result.a.key_tokens, result.b.key_tokens),
         values=values,
         scale=Scale.around(values),
         form=signed_cell,
         says=say("matrix_says"),
         measured=say("matrix_measured"),
     )
+
+
+def _both(a: Tokens, b: Tokens) -> Tokens:
+    items = (
+        one if one.name == other.name else replace(one, text=f"{one.name}/{other.name}", piece="")
+        for one, other in zip(a.items, b.items, strict=True)
+    )
+    return replace(a, items=tuple(items))
 
 
 def _rows(result: Difference, say: Said) -> Iterator[Block]:
@@ -191,10 +180,8 @@ def _grids(result: Difference, say: Said) -> Iterator[HeadGrid]:
     )
     unlike = Companion.numbers(say("neighbours"), np.full(apart.shape, result.unlike), _nats)
     may = Companion.numbers(say("may_make"), rounding, significant)
-    for title, values, unit, beside in (
-        (say("every_divergence"), apart, "nats", unlike),
-        (say("every_largest"), largest, "", may),
-    ):
+    of = (say("every_divergence"), apart, "nats", unlike), (say("every_largest"), largest, "", may)
+    for title, values, unit, beside in of:
         scale = Scale(0.0, float(np.nanmax(values, initial=0.0)) or 1.0)
         yield HeadGrid(title, layers, heads, values, scale, _cell, unit, companion=beside)
 
@@ -221,10 +208,5 @@ def _shaded(result: Difference, say: Said) -> Iterator[Passage]:
     """How far each query of the head that is shown differs, in the text of B where both are texts."""
     tokens, apart = result.b.query_tokens, result.rows[result.shown]
     if tokens.texts and len(tokens) == len(apart):
-        yield Passage(
-            say("passage"),
-            tokens,
-            apart,
-            Scale(0.0, float(np.nanmax(apart, initial=0.0)) or 1.0),
-            number,
-        )
+        scale = Scale(0.0, float(np.nanmax(apart, initial=0.0)) or 1.0)
+        yield Passage(say("passage"), tokens, apart, scale, number)

@@ -17,7 +17,7 @@ from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.heads import head_name
 from attnscope.results.scores import ordered
-from attnscope.verbs.compare.shared_sheet import by_layer
+from attnscope.verbs.compare.sheet import by_layer
 from attnscope.verbs.compare.texts_result import SAME, Drift, DriftCase
 
 _SHOWN, _ALL = 10, 2  # rows of a table; heads that are all named

@@ -19,7 +19,7 @@ from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Kind, Special
 from attnscope.results.scores import ordered
-from attnscope.verbs.compare.shared_sheet import by_layer, in_its_text
+from attnscope.verbs.compare.sheet import by_layer, in_its_text
 from attnscope.verbs.compare.texts_result import LEVEL, Senses, Usage, splits_of
 
 _ALIKE = Scale(-1.0, 1.0, "signed", ("opposite", "the same"))

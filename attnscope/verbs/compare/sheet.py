@@ -1,9 +1,9 @@
 """One word held against itself: what it attends to on both sides, and how alike its vectors are by layer."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float
@@ -26,14 +26,13 @@ from attnscope.render.kit.words.header import (
 )
 from attnscope.render.sheet.blocks import Beside, Curve, Passage, Ranking
 from attnscope.render.sheet.heads import HeadGrid
-from attnscope.render.sheet.said import departures, proof
+from attnscope.render.sheet.said import departures, marked_word, proof
 from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table, Tint
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Kind, Special, Verdict
 from attnscope.verbs.compare.result import Between, Comparison, Side
-from attnscope.verbs.compare.shared_sheet import by_layer, in_its_text
 
 MOST_KEYS = 16
 _MATTERS = 0.05  # of the largest weight of a row: a bar of less is hardly one
@@ -256,16 +255,15 @@ def _record(result: Comparison) -> Iterator[tuple[str, object]]:
 
 
 def _records(result: Comparison) -> Iterator[tuple[object, ...]]:
+    measured = [(f"cosine {each.vector}", each.heads) for each in result.similarities]
+    if (rows := result.divergence) is not None:
+        measured += [("jensen-shannon nats", rows.jensen_shannon), ("total variation", rows.total_variation)]
     for i, pair in enumerate(result.layers):
         for each in result.similarities:
             yield f"cosine {each.vector}", "", *pair, "together", "", "", float(each.together[i])
         for j, head in enumerate(result.heads):
-            for each in result.similarities:
-                yield f"cosine {each.vector}", "", *pair, head, "", "", float(each.heads[i, j])
-            if result.divergence is not None:
-                nats, moved = result.divergence.jensen_shannon[i, j], result.divergence.total_variation[i, j]
-                yield "jensen-shannon nats", "", *pair, head, "", "", float(nats)
-                yield "total variation", "", *pair, head, "", "", float(moved)
+            for fact, values in measured:
+                yield fact, "", *pair, head, "", "", float(values[i, j])
     layers = result.a.head.layer, result.b.head.layer
     for letter, side in zip("ab", result.sides, strict=True):
         firsts = [group[0] for group in key_groups(side.looked_at)]
@@ -363,3 +361,25 @@ def sentence(side: Side) -> str:
     first, last = tokens.texts[: token.part], tokens.texts[token.part + 1 :]
     parts = (*first, in_its_text(text, word, start, _AROUND), *last)
     return " | ".join(f"“{part}”" for part in parts)
+
+
+def by_layer(
+    layers: Sequence[int],
+    title: str,
+    measured: str,
+    columns: Sequence[Column],
+    lines: Sequence[Line],
+    **more: Any,
+) -> Curve:
+    """A curve over layers, with its table and what `more` a curve has."""
+    names, places = tuple(f"L{layer}" for layer in layers), tuple(map(float, layers))
+    table = Table(*columns)
+    return Curve(title, "layer", names, table, places=places, measured=measured, lines=(*lines,), **more)
+
+
+def in_its_text(text: str, word: str, start: int, most: int) -> str:
+    """The word, which starts there, marked in its text, of which `most` characters stand on each side."""
+    before, after = text[:start], text[start + len(word) :]
+    before = before if len(before) <= most else f"… {before[-most:]}"
+    after = after if len(after) <= most else f"{after[:most]} …"
+    return marked_word(before, word, after)
