@@ -199,9 +199,8 @@ def said(result: CorpusDifference, in_nats: bool = False) -> Said:
         "sides": [
             {
                 "side": side,
-                "name": read.name,
+                "read": read,
                 "model": model,
-                "texts": read.texts,
                 "compared": round(share * read.texts),
                 "share": share,
                 "mean": read.tokens / max(read.texts, 1),

@@ -165,14 +165,13 @@ def _most_different(
         differing = divergence.jensen_shannon
     else:
         return candidates[0], 0
-    among = np.nan_to_num(differing[list(candidates)], nan=-np.inf)
-    among = np.where(passed[list(candidates)] & ~passed[list(candidates)].all(), -np.inf, among)
-    if begins:
-        others = np.ones(among.shape, bool)
-        others[[candidates.index(row) for row, _ in begins], [column for _, column in begins]] = False
-        among = np.where(others, -np.inf, among)
-    row, column = np.unravel_index(among.argmax(), among.shape)
-    return candidates[int(row)], int(column)
+    among = np.zeros(differing.shape, bool)
+    among[[row for row, _ in begins] or list(candidates), [j for _, j in begins] or slice(None)] = True
+    if (among & ~passed).any():
+        among &= ~passed
+    best = np.where(among, np.nan_to_num(differing, nan=-1e300), -np.inf).argmax()
+    row, column = np.unravel_index(best, among.shape)
+    return int(row), int(column)
 
 
 def _similarities(words: Sequence[tuple[ComparedWord, ...]]) -> tuple[Similarity, ...]:
