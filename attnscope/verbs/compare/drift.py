@@ -49,6 +49,7 @@ OTHERS = 3  # heads of each layer, drawn by lot
 BATCH = "a batch of two"
 BROKEN = "broken weights, or too large for its precision"
 ROUNDING = 1e-9  # of what is written: what adding it up leaves of two that are equal
+_BY_VECTORS = "1 less the cosine of both vectors"
 _UNPARTED = "what a head does by itself is not told from what it hears: its layers stand in no list"
 _UNWRITTEN = "what heads write is not compared: no one matrix takes their outputs on"
 Head = tuple[int, int]
@@ -227,7 +228,7 @@ class _Comparing:
         if not self.unanswered:
             try:
                 asked = asked_of(*readings)
-                self.answers_by = asked.measured
+                self.answers_by = _BY_VECTORS if asked.vectors else "divergence in nats"
                 scores = [asked.rows.of(each.returned) for each in (self.old, self.new, self.again)]
                 for name, each in zip(called, scores, strict=True):
                     if bool(each.isnan().any()):
@@ -251,10 +252,6 @@ class Asked:
 
     rows: AnswerRows
     vectors: bool
-
-    @property
-    def measured(self) -> str:
-        return "1 less the cosine of both vectors" if self.vectors else "divergence in nats"
 
     def distances(self, before: Logits, *others: Float[Tensor, "entry row _"]) -> list[float]:
         """How far each of the others lies from the answer before: nats a row, of vectors 1 less their cosine.

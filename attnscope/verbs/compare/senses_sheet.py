@@ -147,7 +147,13 @@ def _by_layer(result: Senses, say: Said) -> Curve:
     first, second = np.triu_indices(len(result.usages), 1)
     values = result.cosines[:, first, second]
     means = np.nanmean(values, axis=1).tolist()
-    alike, least = zip(*(_extremes(result, i) for i in range(len(result.layers))), strict=True)
+    alike, least = zip(
+        *(
+            [f"{a + 1} and {b + 1} ({cell(float(cosines[a, b]))})" for a, b in result.extremes(i)]
+            for i, cosines in enumerate(result.cosines)
+        ),
+        strict=True,
+    )
     columns = (
         Column("mean", means, "mean", cell, say("pairs_says"), _ALIKE),
         Column("alike", alike, "most alike", says=say("two_texts")),
@@ -199,14 +205,6 @@ def _records(result: Senses) -> Iterator[tuple[object, ...]]:
         for j, head in enumerate(result.heads):
             yield "within", layer, head, "", "", float(parted.heads_within[i, j])
             yield "between", layer, head, "", "", float(parted.heads_between[i, j])
-
-
-def _extremes(result: Senses, i: int) -> tuple[str, str]:
-    """`1 and 4 (.92)`: the two texts that are most alike in layer number `i`, and the two that are least."""
-    most, least = (
-        f"{a + 1} and {b + 1} ({cell(float(result.cosines[i, a, b]))})" for a, b in result.extremes(i)
-    )
-    return most, least
 
 
 def _is_other(result: Senses, usage: Usage) -> bool:

@@ -359,7 +359,7 @@ def sentence(side: Side) -> str:
     start += len(text[start:end]) - len(text[start:end].lstrip())
     word = text[start:end].rstrip()
     first, last = tokens.texts[: token.part], tokens.texts[token.part + 1 :]
-    parts = (*first, in_its_text(text, word, start, _AROUND), *last)
+    parts = (*first, in_its_text(text, word, start, _AROUND, " "), *last)
     return " | ".join(f"“{part}”" for part in parts)
 
 
@@ -377,9 +377,9 @@ def by_layer(
     return Curve(title, "layer", names, table, places=places, measured=measured, lines=(*lines,), **more)
 
 
-def in_its_text(text: str, word: str, start: int, most: int) -> str:
+def in_its_text(text: str, word: str, start: int, most: int, gap: str = "") -> str:
     """The word, which starts there, marked in its text, of which `most` characters stand on each side."""
     before, after = text[:start], text[start + len(word) :]
-    before = before if len(before) <= most else f"… {before[-most:]}"
-    after = after if len(after) <= most else f"{after[:most]} …"
+    before = before if len(before) <= most else f"…{gap}{before[-most:]}"
+    after = after if len(after) <= most else f"{after[:most]}{gap}…"
     return marked_word(before, word, after)
