@@ -195,7 +195,6 @@ class Source:
 
     def _beside(self, kept: "HeldReading", question: ask.OfOther) -> ask.Beside:
         from attnscope.verbs.compare.difference import compare_results
-        from attnscope.verbs.compare.result import Difference
 
         place = question.layer, question.head
         with self._running:
@@ -205,7 +204,6 @@ class Source:
             difference = compare_results(first, second, ("the first", "the second"))
         except InputError as error:
             return ask.Beside(second, None, str(error))
-        assert isinstance(difference, Difference), "of two heads"
         return ask.Beside(second, difference, "")
 
 

@@ -26,8 +26,7 @@ from attnscope.verbs.corpus.words_sheet import FLOOR, known, length
 _LISTED = 10
 _SIDES: tuple[tuple[str, Tint], ...] = (("A", "own"), ("B", "other"))
 _FACTS = "measure layer head first second difference error errors limit as_read length_alone"
-_tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
-_bare_tenth = partial(number, decimals=1)
+_tenth, _bare_tenth = partial(signed, decimals=1), partial(number, decimals=1)
 _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
 
 
