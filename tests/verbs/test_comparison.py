@@ -308,12 +308,7 @@ def test_rows_of_a_word_are_compared_as_a_slow_loop_makes_them(special: Special)
     model = sharp("bert")
     captured = worded(record(model, A), GROUPS)
     result = compare_layers(
-        captured,
-        captured,
-        ((4,),) * 2,
-        layers=(0, 2),
-        heads=[1, 5],
-        look=Looking(True, special),
+        captured, captured, ((4,),) * 2, layers=(0, 2), heads=[1, 5], look=Looking(True, special)
     )
     own = eager_weights(model, A)
     kept = GROUPS if special is not Special.RENORMALISE else GROUPS[1:-1]
@@ -339,12 +334,7 @@ def test_a_sink_is_left_out_where_rows_are_divided_and_counts_where_they_are_not
     own = eager_weights(model, A)
     for special, kept in ((Special.SHOW, GROUPS), (Special.RENORMALISE, GROUPS[1:-1])):
         result = compare_layers(
-            captured,
-            captured,
-            ((6,),) * 2,
-            layers=(1, 2),
-            heads=[2],
-            look=Looking(True, special),
+            captured, captured, ((6,),) * 2, layers=(1, 2), heads=[2], look=Looking(True, special)
         )
         rows = [np.array(slow_row(own[layer][0, 2].numpy(), GROUPS[4], kept)) for layer in (1, 2)]
         if special is Special.SHOW:

@@ -91,20 +91,13 @@ class CorpusDifference(ByMeasures, Presented):
         return can_be_equal(self.lengths)
 
     @property
-    def compared(self) -> tuple[float, float]:
-        """The share of the texts of either that are in classes of length which are compared."""
-        if not self.equal:
-            return 1.0, 1.0
-        shared = np.array([pair.texts for pair in self.lengths if pair.shared])
-        first, second = shared.sum(axis=0) / np.array([pair.texts for pair in self.lengths]).sum(axis=0)
-        return float(first), float(second)
-
-    @property
     def tokens(self) -> tuple[float, float]:
         """The tokens of a text of either, in the mean over what is compared: nearly alike at equal length."""
         pairs = [pair for pair in self.lengths if pair.shared or not self.equal]
-        texts, tokens = (np.array([getattr(pair, name) for pair in pairs]) for name in ("texts", "tokens"))
-        shares = texts / texts.sum(axis=0)
+        texts, tokens = (
+            np.array([getattr(pair, name) for pair in pairs]).reshape(-1, 2) for name in ("texts", "tokens")
+        )
+        shares = texts / np.maximum(texts.sum(axis=0), 1)
         shares = shares.mean(axis=1, keepdims=True) if self.equal else shares
         first, second = (shares * tokens / np.maximum(texts, 1)).sum(axis=0)
         return float(first), float(second)

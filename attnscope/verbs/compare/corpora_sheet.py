@@ -189,7 +189,9 @@ def said(result: CorpusDifference, in_nats: bool = False) -> Said:
     scores, described, order = result.main, result.main.scores.description, ranked(result.main)
     best = order[0] if order else None
     a, b = result.tokens
-    shares = list(zip("AB", result.compared, strict=True))
+    compared = [each for each in result.lengths if each.shared or not result.equal]
+    texts = [[sum(each.texts[i] for each in of) for of in (compared, result.lengths)] for i in (0, 1)]
+    shares = [(side, some / max(every, 1)) for side, (some, every) in zip("AB", texts, strict=True)]
     models = [each.model for each in result.provenances]
     facts = {
         # what was compared
