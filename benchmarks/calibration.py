@@ -55,9 +55,9 @@ from attnscope.session.listener import Quiet
 from attnscope.session.request import ModelRequest
 from attnscope.verbs.ablate.result import Case as Moved
 from attnscope.verbs.cite.result import Case as Cited
-from attnscope.verbs.compare.drift_result import Case as Drifted
 from attnscope.verbs.compare.question import InTexts
-from attnscope.verbs.compare.senses_result import Case as Parted
+from attnscope.verbs.compare.texts_result import DriftCase as Drifted
+from attnscope.verbs.compare.texts_result import SensesCase as Parted
 from attnscope.verbs.compose.result import Case as Composed
 from attnscope.verbs.corpus.result import Case as Apart
 from attnscope.verbs.dependencies.result import Case as Related

@@ -18,7 +18,7 @@ from attnscope.measures import MEASURES
 from attnscope.results import HeadView, HeadWeights, Overview
 from attnscope.results.base.evidence import Explained
 from attnscope.results.claims.ranking import HALF
-from attnscope.verbs.compare.difference_result import Difference
+from attnscope.verbs.compare.result import Difference
 from attnscope.vocabulary import Kind, Special
 
 PLACE, SPECIAL, FIRST, KEY = "position", "special", "first key", "any query"

@@ -194,8 +194,7 @@ class Source:
         return map_head(head, MapSettings(), self.listener, look_at(head, _looking(question)))
 
     def _beside(self, kept: "HeldReading", question: ask.OfOther) -> ask.Beside:
-        from attnscope.verbs.compare.difference_result import Difference
-        from attnscope.verbs.compare.stored import compare_results
+        from attnscope.verbs.compare.difference import compare_results
 
         place = question.layer, question.head
         with self._running:
@@ -205,7 +204,6 @@ class Source:
             difference = compare_results(first, second, ("the first", "the second"))
         except InputError as error:
             return ask.Beside(second, None, str(error))
-        assert isinstance(difference, Difference), "of two heads"
         return ask.Beside(second, difference, "")
 
 

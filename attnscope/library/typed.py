@@ -4,9 +4,9 @@ from attnscope.session.question import asks, asks_each, either
 from attnscope.verbs.ablate.question import Ablate
 from attnscope.verbs.align.question import Align
 from attnscope.verbs.cite.question import Cite, Judge
-from attnscope.verbs.compare import methods as comparing
 from attnscope.verbs.compare.library import compare as compare
 from attnscope.verbs.compare.library import difference as difference
+from attnscope.verbs.compare.question import Tuned
 from attnscope.verbs.compose.question import Compose
 from attnscope.verbs.corpus.library import corpus as corpus
 from attnscope.verbs.dependencies.question import Relate
@@ -48,5 +48,5 @@ class OfPrompted:
 class OfModel:
     """The questions of a model."""
 
-    cite, retrieval, compare = asks(Judge), asks(Retrieve), comparing.compare
+    cite, retrieval, compare = asks(Judge), asks(Retrieve), asks(Tuned)
     composition, dependencies = asks(Compose), asks(Relate)

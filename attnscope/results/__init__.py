@@ -49,10 +49,8 @@ if TYPE_CHECKING:  # at run time a verb gives them, where it is there (`__getatt
     from attnscope.verbs.cite.referee_result import Referee
     from attnscope.verbs.cite.result import Citation
     from attnscope.verbs.compare.corpora_result import CorpusDifference
-    from attnscope.verbs.compare.difference_result import Difference
-    from attnscope.verbs.compare.drift_result import Drift
-    from attnscope.verbs.compare.result import Between, Comparison, Divergence, Side, Similarity
-    from attnscope.verbs.compare.senses_result import Senses
+    from attnscope.verbs.compare.result import Between, Comparison, Difference, Divergence, Side, Similarity
+    from attnscope.verbs.compare.texts_result import Drift, Senses
     from attnscope.verbs.compose.result import Composition
     from attnscope.verbs.corpus.result import Corpus
     from attnscope.verbs.dependencies.result import Dependencies

@@ -119,7 +119,7 @@ def test_a_word_of_the_decoder_is_looked_up_in_the_target(attnscope, refused, tm
 
 
 def test_a_failed_certificate_of_the_second_side_ends_in_exit_code_5(attnscope, monkeypatch) -> None:
-    from attnscope.verbs.compare import word
+    from attnscope.verbs.compare import vectors
 
     def certify_heads(call: AttentionCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
         spoilt = 7 if call.q.shape[1] == 9 else None
@@ -129,8 +129,8 @@ def test_a_failed_certificate_of_the_second_side_ends_in_exit_code_5(attnscope, 
             for one, head in found
         )
 
-    honest = word.certify_heads
-    monkeypatch.setattr(word, "certify_heads", certify_heads)
+    honest = vectors.certify_heads
+    monkeypatch.setattr(vectors, "certify_heads", certify_heads)
     result = attnscope(*ONE)
     assert result.exit_code == 5
     assert "✗ FAILED: 4 of 96 heads" in result.stdout

@@ -11,7 +11,7 @@ from cases_corpus import NOTHING, flat
 from attnscope.render.sheets import Focus
 from attnscope.results import CorpusDifference
 from attnscope.verbs.compare import corpora_sheet as corpora
-from attnscope.verbs.compare.corpora_result import Case
+from attnscope.verbs.compare.corpora_result import CorporaCase as Case
 from attnscope.verbs.corpus.result import LengthPair
 
 SAID, CASES = corpora.said, Case

@@ -10,12 +10,12 @@ import numpy as np
 from attnscope.results import Difference, Verdict
 from attnscope.verbs.compare import difference_sheet as sheet
 from attnscope.verbs.compare.difference import Matrices, Picked, difference, matrices_in
-from attnscope.verbs.compare.difference_result import Case
+from attnscope.verbs.compare.result import RunsCase as Case
 
 
-def run(seed: int = 0, layers: int = 3, heads: int = 4) -> Matrices:
+def run(seed: int = 0, layers: int = 3, heads: int = 4, name: str = "a.npz") -> Matrices:
     """A made overview whose weights are drawn by lot."""
-    plain = matrices_in(made_results.overview(layers, heads), "made.npz")
+    plain = matrices_in(made_results.overview(layers, heads), name)
     random = np.random.default_rng(seed)
     weights = {}
     for place, each in plain.weights.items():
@@ -25,14 +25,14 @@ def run(seed: int = 0, layers: int = 3, heads: int = 4) -> Matrices:
 
 
 def between(picked: Picked = Picked()) -> Difference:  # noqa: B008
-    return difference(run(0), run(1), ("a.npz", "b.npz"), picked)
+    return difference(run(0), run(1, name="b.npz"), picked)
 
 
 SAID, CASES = sheet.said, Case
 
 
 def same() -> Difference:
-    return difference(run(0), run(0), ("a.npz", "b.npz"), Picked())
+    return difference(run(0), run(0, name="b.npz"))
 
 
 def rounding(value: float) -> Difference:

@@ -10,7 +10,8 @@ from attnscope.results import Drift, Kind, Verdict
 from attnscope.results.claims.prompts import Prompt
 from attnscope.verbs.compare import drift_sheet as sheet
 from attnscope.verbs.compare.drift import intervals
-from attnscope.verbs.compare.drift_result import Case, Place, PutBack
+from attnscope.verbs.compare.texts_result import DriftCase as Case
+from attnscope.verbs.compare.texts_result import Place, PutBack
 
 TEXTS = ("the door opened", "she opened the box", "I was watching it", "the old box")
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from attnscope.results import Kind, Senses, Verdict
 from attnscope.verbs.compare import senses_sheet as sheet
-from attnscope.verbs.compare.senses import separation, together
-from attnscope.verbs.compare.senses_result import Case, Usage
+from attnscope.verbs.compare.texts_result import SensesCase as Case
+from attnscope.verbs.compare.texts_result import Usage
+from attnscope.verbs.compare.words import separation, together
 
 LABELS = ("river", "river", "money", "money", "money")
 TEXTS = ("the bank of the river", "a muddy bank", "the bank has the money", "his bank", "two banks lend")

@@ -18,17 +18,17 @@ from attnscope.attention import Capture
 from attnscope.capture import Selection, record
 from attnscope.errors import InputError
 from attnscope.results import Between, Comparison, Kind, Special
+from attnscope.session.wanted import Looking
 from attnscope.tokens import Token, Tokens
 from attnscope.verbs.compare.result import Case
 from attnscope.verbs.compare.vectors import compare
-from attnscope.verbs.compare.word import Look
-from attnscope.vocabulary import Unit
 
 WORD, PLACES = 41, (6, 2)
 BOTH = (PLACES[:1], PLACES[1:])
 EVERY = {"layers": range(LAYERS), "heads": range(HEADS)}
 compare_texts, compare_models = partial(compare, Between.TEXTS), partial(compare, Between.MODELS)
 compare_layers = partial(compare, Between.LAYERS)
+WORDS = Looking(words=True)
 
 
 def reading(place: int, length: int, seed: int) -> dict[str, Tensor]:
@@ -263,7 +263,7 @@ def slow_row(weights: np.ndarray, pieces: list[int], groups: list[list[int]]) ->
 
 
 def test_vectors_of_a_word_are_the_means_over_its_pieces() -> None:
-    model, look, family = sharp("bert"), Look(Unit.WORD), "bert"
+    model, look, family = sharp("bert"), WORDS, "bert"
     result = compare_texts(
         worded(record(model, A), GROUPS), worded(record(model, B), SECOND), ((3,), (2,)), **EVERY, look=look
     )
@@ -308,7 +308,7 @@ def test_rows_of_a_word_are_compared_as_a_slow_loop_makes_them(special: Special)
     model = sharp("bert")
     captured = worded(record(model, A), GROUPS)
     result = compare_layers(
-        captured, captured, ((4,),) * 2, layers=(0, 2), heads=[1, 5], look=Look(Unit.WORD, special)
+        captured, captured, ((4,),) * 2, layers=(0, 2), heads=[1, 5], look=Looking(True, special)
     )
     own = eager_weights(model, A)
     kept = GROUPS if special is not Special.RENORMALISE else GROUPS[1:-1]
@@ -334,7 +334,7 @@ def test_a_sink_is_left_out_where_rows_are_divided_and_counts_where_they_are_not
     own = eager_weights(model, A)
     for special, kept in ((Special.SHOW, GROUPS), (Special.RENORMALISE, GROUPS[1:-1])):
         result = compare_layers(
-            captured, captured, ((6,),) * 2, layers=(1, 2), heads=[2], look=Look(Unit.WORD, special)
+            captured, captured, ((6,),) * 2, layers=(1, 2), heads=[2], look=Looking(True, special)
         )
         rows = [np.array(slow_row(own[layer][0, 2].numpy(), GROUPS[4], kept)) for layer in (1, 2)]
         if special is Special.SHOW:
@@ -349,9 +349,9 @@ def test_models_that_cut_the_same_words_otherwise_meet_by_words() -> None:
     sides = worded(first, same), worded(second, same)
     other = replace(sides[1].calls[0].key_tokens, texts=("other",))
     apart = tuple(replace(call, key_tokens=other) for call in sides[1].calls)
-    assert compare_models(*sides, ((2,), (3,)), **EVERY, look=Look(Unit.WORD)).divergence is not None
+    assert compare_models(*sides, ((2,), (3,)), **EVERY, look=WORDS).divergence is not None
     with pytest.raises(InputError, match="as different words: give one --layer"):
-        compare_models(sides[0], replace(sides[1], calls=apart), ((2,), (3,)), **EVERY, look=Look(Unit.WORD))
+        compare_models(sides[0], replace(sides[1], calls=apart), ((2,), (3,)), **EVERY, look=WORDS)
 
 
 def test_where_every_key_is_special_nothing_is_left() -> None:
@@ -360,7 +360,7 @@ def test_where_every_key_is_special_nothing_is_left() -> None:
     special = replace(tokens, items=tuple(replace(item, special=True) for item in tokens.items))
     calls = tuple(replace(call, query_tokens=special, key_tokens=special) for call in captured.calls)
     empty = replace(captured, calls=calls)
-    for look in (Look(Unit.TOKEN, Special.HIDE), Look(Unit.TOKEN, Special.RENORMALISE)):
+    for look in (Looking(special=Special.HIDE), Looking(special=Special.RENORMALISE)):
         with pytest.raises(InputError, match="is a special token: without them nothing is left to show"):
             compare_layers(empty, empty, ((4,),) * 2, layers=(0, 2), heads=[1], look=look)
 
@@ -405,7 +405,7 @@ def test_the_head_that_is_shown_is_chosen_among_those_that_look_at_the_text() ->
     outputs = found.similarity("output").heads
     assert outputs[found.shown] == outputs[~over].min()
 
-    every = compare_texts(a, b, BOTH, **EVERY, look=Look(all_heads=True))
+    every = compare_texts(a, b, BOTH, **EVERY, look=Looking(special=Special.SHOW))
     assert every.passed_over == 0
     assert every.similarity("output").heads[every.shown] == outputs.min()
 

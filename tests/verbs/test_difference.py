@@ -17,9 +17,8 @@ from attnscope.errors import InputError
 from attnscope.results import Difference
 from attnscope.tokens import Token, Tokens
 from attnscope.verbs.compare.difference import Picked, difference, matrices_in
-from attnscope.verbs.compare.senses import separation, together
-from attnscope.verbs.compare.senses_result import splits_of
-from attnscope.verbs.compare.word import forms_in, stems
+from attnscope.verbs.compare.texts_result import splits_of
+from attnscope.verbs.compare.words import forms_in, separation, stems, together
 
 
 def by_hand(a: list[float], b: list[float]) -> float:
@@ -37,7 +36,7 @@ def two(a: list[list[float]], b: list[list[float]], tolerance: float = 1e-6) -> 
         replace(matrices_in(head, "x"), weights={(2, 5): np.array(each)}, tolerances={(2, 5): tolerance})
         for each in (a, b)
     ]
-    return difference(*runs, ("a", "b"))
+    return difference(*runs)
 
 
 def test_rows_and_heads_are_apart_as_worked_by_hand_and_what_a_sink_takes_is_one_more_key() -> None:
@@ -92,12 +91,12 @@ def test_heads_are_ranked_and_the_control_is_the_median_of_neighbours() -> None:
 
 
 def test_a_run_beside_itself_is_the_same_to_the_bit() -> None:
-    found = difference(made.run(), made.run(), ("a", "b"))
+    found = difference(made.run(), made.run())
     assert (found.within_rounding, found.other_tokens) == (len(found.pairs), 0)
     assert not found.divergences.any()
     assert "each of 12 heads, to the last bit" in found.text()
     run = made.run()
-    found = difference(run, run, ("a", "b"), Picked((1,), (2,), 0, 3))
+    found = difference(run, run, Picked((1,), (2,), 0, 3))
     assert found.pairs == ((1, 2, 0, 3),)
     assert found.signed == pytest.approx(run.weights[0, 3] - run.weights[1, 2])
     assert "L1 H2 and L0 H3" in found.text()
@@ -112,17 +111,17 @@ def test_a_run_beside_itself_is_the_same_to_the_bit() -> None:
 )
 def test_heads_that_are_not_there_are_refused(picked: Picked, why: str) -> None:
     with pytest.raises(InputError, match=why):
-        difference(made.run(), made.run(), ("a", "b"), picked)
+        difference(made.run(), made.run(), picked)
 
 
 def test_runs_without_a_head_in_common_or_with_other_lengths_are_refused() -> None:
     a, b = made.run(), made.run()
     other = replace(b, weights={(9, 9): b.weights[0, 0], (9, 8): b.weights[0, 1]})
     with pytest.raises(InputError, match="no head is in both runs: the first has layers 0-2"):
-        difference(a, other, ("a", "b"))
+        difference(a, other)
     short = matrices_in(made_results.head(["one", "two"]), "x")
     with pytest.raises(InputError, match="as many tokens"):
-        difference(a, short, ("a", "b"))
+        difference(a, short)
     with pytest.raises(InputError, match="holds no weights of heads"):
         matrices_in(made_results.verification(), "v.npz")
 

@@ -13,7 +13,8 @@ from transformers import AutoTokenizer, BertForMaskedLM, BertModel, LlamaConfig,
 import attnscope as at
 from attnscope import demo
 from attnscope.errors import CertificateError
-from attnscope.verbs.compare.drift_result import Case, Drift
+from attnscope.verbs.compare.texts_result import Drift
+from attnscope.verbs.compare.texts_result import DriftCase as Case
 
 TEXTS = ("The door was open.", "She gave the boy a book in the garden.", "I was watching it when it ran.")
 LAYER, HEAD, SIZE = 2, 1, 6
@@ -104,7 +105,7 @@ def test_a_head_that_writes_otherwise_and_looks_alike_is_named(model, tokenizer)
     drift = at.wrap(model, tokenizer).compare(at.wrap(other, tokenizer), TEXTS)
     assert not drift.moved[:, LAYER].any() | drift.own.any()
     assert drift.touched == ((LAYER, HEAD),)
-    assert drift.written_mean[LAYER, HEAD] > 0.2
+    assert drift.means["written"][LAYER, HEAD] > 0.2
     assert f"L{LAYER} H{HEAD} looks at the same tokens" in " ".join(str(drift).split())
 
 
@@ -179,10 +180,10 @@ def test_a_head_that_wrote_nothing_and_writes_something_has_changed(model, token
     )
     values.weight.data[rows], values.bias.data[rows] = 0, 0
     drift = at.wrap(silent, tokenizer).compare(at.wrap(model, tokenizer), TEXTS[:1])
-    assert np.isinf(drift.written_mean[LAYER, HEAD])
+    assert np.isinf(drift.means["written"][LAYER, HEAD])
     assert drift.touched == ((LAYER, HEAD),)
     alike = at.wrap(silent, tokenizer).compare(at.wrap(silent, tokenizer), TEXTS[:1])
-    assert (alike.case, alike.written_mean[LAYER, HEAD]) == (Case.SAME, 0)
+    assert (alike.case, alike.means["written"][LAYER, HEAD]) == (Case.SAME, 0)
 
 
 def test_models_that_choose_among_other_answers_say_so(model, tokenizer) -> None:

@@ -13,11 +13,9 @@ VERB = Verb(
     kinds={
         "comparison": Kind(".result:Comparison", ".sheet:sheet", page=".page:of_comparison"),
         "corpora": Kind(".corpora_result:CorpusDifference", ".corpora_sheet:sheet"),
-        "difference": Kind(
-            ".difference_result:Difference", ".difference_sheet:sheet", page=".page:of_difference"
-        ),
-        "drift": Kind(".drift_result:Drift", ".drift_sheet:sheet"),
-        "senses": Kind(".senses_result:Senses", ".senses_sheet:sheet"),
+        "difference": Kind(".result:Difference", ".difference_sheet:sheet", page=".page:of_difference"),
+        "drift": Kind(".texts_result:Drift", ".drift_sheet:sheet"),
+        "senses": Kind(".texts_result:Senses", ".senses_sheet:sheet"),
     },
     also={
         "Between": ".result:Between",
@@ -25,9 +23,5 @@ VERB = Verb(
         "Side": ".result:Side",
         "Similarity": ".result:Similarity",
     },
-    library={
-        "compare": ".library:compare",
-        "difference": ".library:difference",
-        "Model.compare": ".methods:compare",
-    },
+    library={"compare": ".library:compare", "difference": ".library:difference"},
 )

@@ -6,7 +6,7 @@ for both corpora, takes that out. All of it is one weighted sum of the means of 
 is exact as theirs are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from attnscope.errors import InputError
 from attnscope.results import HeadScores
 from attnscope.results.claims.ranking import LEVEL
 from attnscope.verbs.compare.corpora_result import CorpusDifference, ScoresApart
-from attnscope.verbs.corpus.result import FEWEST, Corpus, CorpusScores, LengthPair, can_be_equal
+from attnscope.verbs.corpus.result import FEWEST, Corpus, LengthPair, can_be_equal
 
 Means = Float[np.ndarray, "length layer head"]
 OfHeads = Float[np.ndarray, "layer head"]
@@ -41,26 +41,16 @@ class Side:
         return self.count >= FEWEST
 
 
-@dataclass(frozen=True, eq=False)
-class EqualLength:
-    """The means of both at equal length, the error of their difference, and what lengths alone make of it.
+def at_equal_length(first: Side, second: Side) -> tuple[OfHeads, OfHeads, OfHeads, OfHeads, OfHeads]:
+    """The means of both at equal length, the standard error of their difference and its degrees of freedom.
 
-    `freedom` is the degrees of freedom of that error.
+    Behind them stands what lengths alone make. NaN for a head that has no class with enough texts of both.
     """
-
-    first: OfHeads
-    second: OfHeads
-    error: OfHeads
-    freedom: OfHeads
-    length_alone: OfHeads
-
-
-def at_equal_length(first: Side, second: Side) -> EqualLength:
-    """NaN for a head that has no class with enough texts of both."""
     sides = first, second
     shared = first.enough & second.enough
+    counts = [np.where(shared, side.count, 0.0) for side in sides]
     with np.errstate(invalid="ignore"):
-        shares = [_shares(np.where(shared, side.count, 0.0)) for side in sides]
+        shares = [np.asarray(count / count.sum(axis=0)) for count in counts]
     weights = (shares[0] + shares[1]) / 2
     gap = np.nan_to_num(second.long - first.long)[:, None, None]
     lifted = [np.zeros_like(weights) for _ in sides]  # by how much each mean counts in what is taken out
@@ -69,14 +59,14 @@ def at_equal_length(first: Side, second: Side) -> EqualLength:
             own += weights[i] * gap[i] * slope
     means = [np.where(side.enough, side.mean, 0.0) for side in sides]
     errors = [np.where(side.enough, side.error, 0.0) for side in sides]
-    taken = _summed(lifted[0] * means[0] + lifted[1] * means[1])
-    a, b = _summed(weights * means[0]) + taken / 2, _summed(weights * means[1]) - taken / 2
-    counts = -weights - lifted[0], weights - lifted[1]  # of every mean in the difference
+    taken = (lifted[0] * means[0] + lifted[1] * means[1]).sum(axis=0)
+    a = (weights * means[0]).sum(axis=0) + taken / 2
+    b = (weights * means[1]).sum(axis=0) - taken / 2
+    counts = [-weights - lifted[0], weights - lifted[1]]  # of every mean in the difference
     parts = [(count * error) ** 2 for count, error in zip(counts, errors, strict=True)]
-    variance = _summed(parts[0] + parts[1])
-    over_shared = _summed(shares[1] * means[1] - shares[0] * means[0])
-    texts = np.concatenate([side.count for side in sides])
-    return EqualLength(a, b, np.sqrt(variance), freedom(np.concatenate(parts), texts), over_shared - (b - a))
+    over_shared = (shares[1] * means[1] - shares[0] * means[0]).sum(axis=0)
+    free = freedom(np.concatenate(parts), np.concatenate([side.count for side in sides]))
+    return a, b, np.sqrt((parts[0] + parts[1]).sum(axis=0)), free, over_shared - (b - a)
 
 
 def freedom(variances: Float[np.ndarray, "part layer head"], texts: Means) -> OfHeads:
@@ -88,29 +78,22 @@ def freedom(variances: Float[np.ndarray, "part layer head"], texts: Means) -> Of
         return np.asarray(variances.sum(0) ** 2 / (variances**2 / np.maximum(texts - 1, 1)).sum(0))
 
 
-def _summed(values: Means) -> OfHeads:
-    return np.asarray(values.sum(axis=0))
-
-
-def _shares(count: Means) -> Means:
-    return np.asarray(count / count.sum(axis=0))
-
-
 def _slope(sides: tuple[Side, Side], i: int) -> list[Means]:
     """By how much every mean of either side counts in the slope around class `i`, over it and its neighbours.
 
     The slope is that of least squares with a level of its own for each side; 0 where there is none.
     """
     near = slice(max(i - 1, 0), i + 2)
-    away = []
+    away, squares = [], []
     for side in sides:
         count = np.where(side.enough, side.count, 0.0)[near]
         long = np.nan_to_num(side.long[near])[:, None, None]
         middle = (count * long).sum(axis=0) / np.maximum(count.sum(axis=0), 1)
-        away.append((count * (long - middle), count * (long - middle) ** 2))
-    square = _summed(away[0][1]) + _summed(away[1][1])
+        away.append(count * (long - middle))
+        squares.append((count * (long - middle) ** 2).sum(axis=0))
+    square = squares[0] + squares[1]
     found = []
-    for side, (own, _) in zip(sides, away, strict=True):
+    for side, own in zip(sides, away, strict=True):
         whole = np.zeros_like(side.count)
         whole[near] = np.where(square > 1e-12, own / np.where(square > 1e-12, square, 1.0), 0.0)
         found.append(whole)
@@ -135,92 +118,66 @@ def corpora_apart(a: Corpus, b: Corpus) -> CorpusDifference:
     ]
     if not layers or not heads or not names:
         raise InputError("the two corpora have no layer, head and measure in common")
-    shown = next((name for name in (b.shown, a.shown) if name in names), "")
-    lengths = _pairs(a, b)
-    first, second = (_Cut(each, layers, heads, lengths) for each in (a, b))
+    sides = a, b
+    lengths = tuple(_pairs(a, b))
+    digests = [set(each.read.digests) for each in sides]
+    same_files = "both read the same files" if digests[0] == digests[1] else "both read some files"
     return CorpusDifference(
         reads=(a.read, b.read),
         kind=a.kind,
         layers=layers,
         heads=heads,
-        measures={name: _apart(name, first, second, lengths) for name in names},
+        measures={name: _apart(name, sides, layers, heads, lengths) for name in names},
         lengths=lengths,
         verdict_of_each=(a.verdict, b.verdict),
         provenances=(a.provenance, b.provenance),
         tower=a.tower if a.tower == b.tower else "",
-        shown=shown,
-        notes=_notes(a, b),
+        shown=next((name for name in (b.shown, a.shown) if name in names), ""),
+        notes=(f"{same_files}: errors are those of independent texts",) if digests[0] & digests[1] else (),
     )
 
 
-def _notes(a: Corpus, b: Corpus) -> tuple[str, ...]:
-    first, second = set(a.read.digests), set(b.read.digests)
-    if not first & second:
-        return ()
-    same_files = "both read the same files" if first == second else "both read some files"
-    return (f"{same_files}: errors are those of independent texts",)
-
-
-def _pairs(a: Corpus, b: Corpus) -> tuple[LengthPair, ...]:
+def _pairs(a: Corpus, b: Corpus) -> Iterator[LengthPair]:
     sides = [{each.least: each for each in corpus.lengths} for corpus in (a, b)]
-    pairs = []
     for least in sorted({*sides[0], *sides[1]}):
-        of = [side.get(least) for side in sides]
-        most = next(each.most for each in of if each is not None)
-        texts, tokens = (
-            [0 if each is None else getattr(each, name) for each in of] for name in ("texts", "tokens")
-        )
-        pairs.append(LengthPair(least, most, (texts[0], texts[1]), (tokens[0], tokens[1])))
-    return tuple(pairs)
+        one, other = (side.get(least) for side in sides)
+        most = next(each.most for each in (one, other) if each is not None)
+        texts = one.texts if one else 0, other.texts if other else 0
+        yield LengthPair(least, most, texts, (one.tokens if one else 0, other.tokens if other else 0))
 
 
-class _Cut:
-    def __init__(
-        self, corpus: Corpus, layers: Sequence[int], heads: Sequence[int], lengths: Sequence[LengthPair]
-    ) -> None:
-        self.corpus, self.layers, self.heads = corpus, tuple(layers), tuple(heads)
-        rows = [corpus.layers.index(layer) for layer in layers]
-        self._place = np.ix_(rows, [corpus.heads.index(head) for head in heads])
-        self._classes = [
-            {pair.least: i for i, pair in enumerate(lengths)}[each.least] for each in corpus.lengths
-        ]
-        self._size = len(lengths)
-
-    def at(self, values: Float[np.ndarray, "a_layer a_head"]) -> Float[np.ndarray, "layer head"]:
-        return np.asarray(values[self._place])
-
-    def by_length(self, scores: CorpusScores) -> Side:
-        """Its classes; NaN and 0 where there is no text."""
-        shape = self._size, len(self.layers), len(self.heads)
-        found = [np.full(shape, none) for none in (np.nan, np.nan, 0.0)]
-        for own, values in zip(found, scores.of_lengths, strict=True):
-            own[self._classes] = [self.at(each) for each in values]
-        long = np.full(self._size, np.nan)
-        long[self._classes] = [np.log(each.mean) for each in self.corpus.lengths]
-        return Side(found[0], found[1], found[2], long)
-
-
-def _apart(name: str, a: _Cut, b: _Cut, lengths: tuple[LengthPair, ...]) -> ScoresApart:
-    first, second = (side.corpus.measures[name] for side in (a, b))
-    means, errors = (
-        (a.at(x), b.at(y)) for x, y in ((first.values, second.values), (first.error, second.error))
-    )
-    as_read = means[1] - means[0]
-    by_class = a.by_length(first), b.by_length(second)
-    alone = np.full_like(as_read, np.nan)
-    error = np.hypot(*errors)
-    texts = np.stack([a.at(first.count), b.at(second.count)])
-    free = freedom(np.stack(errors) ** 2, texts)
+def _apart(
+    name: str,
+    sides: tuple[Corpus, Corpus],
+    layers: tuple[int, ...],
+    heads: tuple[int, ...],
+    lengths: tuple[LengthPair, ...],
+) -> ScoresApart:
+    every, by_class = [], []
+    for corpus in sides:
+        own, rows = corpus.measures[name], [corpus.layers.index(layer) for layer in layers]
+        place = ..., np.array(rows)[:, None], [corpus.heads.index(head) for head in heads]
+        every.append([each[place] for each in (own.values, own.error, own.count)])
+        numbers = [[pair.least for pair in lengths].index(each.least) for each in corpus.lengths]
+        found = [np.full((len(lengths), len(layers), len(heads)), none) for none in (np.nan, np.nan, 0.0)]
+        for values, there in zip(found, own.of_lengths[place], strict=True):
+            values[numbers] = there
+        long = np.full(len(lengths), np.nan)
+        long[numbers] = [np.log(each.mean) for each in corpus.lengths]
+        by_class.append(Side(found[0], found[1], found[2], long))
+    (first, second), errors, texts = zip(*every, strict=True)
+    as_read = second - first
+    alone, error = np.full_like(as_read, np.nan), np.hypot(*errors)
+    free = freedom(np.stack(errors) ** 2, np.stack(texts))
     if can_be_equal(lengths):
-        equal = at_equal_length(*by_class)
-        means, error, alone = (equal.first, equal.second), equal.error, equal.length_alone
-        free = equal.freedom
-    difference = means[1] - means[0]
+        first, second, error, free, alone = at_equal_length(*by_class)
+    difference = second - first
     size = float(np.nanmax(np.abs(difference), initial=0.0)) or 1.0
+    description = sides[0].measures[name].scores.description
     return ScoresApart(
-        scores=HeadScores(first.scores.description, a.layers, a.heads, difference, (-size, size)),
-        first=means[0],
-        second=means[1],
+        scores=HeadScores(description, layers, heads, difference, (-size, size)),
+        first=first,
+        second=second,
         error=error,
         limit=beyond_by_chance(free),
         as_read=as_read,

@@ -13,7 +13,7 @@ from attnscope.results.scores import HeadScores
 from attnscope.verbs.corpus.result import ByMeasures, CorpusRead, LengthPair, can_be_equal
 
 
-class Case(StrEnum):
+class CorporaCase(StrEnum):
     """What can be said of two corpora: which of the sentences answers (docs/guide/corpora.md)."""
 
     UNRANKED = "unranked"
@@ -91,32 +91,16 @@ class CorpusDifference(ByMeasures, Presented):
         return can_be_equal(self.lengths)
 
     @property
-    def compared(self) -> tuple[float, float]:
-        """The share of the texts of either that are in classes of length which are compared."""
-        if not self.equal:
-            return 1.0, 1.0
-        first, second = (
-            sum(pair.texts[side] for pair in self.lengths if pair.shared)
-            / sum(pair.texts[side] for pair in self.lengths)
-            for side in (0, 1)
-        )
-        return first, second
-
-    @property
     def tokens(self) -> tuple[float, float]:
         """The tokens of a text of either, in the mean over what is compared: nearly alike at equal length."""
         pairs = [pair for pair in self.lengths if pair.shared or not self.equal]
-        sums = [sum(pair.texts[side] for pair in pairs) for side in (0, 1)]
-        shares = [[pair.texts[side] / sums[side] for side in (0, 1)] for pair in pairs]
-        mixed = [[(a + b) / 2] * 2 if self.equal else [a, b] for a, b in shares]
-        first, second = (
-            sum(
-                mix[side] * pair.tokens[side] / max(pair.texts[side], 1)
-                for mix, pair in zip(mixed, pairs, strict=True)
-            )
-            for side in (0, 1)
+        texts, tokens = (
+            np.array([getattr(pair, name) for pair in pairs]).reshape(-1, 2) for name in ("texts", "tokens")
         )
-        return first, second
+        shares = texts / np.maximum(texts.sum(axis=0), 1)
+        shares = shares.mean(axis=1, keepdims=True) if self.equal else shares
+        first, second = (shares * tokens / np.maximum(texts, 1)).sum(axis=0)
+        return float(first), float(second)
 
     @property
     def verdict(self) -> Verdict:
@@ -131,22 +115,20 @@ class CorpusDifference(ByMeasures, Presented):
     @property
     def main(self) -> ScoresApart:
         """What is looked at."""
-        if self.shown:
-            return self.measures[self.shown]
-        return next(iter(self.measures.values()))
+        return self.measures[self.shown or next(iter(self.measures))]
 
     @property
-    def case(self) -> Case:
+    def case(self) -> CorporaCase:
         """What can be said of the measure that is looked at."""
         main = self.main
         known = main.difference[~np.isnan(main.difference)]
         if known.size and not known.any():
-            return Case.SAME
+            return CorporaCase.SAME
         if np.isnan(main.reached).all():
-            return Case.UNRANKED
+            return CorporaCase.UNRANKED
         if np.isnan(main.limit).all():
-            return Case.ONE_HEAD
-        return Case.APART if main.beyond else Case.ALIKE
+            return CorporaCase.ONE_HEAD
+        return CorporaCase.APART if main.beyond else CorporaCase.ALIKE
 
     @property
     def nothing(self) -> bool:

@@ -26,8 +26,7 @@ from attnscope.verbs.corpus.words_sheet import FLOOR, known, length
 _LISTED = 10
 _SIDES: tuple[tuple[str, Tint], ...] = (("A", "own"), ("B", "other"))
 _FACTS = "measure layer head first second difference error errors limit as_read length_alone"
-_tenth, _thousandth = partial(signed, decimals=1), partial(number, decimals=3)
-_bare_tenth = partial(number, decimals=1)
+_tenth, _bare_tenth = partial(signed, decimals=1), partial(number, decimals=1)
 _change, _error = partial(signed, decimals=None), partial(give_or_take, decimals=None)
 
 
@@ -35,12 +34,8 @@ def sheet(result: CorpusDifference, focus: Focus = WHOLE) -> Sheet:
     say, models = said(result, focus.in_nats), dict.fromkeys(map(model_words, result.provenances))
     others = [each for each in result.measures.values() if each is not result.main]
     main, both = _grid(result, result.main, say), zip("AB", result.verdict_of_each, strict=True)
-    shown: tuple[Block, ...] = (
-        _ranking(result, say),
-        main,
-        *_measures(result, focus.verbose, say),
-        *_by_length(result, say),
-    )
+    ranking, measures = _ranking(result, say), _measures(result, focus.verbose, say)
+    shown: tuple[Block, ...] = (ranking, main, measures, *_by_length(result, say))
     nothing = result.nothing and not focus.verbose  # zeros are no evidence: one line says it
     return saying(
         say,
@@ -70,34 +65,37 @@ def _grid(result: CorpusDifference, scores: ScoresApart, say: Said) -> HeadGrid:
 
 
 def _ranking(result: CorpusDifference, say: Said) -> Ranking:
-    scores, in_nats = result.main, say("in_nats")
-    listed, around = ranked(scores), Scale.around(scores.difference)
+    scores, in_nats, listed = result.main, say("in_nats"), ranked(result.main)
     places = listed[:_LISTED]
-    differences, reached, limits = (
-        each_of(values, places) for values in (scores.difference, scores.reached, scores.limit)
+    first, second, differences, error, reached, limits = (
+        each_of(values, places)
+        for values in (
+            *(scores.first, scores.second, scores.difference),
+            *(scores.error, scores.reached, scores.limit),
+        )
     )
-    both = "tokens" if in_nats else ""
+    both, around = "tokens" if in_nats else "", Scale.around(scores.difference)
     write = partial(written, tokens=bool(in_nats))
+    columns = [
+        Column("first", first, "A", write, under=both),
+        Column("second", second, "B", write, under=both),
+        Column("difference", differences, "B minus A", _change, scale=around, under=in_nats),
+        Column("error", error, "± standard error", _error, say("says_error"), under=in_nats),
+        Column("errors", reached, say("in_errors"), _tenth, say("says_errors"), under=in_nats),
+        Column("limit", limits, "needed", _bare_tenth, say("says_limit"), under=in_nats),
+    ]
+    if result.equal:
+        under = say("not_equal")
+        alone, as_read = (each_of(values, places) for values in (scores.length_alone, scores.as_read))
+        columns += [
+            Column("length_alone", alone, "by length alone", _change, say("says_alone"), under=under),
+            Column("as_read", as_read, "as read", _change, say("says_as_read"), spared=1, under=under),
+        ]
     return Ranking(
         title=say("ranking_title"),
         of="head",
         names=tuple(named(result, place) for place in places),
-        table=Table(
-            Column("first", each_of(scores.first, places), "A", write, under=both),
-            Column("second", each_of(scores.second, places), "B", write, under=both),
-            Column("difference", differences, "B minus A", _change, scale=around, under=in_nats),
-            Column(
-                "error",
-                each_of(scores.error, places),
-                "± standard error",
-                _error,
-                say("says_error"),
-                under=in_nats,
-            ),
-            Column("errors", reached, say("in_errors"), _tenth, say("says_errors"), under=in_nats),
-            Column("limit", limits, "needed", _bare_tenth, say("says_limit"), under=in_nats),
-            *_besides(result, places, say),
-        ),
+        table=Table(*columns),
         measured="standard errors",
         marks=(
             *both_ways(reached, "more in A", "more in B"),
@@ -108,23 +106,15 @@ def _ranking(result: CorpusDifference, say: Said) -> Ranking:
     )
 
 
-def _besides(result: CorpusDifference, places: list[Place], say: Said) -> Iterator[Column]:
-    if result.equal:
-        under, scores = say("not_equal"), result.main
-        alone, as_read = (each_of(values, places) for values in (scores.length_alone, scores.as_read))
-        yield Column("length_alone", alone, "by length alone", _change, say("says_alone"), under=under)
-        yield Column("as_read", as_read, "as read", _change, say("says_as_read"), spared=1, under=under)
-
-
-def _measures(result: CorpusDifference, whole: bool, say: Said) -> Iterator[Ranking]:
+def _measures(result: CorpusDifference, whole: bool, say: Said) -> Ranking:
     listed = {measure: (each, ranked(each)) for measure, each in result.measures.items()}
     every = {measure: (each, places[0]) for measure, (each, places) in listed.items() if places}
     wanted = usual(result.measures, result.main.scores.measure, whole)
     best = {measure: found for measure, found in every.items() if measure in wanted}
+    hidden = len(every) - len(best)
     differences = [float(each.difference[place]) for each, place in best.values()]
     reached = [float(each.reached[place]) for each, place in best.values()]
-    hidden = len(every) - len(best)
-    yield Ranking(
+    return Ranking(
         title=say("by_measure"),
         of="measure",
         names=tuple(best),
@@ -139,13 +129,11 @@ def _measures(result: CorpusDifference, whole: bool, say: Said) -> Iterator[Rank
 
 
 def _rows(result: CorpusDifference) -> Iterator[tuple[object, ...]]:
+    names = ["first", "second", "difference", "error", "reached", "limit", "as_read", "length_alone"]
     for measure, each in result.measures.items():
         for i, j in np.ndindex(each.difference.shape):
-            values = (
-                *(each.first, each.second, each.difference, each.error, each.reached),
-                *(each.limit, each.as_read, each.length_alone),
-            )
-            yield measure, result.layers[i], result.heads[j], *(float(value[i, j]) for value in values)
+            values = (float(getattr(each, name)[i, j]) for name in names)
+            yield measure, result.layers[i], result.heads[j], *values
 
 
 def _by_length(result: CorpusDifference, say: Said) -> Iterator[Curve]:
@@ -201,23 +189,19 @@ def said(result: CorpusDifference, in_nats: bool = False) -> Said:
     scores, described, order = result.main, result.main.scores.description, ranked(result.main)
     best = order[0] if order else None
     a, b = result.tokens
-    shares = list(zip("AB", result.compared, strict=True))
+    compared = [each for each in result.lengths if each.shared or not result.equal]
+    texts = [[sum(each.texts[i] for each in of) for of in (compared, result.lengths)] for i in (0, 1)]
+    shares = [(side, some / max(every, 1)) for side, (some, every) in zip("AB", texts, strict=True)]
     models = [each.model for each in result.provenances]
     facts = {
         # what was compared
         "tokens": tokens,
-        "measure": described.name,
-        "label": described.title,
-        "amount": described.label or described.name,
-        "unit": described.unit,
-        "measures": len(result.measures),
-        "size": scores.difference.size,
+        "measure": described,
         "sides": [
             {
                 "side": side,
-                "name": read.name,
+                "read": read,
                 "model": model,
-                "texts": read.texts,
                 "compared": round(share * read.texts),
                 "share": share,
                 "mean": read.tokens / max(read.texts, 1),
@@ -228,7 +212,6 @@ def said(result: CorpusDifference, in_nats: bool = False) -> Said:
         "floor": FLOOR,
         # what came out
         "heads": len(order),
-        "beyond": len(scores.beyond),
         "best": best and named(result, best),
         "first": best and written(float(scores.first[best]), tokens),
         "second": best and written(float(scores.second[best]), tokens),

@@ -1,11 +1,13 @@
-"""Two runs head by head: how far each query's weights lie apart, beside rounding and two other heads.
+"""Two results held against each other, from files or in memory, with no model: runs head by head, or corpora.
 
-How alike two vectors are, and how far apart two rows of weights, head by head, stands at the end.
+How far each query's weights lie apart stands beside rounding and two other heads.
 """
 
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -13,68 +15,78 @@ from jaxtyping import Float
 from attnscope.analysis.controls import jensen_shannon
 from attnscope.analysis.heads.view import head_in
 from attnscope.errors import InputError, listed
-from attnscope.results import HeadView, HeadWeights, Kind, Overview, Provenance, Result, Verdict
-from attnscope.tokens import Tokens
-from attnscope.verbs.compare.difference_result import Difference, Run
+from attnscope.results import HeadView, Overview, Result, load
+from attnscope.results.heads import head_name
+from attnscope.session import selection
+from attnscope.session.question import Answer
+from attnscope.session.wanted import Numbers
+from attnscope.verbs.compare.corpora import corpora_apart
+from attnscope.verbs.compare.corpora_result import CorpusDifference
+from attnscope.verbs.compare.question import Runs
+from attnscope.verbs.compare.result import Difference, Run
+from attnscope.verbs.corpus.result import Corpus
 
 Place = tuple[int, int]  # layer and head
+Weights = Float[np.ndarray, "query key"]
 
-Pair = tuple[int, int, int, int]
+
+def compare_runs(_: Any, __: Any, asked: Runs, ___: Any) -> Answer[Difference | CorpusDifference]:
+    """The heads of two results held against each other, or two corpora; no model is opened for it."""
+    files = asked.a, asked.b
+    runs: Any = tuple(load(run) if isinstance(run, Path) else run for run in files)
+    picked = asked.wanted.layer, asked.wanted.head, asked.layer_b, asked.head_b
+    if not all(isinstance(run, Corpus) for run in runs):
+        # by their whole paths where their names are the same
+        names: Any = tuple(
+            run.name if isinstance(run, Path) else letter for run, letter in zip(files, "AB", strict=True)
+        )
+        names = tuple(map(str, files)) if names[0] == names[1] and files[0] != files[1] else names
+        found = compare_results(runs[0], runs[1], names, *picked)
+        return Answer(found, beside=lambda: {"heads": runs})
+    if any(number is not None for number in picked):
+        raise InputError("two corpora are compared in all their heads: leave layers and heads out")
+    return Answer(corpora_apart(*runs))
 
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """Weights by layer and head over the same tokens, with the tolerance of each (NaN for none)."""
+    """A run, its weights by layer and head over the same tokens, and the tolerance of each (NaN for none)."""
 
-    kind: Kind
-    query_tokens: Tokens
-    key_tokens: Tokens
-    weights: dict[Place, Float[np.ndarray, "query key"]]
+    run: Run
+    weights: dict[Place, Weights]
     tolerances: dict[Place, float]
-    provenance: Provenance
-    verdict: Verdict
+
+    @property
+    def places(self) -> tuple[list[int], list[int]]:
+        """The layers that it has, and the heads."""
+        layers, heads = (sorted({place[i] for place in self.weights}) for i in (0, 1))
+        return layers, heads
+
+    @property
+    def extent(self) -> str:
+        """What a mistake says of them."""
+        return "layers {}, heads {}".format(*map(listed, self.places))
 
 
 def matrices_in(result: Result, name: str) -> Matrices:
     """The weights in a result that was read from, or is called, `name`; `InputError` where it has none."""
-    if isinstance(result, Overview):
-        return _of_overview(result)
-    if isinstance(result, HeadView):
-        return _of_head(result, result.head)
-    if (head := head_in(result)) is not None:
-        return _of_head(head, head)
-    raise InputError(f"{name} holds no weights of heads: give what `attnscope heads -o FILE.npz` wrote")
-
-
-def _of_overview(result: Overview) -> Matrices:
-    weights, tolerances = {}, {}
-    for layer, row, proofs in zip(result.layers, result.dense_weights, result.certificates, strict=True):
-        for head, each, proof in zip(result.heads, row, proofs, strict=True):
+    shown = result if isinstance(result, Overview | HeadView) else head_in(result)
+    if shown is None:
+        raise InputError(f"{name} holds no weights of heads: give what `attnscope heads -o FILE.npz` wrote")
+    whole = shown.head if isinstance(shown, HeadView) else shown
+    run = Run(name, whole.kind, shown.query_tokens, shown.key_tokens, whole.provenance, whole.verdict)
+    weights: dict[Place, Weights] = {}
+    tolerances = {}
+    if not isinstance(whole, Overview):
+        place, tolerance = (whole.layer, whole.head), whole.certificate.weight_tolerance
+        weights[place] = np.asarray(shown.weights)
+        tolerances[place] = tolerance if tolerance > 0 else math.nan
+        return Matrices(run, weights, tolerances)
+    for layer, row, proofs in zip(whole.layers, whole.dense_weights, whole.certificates, strict=True):
+        for head, each, proof in zip(whole.heads, row, proofs, strict=True):
             weights[layer, head] = np.asarray(each, dtype=np.float64)
             tolerances[layer, head] = proof.weight_tolerance
-    return Matrices(
-        result.kind,
-        result.query_tokens,
-        result.key_tokens,
-        weights,
-        tolerances,
-        result.provenance,
-        result.verdict,
-    )
-
-
-def _of_head(shown: HeadWeights | HeadView, head: HeadWeights) -> Matrices:
-    place = head.layer, head.head
-    tolerance = head.certificate.weight_tolerance
-    return Matrices(
-        head.kind,
-        shown.query_tokens,
-        shown.key_tokens,
-        {place: shown.weights},
-        {place: tolerance if tolerance > 0 else math.nan},
-        head.provenance,
-        head.verdict,
-    )
+    return Matrices(run, weights, tolerances)
 
 
 @dataclass(frozen=True)
@@ -90,10 +102,26 @@ class Picked:
     head_b: int | None = None
 
 
-def difference(a: Matrices, b: Matrices, names: tuple[str, str], picked: Picked = Picked()) -> Difference:
+def compare_results(a: Result, b: Result, names: tuple[str, str], *picked: Numbers) -> Difference:
+    """The heads of two results held against each other, or those of a layer and a head of `a`, and of `b`."""
+    sides = tuple(map(matrices_in, (a, b), names))
+    numbers: list[Any] = []
+    for i, wanted in enumerate(picked):
+        side, what = sides[i // 2], ("layer", "head")[i % 2]
+        there = side.places[i % 2]
+        where = f"{side.run.name}: it has {what}s {', '.join(map(str, there))}"
+        ranges = None if wanted is None else selection.parse(wanted, what)
+        found = None if wanted is None else selection.choose(ranges, tuple(there), what, where)
+        if i > 1 and found and len(found) != 1:
+            raise InputError(f"--{what}-b is one {what}: give one number")
+        numbers.append(found[0] if i > 1 and found else found)
+    return difference(sides[0], sides[1], Picked(*numbers))
+
+
+def difference(a: Matrices, b: Matrices, picked: Picked = Picked()) -> Difference:
     """What `b` gives more than `a`; `InputError` where they have not as many tokens, or no head in common."""
     for side in ("query", "key"):
-        first, second = (len(getattr(each, f"{side}_tokens")) for each in (a, b))
+        first, second = (len(getattr(each.run, f"{side}_tokens")) for each in (a, b))
         if first != second:
             raise InputError(
                 f"the runs have {first} and {second} {side} tokens: weights are compared of as many tokens"
@@ -104,8 +132,8 @@ def difference(a: Matrices, b: Matrices, names: tuple[str, str], picked: Picked 
     divergences = np.array([_mean(each) for each in rows])
     shown = int(np.nan_to_num(divergences, nan=-1.0).argmax())
     return Difference(
-        a=_run(a, names[0]),
-        b=_run(b, names[1]),
+        a=a.run,
+        b=b.run,
         pairs=tuple(pairs),
         rows=rows,
         divergences=divergences,
@@ -118,49 +146,39 @@ def difference(a: Matrices, b: Matrices, names: tuple[str, str], picked: Picked 
     )
 
 
-def _pairs(a: Matrices, b: Matrices, picked: Picked) -> list[Pair]:
-    mine = [place for place in a.weights if _is_picked(place, picked.layers, picked.heads)]
+def _pairs(a: Matrices, b: Matrices, picked: Picked) -> list[tuple[int, int, int, int]]:
+    mine = [
+        (layer, head)
+        for layer, head in a.weights
+        if (picked.layers is None or layer in picked.layers)
+        and (picked.heads is None or head in picked.heads)
+    ]
     if not mine:
-        raise InputError(f"no such head in the first run: it has {_places(a)}")
-    if picked.layer_b is None and picked.head_b is None:
-        if len(a.weights) == len(b.weights) == 1:
-            return [(*mine[0], *next(iter(b.weights)))]
-        pairs = [(*place, *place) for place in mine if place in b.weights]
-        if not pairs:
-            raise InputError(f"no head is in both runs: the first has {_places(a)}, the second {_places(b)}")
-        return pairs
-    pairs = []
-    for layer, head in mine:
-        other = (
+        raise InputError(f"no such head in the first run: it has {a.extent}")
+    named = picked.layer_b is not None or picked.head_b is not None
+    if not named and len(a.weights) == len(b.weights) == 1:
+        return [(*mine[0], *next(iter(b.weights)))]
+    pairs = [
+        (
+            *(layer, head),
             layer if picked.layer_b is None else picked.layer_b,
             head if picked.head_b is None else picked.head_b,
         )
-        if other not in b.weights:
-            raise InputError(f"no L{other[0]} H{other[1]} in the second run: it has {_places(b)}")
-        pairs.append((layer, head, *other))
-    return pairs
+        for layer, head in mine
+    ]
+    lacking = [pair for pair in pairs if pair[2:] not in b.weights]
+    if named and lacking:
+        raise InputError(f"no {head_name(*lacking[0][2:])} in the second run: it has {b.extent}")
+    if len(lacking) == len(pairs):
+        raise InputError(f"no head is in both runs: the first has {a.extent}, the second {b.extent}")
+    return [pair for pair in pairs if pair not in lacking]
 
 
-def _is_picked(place: Place, layers: tuple[int, ...] | None, heads: tuple[int, ...] | None) -> bool:
-    return (layers is None or place[0] in layers) and (heads is None or place[1] in heads)
-
-
-def _places(run: Matrices) -> str:
-    layers, heads = (sorted({place[i] for place in run.weights}) for i in (0, 1))
-    return f"layers {listed(layers)}, heads {listed(heads)}"
-
-
-def _run(side: Matrices, name: str) -> Run:
-    return Run(name, side.kind, side.query_tokens, side.key_tokens, side.provenance, side.verdict)
-
-
-def _rows(
-    a: Float[np.ndarray, "query key"], b: Float[np.ndarray, "query key"]
-) -> Float[np.ndarray, " query"]:
+def _rows(a: Weights, b: Weights) -> Float[np.ndarray, " query"]:
     return np.asarray(jensen_shannon(_with_rest(a), _with_rest(b)))
 
 
-def _with_rest(weights: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query one_more"]:
+def _with_rest(weights: Weights) -> Float[np.ndarray, "query one_more"]:
     """Rows that sum to 1: what no key gets, as where a head has a sink, is one more key."""
     rest = np.maximum(1.0 - weights.sum(axis=1, keepdims=True), 0.0)
     return np.concatenate([weights, np.where(rest < 1e-9, 0.0, rest)], axis=1)
@@ -171,7 +189,7 @@ def _mean(values: Float[np.ndarray, " query"]) -> float:
     return float(numbers.mean()) if numbers.size else math.nan
 
 
-def _largest(a: Float[np.ndarray, "query key"], b: Float[np.ndarray, "query key"]) -> float:
+def _largest(a: Weights, b: Weights) -> float:
     """Largest difference of a weight; infinite where only one of both has a row."""
     if (np.isnan(a) != np.isnan(b)).any():
         return math.inf
@@ -181,10 +199,7 @@ def _largest(a: Float[np.ndarray, "query key"], b: Float[np.ndarray, "query key"
 
 def _neighbours(run: Matrices) -> float:
     """The median divergence of two heads of one layer whose numbers follow each other."""
-    found = []
-    for layer in dict.fromkeys(layer for layer, _ in run.weights):
-        heads = sorted(head for each, head in run.weights if each == layer)
-        for first, second in pairwise(heads):
-            found.append(_mean(_rows(run.weights[layer, first], run.weights[layer, second])))
+    pairs = [(one, other) for one, other in pairwise(sorted(run.weights)) if one[0] == other[0]]
+    found = [_mean(_rows(run.weights[one], run.weights[other])) for one, other in pairs]
     known = [each for each in found if not math.isnan(each)]
     return float(np.median(known)) if known else math.nan

@@ -1,7 +1,7 @@
 """Two runs held against each other head by head: what one gives more, beside what rounding does."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -13,13 +13,12 @@ from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Matrix, Passage, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
 from attnscope.render.sheet.said import attention, in_sentence
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
-from attnscope.results import Provenance, Verdict
 from attnscope.tokens import Tokens
-from attnscope.verbs.compare.difference_result import Difference, Run
+from attnscope.verbs.compare.result import Difference, Run
 
 _nats = partial(number, decimals=3)
 _NAMED = 4  # pairs of other tokens
@@ -29,22 +28,21 @@ _FACTS = "fact layer head layer_b head_b query query_token key key_token a b val
 
 
 def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
-    a, b, say = result.a.name, result.b.name, said(result)
+    a, b, say = result.a, result.b, said(result)
     matrix, alike = _matrix(result, say), result.largest[result.shown] == 0
     shown = (_heads(result, say), *([] if alike else [matrix]), *_rows(result, say), *_grids(result, say))
     nothing = result.is_same and not focus.verbose  # zeros are no evidence
     layer, head = result.pairs[result.shown][:2]
-    return Sheet(
-        title=say("title"),
+    proved = ((a, say("both_runs")),) if a.verdict is b.verdict else ((a, a.name), (b, b.name))
+    return saying(
+        say,
         setting="",
-        origins=(result.a.provenance, result.b.provenance),
-        answer=say(result.case),
+        origins=(a.provenance, b.provenance),
         blocks=() if nothing else shown,
         table=lambda: Table.of(_FACTS, _records(result)),
-        texts=(f"A {a}: {_run(result.a, result.b)}", f"B {b}: {_run(result.b, result.a)}"),
-        control=say("control"),
+        texts=(f"A {a.name}: {_run(a, b)}", f"B {b.name}: {_run(b, a)}"),
         notes=tuple(say.lines("notes")),
-        proof=tuple(_proof(result, say)),
+        proof=tuple((run.verdict, f"{verdict_words(run.verdict)}: {of}") for run, of in proved),
         main=matrix,
         summary=(counted(len(result.pairs), "head"),),
         more=(*(shown if nothing else ()), *_shaded(result, say)),
@@ -52,24 +50,21 @@ def sheet(result: Difference, focus: Focus = WHOLE) -> Sheet:
     )
 
 
-def _run(run: Run, other: Run) -> str:
-    parts = [model_words(run.provenance), attention(run.kind, ""), *_own(run.provenance, other.provenance)]
-    if not run.verdict.proved:
-        parts.append(verdict_words(run.verdict))
-    sentence = f" “{run.query_tokens.sentence}”" if run.query_tokens.texts else ""
-    return " · ".join(parts) + sentence
-
-
-def _own(own: Provenance, other: Provenance) -> list[str]:
-    told = [own.source] if own.source != other.source else []
-    told += [
+def _run(run: Run, beside: Run) -> str:
+    own, other = run.provenance, beside.provenance
+    parts = [model_words(own), attention(run.kind, "")]
+    parts += [own.source] if own.source != other.source else []
+    parts += [
         f"{name} {getattr(own, name)}" if name == "kernel" else str(getattr(own, name))
         for name in ("device", "dtype", "kernel", "route")
         if getattr(own, name) != getattr(other, name)
     ]
     versions = own.versions.items()
-    told += [f"{name} {version}" for name, version in versions if other.versions.get(name) != version]
-    return told
+    parts += [f"{name} {version}" for name, version in versions if other.versions.get(name) != version]
+    if not run.verdict.proved:
+        parts.append(verdict_words(run.verdict))
+    sentence = f" “{run.query_tokens.sentence}”" if run.query_tokens.texts else ""
+    return " · ".join(parts) + sentence
 
 
 def said(result: Difference) -> Said:
@@ -98,18 +93,22 @@ def said(result: Difference) -> Said:
 
 def _heads(result: Difference, say: Said) -> Ranking:
     order = result.ranking[:_SHOWN]
-    apart, shades = [float(result.divergences[i]) for i in order], Scale(0.0, math.log(2))
-    unlike = [result.unlike] if math.isfinite(result.unlike) else []
+    apart, largest, rounding = (
+        values[order].tolist() for values in (result.divergences, result.largest, result.rounding)
+    )
+    unlike, shades = [result.unlike] if math.isfinite(result.unlike) else [], Scale(0.0, math.log(2))
+    beside = []
+    for most, may in zip(largest, rounding, strict=True):
+        times = most / may if most and may else math.inf if most else 0
+        beside.append("" if math.isnan(may) and most else say("beside_rounding", times))
     return Ranking(
         title=say("heads_title"),
         of="head",
         names=tuple(map(result.name, order)),
         table=Table(
             Column("divergence", apart, "divergence", _nats, say("jensen_shannon"), shades),
-            Column(
-                "largest", [float(result.largest[i]) for i in order], "largest", significant, say("largest")
-            ),
-            Column("rounding", [_against(result, say, i) for i in order], say("against_rounding"), spared=1),
+            Column("largest", largest, "largest", significant, say("largest")),
+            Column("rounding", beside, say("against_rounding"), spared=1),
         ),
         measured="divergence in nats",
         marks=(
@@ -118,13 +117,6 @@ def _heads(result: Difference, say: Said) -> Ranking:
         ),
         hidden=len(result.ranking) - len(order),
     )
-
-
-def _against(result: Difference, say: Said, i: int) -> str:
-    largest, rounding = float(result.largest[i]), float(result.rounding[i])
-    if math.isnan(rounding) and largest:
-        return ""
-    return say("beside_rounding", largest / rounding if largest and rounding else math.inf if largest else 0)
 
 
 def _matrix(result: Difference, say: Said) -> Matrix:
@@ -143,11 +135,11 @@ def _matrix(result: Difference, say: Said) -> Matrix:
 
 
 def _both(a: Tokens, b: Tokens) -> Tokens:
-    items = tuple(
-        first if first.name == second.name else replace(first, text=f"{first.name}/{second.name}", piece="")
-        for first, second in zip(a.items, b.items, strict=True)
+    items = (
+        one if one.name == other.name else replace(one, text=f"{one.name}/{other.name}", piece="")
+        for one, other in zip(a.items, b.items, strict=True)
     )
-    return replace(a, items=items)
+    return replace(a, items=tuple(items))
 
 
 def _rows(result: Difference, say: Said) -> Iterator[Block]:
@@ -156,27 +148,25 @@ def _rows(result: Difference, say: Said) -> Iterator[Block]:
     if not order:
         return
     shown, change = order[:_SHOWN], np.nan_to_num(result.signed)
-    ends = [(int(change[i].argmax()), int(change[i].argmin())) for i in shown]
-    apart = [float(own[i]) for i in shown]
+    gains, loses = (
+        [f"{result.a.key_tokens.named(int(key))} {signed(float(change[row, key]))}"
+         for row, key in zip(shown, keys, strict=True)]
+        for keys in (change[shown].argmax(axis=1), change[shown].argmin(axis=1))
+    )  # fmt: skip
+    apart = own[shown].tolist()
     yield Ranking(
         title=say("queries_title"),
         of="query",
         names=tuple(result.a.query_tokens.named(i) for i in shown),
         table=Table(
             Column("divergence", apart, "divergence", _nats),
-            Column("gains", _told(result, change, shown, [most for most, _ in ends]), "gains most"),
-            Column("loses", _told(result, change, shown, [least for _, least in ends]), "loses most"),
+            Column("gains", gains, "gains most"),
+            Column("loses", loses, "loses most"),
         ),
         measured="divergence in nats",
         marks=(Mark("bar", "own", "", apart),),
         hidden=len(order) - len(shown),
     )
-
-
-def _told(result: Difference, change: np.ndarray, rows: Sequence[int], keys: Sequence[int]) -> list[str]:
-    names = (result.a.key_tokens.named(key) for key in keys)
-    values = (signed(float(change[row, key])) for row, key in zip(rows, keys, strict=True))
-    return [f"{name} {value}" for name, value in zip(names, values, strict=True)]
 
 
 def _grids(result: Difference, say: Said) -> Iterator[HeadGrid]:
@@ -190,10 +180,8 @@ def _grids(result: Difference, say: Said) -> Iterator[HeadGrid]:
     )
     unlike = Companion.numbers(say("neighbours"), np.full(apart.shape, result.unlike), _nats)
     may = Companion.numbers(say("may_make"), rounding, significant)
-    for title, values, unit, beside in (
-        (say("every_divergence"), apart, "nats", unlike),
-        (say("every_largest"), largest, "", may),
-    ):
+    of = (say("every_divergence"), apart, "nats", unlike), (say("every_largest"), largest, "", may)
+    for title, values, unit, beside in of:
         scale = Scale(0.0, float(np.nanmax(values, initial=0.0)) or 1.0)
         yield HeadGrid(title, layers, heads, values, scale, _cell, unit, companion=beside)
 
@@ -216,23 +204,9 @@ def _records(result: Difference) -> Iterator[tuple[object, ...]]:
         yield "weight", *result.pairs[result.shown], *at, *both, float(value)
 
 
-def _proof(result: Difference, say: Said) -> Iterator[tuple[Verdict, str]]:
-    if result.a.verdict is result.b.verdict:
-        both = say("both_runs")
-        yield result.a.verdict, f"{verdict_words(result.a.verdict)}: {both}"
-        return
-    for run in (result.a, result.b):
-        yield run.verdict, f"{verdict_words(run.verdict)}: {run.name}"
-
-
 def _shaded(result: Difference, say: Said) -> Iterator[Passage]:
     """How far each query of the head that is shown differs, in the text of B where both are texts."""
     tokens, apart = result.b.query_tokens, result.rows[result.shown]
     if tokens.texts and len(tokens) == len(apart):
-        yield Passage(
-            say("passage"),
-            tokens,
-            apart,
-            Scale(0.0, float(np.nanmax(apart, initial=0.0)) or 1.0),
-            number,
-        )
+        scale = Scale(0.0, float(np.nanmax(apart, initial=0.0)) or 1.0)
+        yield Passage(say("passage"), tokens, apart, scale, number)

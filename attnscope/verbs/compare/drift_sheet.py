@@ -1,6 +1,6 @@
 """What a tuning changed: the heads whose attention moved most, beside rounding and beside what they heard."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,13 +10,15 @@ from attnscope.render.kit.words.command import asking_of_text
 from attnscope.render.kit.words.header import model_words
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
-from attnscope.render.sheet.said import attention, proof
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.said import proof
+from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.heads import head_name
-from attnscope.verbs.compare.drift_result import SAME, Case, Drift, Place
+from attnscope.results.scores import ordered
+from attnscope.verbs.compare.sheet import by_layer
+from attnscope.verbs.compare.texts_result import SAME, Drift, DriftCase
 
 _SHOWN, _ALL = 10, 2  # rows of a table; heads that are all named
 _LONGEST = 46  # characters of a text in a table
@@ -26,20 +28,17 @@ _FACTS = "fact layer head line value"
 def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
     say, whole = said(result), focus.verbose
     grid = _grid(result, say)
-    nothing = result.case is Case.SAME and not whole  # zeros are no evidence: the answer says it
+    nothing = result.case is DriftCase.SAME and not whole  # zeros are no evidence: the answer says it
     a, b = map(model_words, (result.before, result.after))
-    return Sheet(
-        title=say("title"),
-        setting=f"{attention(result.kind, result.tower)} · {model_words(result.before)}",
+    return saying(
+        say,
         origins=(result.before, result.after),
-        answer=say(result.case),
         blocks=() if nothing else (_moved(result, say, whole), *_touched(result, say, whole), grid,
                                    _layers(result, say), *_texts(result, say, whole),
                                    *_put_back(result, say)),
         more=(grid,) if nothing else (),
         table=lambda: Table.of(_FACTS, _records(result)),
         texts=(f"A {a}", f"B {b}", say("read")),
-        control=say("control"),
         notes=(*result.notes, *say.lines("notes")),
         proof=proof(result.certified, "head", say("certified_in")),
         main=grid,
@@ -53,33 +52,25 @@ def said(result: Drift) -> Said:
     best, touched, back = result.ranking[0], result.touched, result.put_back
     some = None if touched is None or len(touched) == result.mean.size else [*map(result.name, touched)]
     shown = some and some[: _ALL if len(some) <= _ALL else 2]
-    alone = touched and shown and not result.own_mean[touched[0]] > 0
-    apart = result.answers_by and float(result.answers.mean())
+    alone = touched and shown and not result.means["own"][touched[0]] > 0
     others = None if back is None else float(back.restored_by_others[0])
-    written = result.case is Case.SAME and not np.isnan(result.written).any()
     facts = {
         "model_a": model_words(result.before),
         "model_b": model_words(result.after),
-        "texts": len(result.texts),
-        "heads": result.mean.size,
         # what changed
         "best": result.name(best),
         "most": float(result.mean[best]),
         "best_beyond": best in result.beyond,
-        "beyond": len(result.beyond),
-        "exceeding": len(result.exceeding),
         "rounding": float(result.loudest.mean()),
         "touched": shown,
         "and_more": len(some or ()) - len(shown or ()),
         "alone": shown and alone and shown[0],
-        "written_same": f"{1 / SAME:,.0f}" if written else None,
+        "to_1_part_in": None if np.isnan(result.written).any() else f"{1 / SAME:,.0f}",
         # what became of the answers
-        "apart": apart if result.answers_by else None,
+        "apart": float(result.answers.mean()) if result.answers_by else None,
         "apart_by_rounding": float(result.answers_floor.mean()),
         "unit": "nats" if "nats" in result.answers_by else "of cosine",
         "answers_same": bool(result.answers_by) and not result.answers.any(),
-        "answers_differ": bool(result.answers_differ),
-        "same_everywhere": result.case is Case.SAME,
         "put_back": back and head_name(*back.heads[0]),
         "restored": back and float(back.restored[0]),
         "others": None if others is None or np.isnan(others) else others,
@@ -90,22 +81,21 @@ def said(result: Drift) -> Said:
 
 def _moved(result: Drift, say: Said, whole: bool) -> Ranking:
     places = list(result.ranking) if whole else list(result.ranking[:_SHOWN])
-    low, high, means = (each_of(values, places) for values in (result.low, result.high, result.mean))
-    floor, texts = each_of(result.floor_mean, places), len(result.texts)
+    low, high = (each_of(values, places) for values in (result.low, result.high))
+    means, own, written, floor = (each_of(values, places) for values in result.means.values())
+    reach = ["" if np.isnan(a) else f"{percent(a)} to {percent(b)}" for a, b in zip(low, high, strict=True)]
+    louder = [f"{result.louder[place]} of {len(result.texts)}" for place in places]
     return Ranking(
         title=say("moved_title"),
         of="head",
         names=tuple(map(result.name, places)),
         table=Table(
             Column("moved", means, "moved", percent, say("moved_says")),
-            Column("reach", [_reach(a, b) for a, b in zip(low, high, strict=True)], "95 % interval",
-                   says=say("interval_says"), spared=1),
-            Column("own", each_of(result.own_mean, places), "by itself", percent, say("own_says")),
-            Column("written", each_of(result.written_mean, places), "writes otherwise", percent,
-                   say("writes_says"), spared=2),
+            Column("reach", reach, "95 % interval", says=say("interval_says"), spared=1),
+            Column("own", own, "by itself", percent, say("own_says")),
+            Column("written", written, "writes otherwise", percent, say("writes_says"), spared=2),
             Column("floor", floor, "rounding", percent, say("floor_says")),
-            Column("louder", [f"{result.louder[place]} of {texts}" for place in places], "beyond in",
-                   says=say("beyond_says"), spared=1),
+            Column("louder", louder, "beyond in", says=say("beyond_says"), spared=1),
         ),
         measured=say("measured"),
         marks=(
@@ -120,26 +110,21 @@ def _moved(result: Drift, say: Said, whole: bool) -> Ranking:
     )  # fmt: skip
 
 
-def _reach(low: float, high: float) -> str:
-    return "" if np.isnan(low) else f"{percent(low)} to {percent(high)}"
-
-
 def _touched(result: Drift, say: Said, whole: bool) -> Iterator[Ranking]:
     touched = result.touched or ()
-    if not 0 < len(touched) < result.mean.size:
-        return
-    places: Sequence[Place] = touched if whole else touched[:_SHOWN]
-    own, written = each_of(result.own_mean, places), each_of(result.written_mean, places)
-    yield Ranking(
-        title=say("own_title"),
-        of="head",
-        names=tuple(map(result.name, places)),
-        table=Table(
-            Column("own", own, "looks elsewhere", percent, say("own_says")),
-            Column("written", written, "writes otherwise", percent, say("writes_says")),
-        ),
-        hidden=len(touched) - len(places),
-    )
+    if 0 < len(touched) < result.mean.size:
+        places = touched if whole else touched[:_SHOWN]
+        own, written = (each_of(result.means[name], places) for name in ("own", "written"))
+        yield Ranking(
+            title=say("own_title"),
+            of="head",
+            names=tuple(map(result.name, places)),
+            table=Table(
+                Column("own", own, "looks elsewhere", percent, say("own_says")),
+                Column("written", written, "writes otherwise", percent, say("writes_says")),
+            ),
+            hidden=len(touched) - len(places),
+        )
 
 
 def _grid(result: Drift, say: Said) -> HeadGrid:
@@ -152,7 +137,7 @@ def _grid(result: Drift, say: Said) -> HeadGrid:
         scale=Scale(0.0, 100 * top),
         form=_cell,
         unit="%",
-        companion=Companion.numbers("rounding", 100 * result.floor_mean, _cell),
+        companion=Companion.numbers("rounding", 100 * result.means["floor"], _cell),
         beyond=(say("grid_beyond"), result.beyond),
     )
 
@@ -164,29 +149,20 @@ def _cell(value: float) -> str:
 
 
 def _layers(result: Drift, say: Said) -> Curve:
-    most = result.mean.max(axis=1)
-    own = np.array(result.own_mean.mean(axis=1))
-    floor = result.floor_mean.mean(axis=1)
-    told = [result.heads[int(j)] for j in result.mean.argmax(axis=1)]
-    names = [f"H{head} {percent(value)}" for head, value in zip(told, most.tolist(), strict=True)]
-    return Curve(
-        title=say("layers_title"),
-        of="layer",
-        names=tuple(f"L{layer}" for layer in result.layers),
-        table=Table(
-            Column("moved", result.by_layer.tolist(), "moved", percent, say("layers_says")),
-            Column("own", own.tolist(), "by itself", percent),
-            Column("floor", floor.tolist(), "rounding", percent),
-            Column("most", names, say("layers_most")),
-        ),
-        places=tuple(map(float, result.layers)),
-        measured=say("layers_measured"),
-        lines=(
-            Line("line", "own", "moved", result.by_layer.tolist()),
-            Line("line", "query", "by itself", own.tolist()),
-            Line("dashed", "control", "rounding", floor.tolist()),
-        ),
+    most = [f"H{result.heads[int(row.argmax())]} {percent(float(row.max()))}" for row in result.mean]
+    moved, own, floor = (result.means[name].mean(axis=1).tolist() for name in ("moved", "own", "floor"))
+    columns = (
+        Column("moved", moved, "moved", percent, say("layers_says")),
+        Column("own", own, "by itself", percent),
+        Column("floor", floor, "rounding", percent),
+        Column("most", most, say("layers_most")),
     )
+    lines = (
+        Line("line", "own", "moved", moved),
+        Line("line", "query", "by itself", own),
+        Line("dashed", "control", "rounding", floor),
+    )
+    return by_layer(result.layers, say("layers_title"), say("layers_measured"), columns, lines)
 
 
 def _texts(result: Drift, say: Said, whole: bool) -> Iterator[Ranking]:
@@ -194,42 +170,38 @@ def _texts(result: Drift, say: Said, whole: bool) -> Iterator[Ranking]:
         return
     order = np.argsort(-result.by_text, kind="stable").tolist()
     shown = order if whole else order[:_SHOWN]
-    flat = result.moved.reshape(len(result.texts), -1)
-    best = [np.unravel_index(int(flat[i].argmax()), result.mean.shape) for i in shown]
+    best = [ordered(result.moved[i])[0] for i in shown]
+    most = [f"{result.name(place)} {percent(float(result.moved[i][place]))}"
+            for i, place in zip(shown, best, strict=True)]  # fmt: skip
     means = [float(result.by_text[i]) for i in shown]
     yield Ranking(
         title=say("texts_title"),
         of="text",
         names=tuple(f"{result.texts[i].line} {fit(result.texts[i].text, _LONGEST)}" for i in shown),
         table=Table(
-            Column("moved", means, "moved", percent, say("texts_says")),
-            Column("head", [f"{result.name((int(i), int(j)))} {percent(float(flat[t].max()))}"
-                            for t, (i, j) in zip(shown, best, strict=True)], "most in"),
+            Column("moved", means, "moved", percent, say("texts_says")), Column("head", most, "most in")
         ),
         hidden=len(order) - len(shown),
-    )  # fmt: skip
+    )
 
 
 def _put_back(result: Drift, say: Said) -> Iterator[Block]:
     back = result.put_back
-    if back is None or not result.answers_differ:
-        return
-    form = percent
-    yield Ranking(
-        title=say("back_title", len(back.texts)),
-        of="head",
-        names=tuple(f"L{layer} H{head}" for layer, head in back.heads),
-        table=Table(
-            Column("restored", back.restored.tolist(), "of the change gone", form,
-                   say("back_says")),
-            Column("others", back.restored_by_others.tolist(), "other heads", form,
-                   say("back_others")),
-        ),
-    )  # fmt: skip
+    if back is not None and result.answers_differ:
+        gone, others = back.restored.tolist(), back.restored_by_others.tolist()
+        yield Ranking(
+            title=say("back_title", len(back.texts)),
+            of="head",
+            names=tuple(head_name(*head) for head in back.heads),
+            table=Table(
+                Column("restored", gone, "of the change gone", percent, say("back_says")),
+                Column("others", others, "other heads", percent, say("back_others")),
+            ),
+        )
 
 
 def _next(result: Drift, say: Said) -> Next | None:
-    if result.case is Case.SAME:
+    if result.case is DriftCase.SAME:
         return None
     i, j = result.ranking[0]
     text = result.texts[int(result.moved[:, i, j].argmax())]

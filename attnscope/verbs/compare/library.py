@@ -1,15 +1,20 @@
-"""Two readings or two runs held against each other, asked in a program."""
+"""Two readings, two runs or two models held against each other, asked in a program."""
 
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from attnscope.errors import InputError
 from attnscope.library.readings import Reading
 from attnscope.process.machine import alone
-from attnscope.results import Comparison, CorpusDifference, Difference
-from attnscope.session.listener import Log
+from attnscope.results import Comparison, CorpusDifference, Difference, Drift
+from attnscope.session.choosing import choose
+from attnscope.session.listener import Listener, Log
+from attnscope.session.opening import Opened
 from attnscope.session.question import taking
-from attnscope.verbs.compare.question import OnTwoSides, Runs, Word
+from attnscope.session.request import ModelRequest
+from attnscope.verbs.compare.drift import drift_of
+from attnscope.verbs.compare.question import OnTwoSides, Runs, Tuned, Word
 from attnscope.verbs.compare.words import compare_in_layers, compare_readings
 
 
@@ -47,3 +52,14 @@ def compare(a: Reading, b: Reading, asked: Word) -> Comparison:
 @taking(Runs)
 def difference(asked: Runs) -> Difference | CorpusDifference:
     return asked.answer(cast(Any, None), Log()).result  # no model is asked for
+
+
+def compare_models(before: Opened, asked: Tuned, listener: Listener) -> Drift:
+    """A tuned model, which is in memory or is opened here, against one that is in memory."""
+    from attnscope.library.models import Model, opened
+
+    tuned = asked.tuned
+    other = tuned if isinstance(tuned, Model) else opened(ModelRequest(str(tuned)), listener)
+    other._remark()
+    after = replace(other._opened, chosen=choose(other._opened.model, asked.wanted, listener, sensed=False))
+    return drift_of(before, after, asked, listener)

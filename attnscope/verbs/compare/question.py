@@ -45,13 +45,10 @@ from attnscope.session.wanted import HEADS, LAYERS, Attention, Numbers, Wanted
 from attnscope.session.which import Heads, Looked, Name
 
 if TYPE_CHECKING:
-    from attnscope.results import Result
+    from attnscope.results import Comparison, CorpusDifference, Difference, Drift, Result, Senses  # noqa: F401
     from attnscope.results.claims.prompts import Prompt
-    from attnscope.verbs.compare.corpora_result import CorpusDifference  # noqa: F401
-    from attnscope.verbs.compare.difference_result import Difference  # noqa: F401
-    from attnscope.verbs.compare.drift_result import Drift  # noqa: F401
-    from attnscope.verbs.compare.result import Comparison  # noqa: F401
-    from attnscope.verbs.compare.senses_result import Senses  # noqa: F401
+    from attnscope.session.listener import Listener
+    from attnscope.session.opening import Opened
 
 STORED, MOST_CONTROLS = (".npz", ".json"), 100_000
 _HERE = "attnscope.verbs.compare"
@@ -158,7 +155,7 @@ class Runs(Compared["Difference | CorpusDifference"]):
     runs that cannot be paired.
     """
 
-    KIND, ANSWER = "Difference", f"{_HERE}.stored:compare_runs"
+    KIND, ANSWER = "Difference", f"{_HERE}.difference:compare_runs"
     ALL = "two stored runs are all that is compared"
 
     a: Annotated[Union["Result", str, Path], TEXT]
@@ -211,8 +208,9 @@ class Tuned(Heads, Compared["Drift"]):
     cut with `truncate`.
     """
 
-    KIND, ANSWER, READS = "Drift", f"{_HERE}.tuned:compare_tuned", ("texts", "truncate")
+    KIND, ANSWER, READS = "Drift", f"{_HERE}.drift:compare_tuned", ("texts", "truncate")
     ALL, over = "--texts of two models is all that is read", "how far heads moved"
+    METHODS = ("Model.compare",)
 
     tuned: Annotated[str | Path | Any, MODEL_B]
     texts: Annotated[Path | Sequence[str], TEXTS]
@@ -245,13 +243,9 @@ class Tuned(Heads, Compared["Drift"]):
         """What the file of the texts is called; empty where there is none."""
         return incoming.called(self.texts) if isinstance(self.texts, Path) else ""
 
-    def inputs_of(self, text: "Prompt") -> Inputs:
-        """One of the texts as it is read."""
-        return Inputs(text.text, truncate=self.truncate)
-
-    def called(self, text: "Prompt") -> str:
-        """What a mistake calls one of the texts."""
-        return f"{self.file}:{text.line}" if self.file else f"text {text.line}"
+    def answer_in(self, opened: "Opened", listener: "Listener") -> "Drift":
+        found: Drift = named(f"{_HERE}.library:compare_models")(opened, self, listener)
+        return found
 
     @classmethod
     def meant_by(cls, given: Mapping[str, Any]) -> bool:

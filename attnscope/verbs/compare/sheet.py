@@ -1,9 +1,9 @@
 """One word held against itself: what it attends to on both sides, and how alike its vectors are by layer."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from jaxtyping import Float
@@ -27,7 +27,7 @@ from attnscope.render.kit.words.header import (
 from attnscope.render.sheet.blocks import Beside, Curve, Passage, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import departures, marked_word, proof
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Line, Mark, Scale, Table, Tint
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -38,29 +38,30 @@ MOST_KEYS = 16
 _MATTERS = 0.05  # of the largest weight of a row: a bar of less is hardly one
 _ALIKE, _APART = Scale(-1.0, 1.0, "signed"), Scale(0.0, math.log(2))
 _FACTS = "fact side layer_a layer_b head key token value"
-_DECIMALS = 3  # decimals of a weight beside its bar
 _AROUND = 160  # characters of a long text on each side of the word
-cosine = partial(number, decimals=3)
+_thousandth = partial(number, decimals=3)
+_weight = partial(weight, decimals=3)  # beside its bar
 
 
 def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
     say, looks = said(result), departures(result.by, result.special)
     kinds = " and ".join(dict.fromkeys(attention_words(side.head.kind) for side in result.sides))
-    by_layer = result.similarities or (result.divergence is not None and len(result.layers) > 1)
-    curve = _by_layer(result, say) if by_layer else None
+    layered = result.similarities or (result.divergence is not None and len(result.layers) > 1)
+    curve = _by_layer(result, say) if layered else None
     by_head = () if curve or len(result.heads) < 2 or result.divergence is None else (_by_head(result, say),)
     rows = [_row(result, say, letter, side) for letter, side in zip("AB", result.sides, strict=True)]
-    return Sheet(
+    origins = tuple(side.head.provenance for side in result.sides)
+    # of two models, or of two ways of running one; not of two texts
+    several = origins[0].of_no_text != origins[1].of_no_text
+    return saying(
+        say,
         title=" · ".join((say("subject"), *looks)),
         setting=f"{kinds} · {models(result)}",
-        origins=tuple(side.head.provenance for side in result.sides[: 1 + _two_origins(result)]),
-        answer=say(result.case),
+        origins=origins[: 1 + several],
         blocks=(*by_head, Beside((*((curve,) if curve else ()), *rows))),
         table=lambda: Table.of(_FACTS, _records(result)),
         texts=tuple(_texts(result, say)),
-        control=say("control"),
         notes=(*say.lines("notes"), *say.lines("view_notes"), *say.lines("notes_of_rows")),
-        legend=tuple(say.lines("legend")),
         proof=tuple(_proof(result, focus.verbose)),
         main=curve,
         whole=say("no_curve"),
@@ -75,31 +76,20 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
 def said(result: Comparison) -> Said:
     """The words of `compare` about this result."""
     (i, j), rows, output = result.shown, result.divergence, result.similarity("output")
-    a, b, least, view = result.a, result.b, result.least_alike, result.a.view
-    texts, begins = result.between is Between.TEXTS, result.begins
-    spanned = any(spans(side.view) for side in result.sides if side.view is not None)
-    closest = None if output is None or least is None else int(np.nanargmax(output.together))
+    least, texts = result.least_alike, result.between is Between.TEXTS
     cosine = output and float(output.heads[i, j])
+    closest = None
+    if output is not None and least is not None:
+        closest = int(np.nanargmax(output.together))
     if texts and output is not None:
         cosine = float(output.together[least or 0])
+    spanned = any(spans(side.view) for side in result.sides if side.view is not None)
     sinking = any(side.head.sink is not None for side in result.sides)
     facts = {
-        "a": a.word,
-        "b": b.word,
-        "place_a": a.position,
-        "place_b": b.position,
-        "layer_a": a.head.layer,
-        "layer_b": b.head.layer,
-        "units": result.by.several,
         # which heads
         "shown": heads(result),
-        "head": result.heads[j],
-        "heads": len(result.heads),
         "several": len(result.heads) > 1,
-        "all_heads": len(result.heads) == a.head.heads,
-        "layers": len(result.layers),
         # how alike their vectors are; of texts those of all heads of a layer
-        "cosines": bool(result.similarities),
         "cosine": cosine,
         "typical_cosine": None if output is None else _typical(output.heads),
         "layer": result.layers[least or 0][0],
@@ -109,21 +99,15 @@ def said(result: Comparison) -> Said:
         "moved": None if rows is None else float(rows.total_variation[i, j]),
         "typical": None if rows is None else _typical(rows.total_variation),
         # where two models part
-        "same": result.between is Between.MODELS and result.same,
-        "parting": bool(begins),
-        "also": len(begins) - 1,
-        "others": len(result.heads) - len(begins),
+        "others": len(result.heads) - len(result.begins),
         "before": i * len(result.heads),
         # how it is looked at
-        "viewed": view is not None,
         "spans": SPANS if spanned else "",
         "joined": joined_words(result.by) if result.by.joins else "",
         "without_special": WITHOUT_SPECIAL,
         "cross_rows": CROSS_ROWS if any(side.head.kind is Kind.CROSS for side in result.sides) else "",
         "sinking": rows is not None and sinking and result.special is not Special.RENORMALISE,
-        "no_value": result.similarity("value") is None,
-        "rotary": result.similarity("unrotated key") is not None,
-        "from_embedding": texts and a.head.kind is not Kind.CROSS and (0, 0) in result.layers,
+        "from_embedding": texts and result.a.head.kind is not Kind.CROSS and (0, 0) in result.layers,
     }
     return Said("compare", result, facts)
 
@@ -135,10 +119,12 @@ def _typical(values: Float[np.ndarray, "layer head"]) -> float | None:
 def _by_layer(result: Comparison, say: Said) -> Curve:
     i, j = result.shown
     several, output, rows = len(result.heads) > 1, result.similarity("output"), result.divergence
-    columns = [
-        Column(each.vector, each.together.tolist(), each.vector, cosine, scale=_ALIKE)
-        for each in result.similarities
-    ]
+    columns, lines = list[Column](), list[Line]()
+    tint: Tint = "output" if result.similarities else "own"
+    for each in result.similarities:
+        name, values = each.vector, each.together.tolist()
+        columns.append(Column(name, values, name, _thousandth, scale=_ALIKE))
+        lines.append(Line("line", cast("Tint", name), name, values))
     if several and output is not None:
         least = [_extreme(result, -each, each) for each in output.heads]
         columns.append(Column("least", least, "least alike", says=say("least_alike")))
@@ -147,11 +133,12 @@ def _by_layer(result: Comparison, say: Said) -> Curve:
         columns.append(Column("apart", most, "furthest apart", says=say("furthest_apart")))
     elif rows is not None:
         apart = rows.jensen_shannon[:, 0].tolist()
-        columns.append(Column("apart", apart, "rows apart", cosine, f"by {say('divergence')}", _APART))
-    lines = [
-        Line("line", _tint(each.vector), each.vector, each.together.tolist()) for each in result.similarities
-    ]
-    dots, tint = _dots(result), _tint("output") if result.similarities else _tint("own")
+        columns.append(Column("apart", apart, "rows apart", _thousandth, f"by {say('divergence')}", _APART))
+    if result.similarities:
+        dots = result.similarities[-1].heads
+    else:
+        assert rows is not None, "drawn only where there is something to draw"
+        dots = rows.jensen_shannon
     if several:
         lines.append(Line("points", tint, say("each_head"), dots.tolist()))
     elif not result.similarities:
@@ -159,28 +146,15 @@ def _by_layer(result: Comparison, say: Said) -> Curve:
     shown = [float(dots[i, j]) if row == i else None for row in range(len(result.layers))]
     lines.append(Line("ring", "control", say("ring"), shown))
     lowest = min((end for each in lines for end in each.ends()), default=0.0)
-    return Curve(
-        title=say("curve_title"),
-        of="layer",
-        names=tuple(f"L{layer}" for layer, _ in result.layers),
-        table=Table(*columns),
-        places=tuple(float(layer) for layer, _ in result.layers),
-        measured=say("curve_measured"),
-        lines=tuple(lines),
+    return by_layer(
+        [layer for layer, _ in result.layers],
+        say("curve_title"),
+        say("curve_measured"),
+        columns,
+        lines,
         axis=(min(lowest, 0.0) - 0.07, 1.05) if result.similarities else (-0.02, math.log(2) + 0.02),
         chosen=frozenset({i}),
     )
-
-
-def _tint(vector: str) -> Tint:
-    return cast("Tint", vector)
-
-
-def _dots(result: Comparison) -> Float[np.ndarray, "layer head"]:
-    if result.similarities:
-        return result.similarities[-1].heads
-    assert result.divergence is not None, "drawn only where there is something to draw"
-    return result.divergence.jensen_shannon
 
 
 def _grids(result: Comparison) -> Iterator[HeadGrid]:
@@ -200,7 +174,7 @@ def _extreme(
     if np.isnan(differing).all():
         return "-"
     j = int(np.nanargmax(differing))
-    return f"H{result.heads[j]} {cosine(float(shown[j]))}"
+    return f"H{result.heads[j]} {_thousandth(float(shown[j]))}"
 
 
 def _by_head(result: Comparison, say: Said) -> Ranking:
@@ -213,8 +187,8 @@ def _by_head(result: Comparison, say: Said) -> Ranking:
         of="head",
         names=tuple(f"H{head}" for head in result.heads),
         table=Table(
-            Column("apart", nats, "divergence", cosine, say("divergence"), _APART),
-            Column("moved", moved, "moved", cosine, say("share_moved")),
+            Column("apart", nats, "divergence", _thousandth, say("divergence"), _APART),
+            Column("moved", moved, "moved", _thousandth, say("share_moved")),
         ),
         measured="divergence in nats",
         marks=(Mark("bar", "own", "", nats),),
@@ -239,7 +213,7 @@ def _row(result: Comparison, say: Said, letter: str, side: Side) -> Ranking:
         title=say("row_title", letter, side.head.name, _placed(side)),
         of="key",
         names=tuple(names),
-        table=Table(Column("weight", [*weights, *rest], "weight", partial(weight, decimals=3))),
+        table=Table(Column("weight", [*weights, *rest], "weight", _weight)),
         says=" · ".join(say.lines("remarks", *_remarks(side))),
         measured="attention weight",
         marks=(Mark("bar", "own", "", [*weights, *([None] * len(rest))]),),
@@ -281,16 +255,15 @@ def _record(result: Comparison) -> Iterator[tuple[str, object]]:
 
 
 def _records(result: Comparison) -> Iterator[tuple[object, ...]]:
+    measured = [(f"cosine {each.vector}", each.heads) for each in result.similarities]
+    if (rows := result.divergence) is not None:
+        measured += [("jensen-shannon nats", rows.jensen_shannon), ("total variation", rows.total_variation)]
     for i, pair in enumerate(result.layers):
         for each in result.similarities:
             yield f"cosine {each.vector}", "", *pair, "together", "", "", float(each.together[i])
         for j, head in enumerate(result.heads):
-            for each in result.similarities:
-                yield f"cosine {each.vector}", "", *pair, head, "", "", float(each.heads[i, j])
-            if result.divergence is not None:
-                nats, moved = result.divergence.jensen_shannon[i, j], result.divergence.total_variation[i, j]
-                yield "jensen-shannon nats", "", *pair, head, "", "", float(nats)
-                yield "total variation", "", *pair, head, "", "", float(moved)
+            for fact, values in measured:
+                yield fact, "", *pair, head, "", "", float(values[i, j])
     layers = result.a.head.layer, result.b.head.layer
     for letter, side in zip("ab", result.sides, strict=True):
         firsts = [group[0] for group in key_groups(side.looked_at)]
@@ -307,15 +280,9 @@ def _shaded(result: Comparison, say: Said) -> Iterator[Passage]:
                 side.key_tokens,
                 np.where(side.allowed, side.weights, math.nan),
                 by_root(),
-                partial(weight, decimals=_DECIMALS),
+                _weight,
                 frozenset({side.row}) if side.query_tokens is side.key_tokens else frozenset(),
             )
-
-
-def _two_origins(result: Comparison) -> bool:
-    """Whether the sides come from two models, or from two ways of running one; not for their texts."""
-    a, b = (side.head.provenance.of_no_text for side in result.sides)
-    return a != b
 
 
 def _texts(result: Comparison, say: Said) -> Iterator[str]:
@@ -323,7 +290,10 @@ def _texts(result: Comparison, say: Said) -> Iterator[str]:
 
     What both sides read is told once, before them.
     """
-    read = [(sentence(side), _keys_of(side, say)) for side in result.sides]
+    read = []
+    for side in result.sides:
+        keys = side.head.key_tokens.sentence if side.head.kind is Kind.CROSS else ""
+        read.append((sentence(side), say("keys_of", keys) if keys else ""))
     apart = result.between is Between.TEXTS
     both = [a if a == b and not apart else "" for a, b in zip(*read, strict=True)]
     yield from filter(None, both)
@@ -332,11 +302,6 @@ def _texts(result: Comparison, say: Said) -> Iterator[str]:
         yield f"{letter} " + " · ".join(filter(None, (side_words(result, side), text)))
         if keys:
             yield f"  {keys}"
-
-
-def _keys_of(side: Side, say: Said) -> str:
-    told = side.head.key_tokens.sentence if side.head.kind is Kind.CROSS else ""
-    return say("keys_of", told) if told else ""
 
 
 def _following(result: Comparison, say: Said) -> Next | None:
@@ -350,16 +315,13 @@ def _following(result: Comparison, say: Said) -> Next | None:
 
 def _remarks(side: Side) -> tuple[str, int, float | None, float | None]:
     """Why there is no row, how many keys are masked, what hidden special tokens hold, and a sink."""
-    row = side.weights[side.allowed] if side.view is None else side.whole_row
+    there = side.weights[side.allowed]
+    row = there if side.view is None else side.whole_row
     sink = None if side.head.sink is None else float(1 - row.sum())
-    return _nothing(side), int((~side.allowed).sum()), side.special_weight, sink
-
-
-def _nothing(side: Side) -> str:
+    nothing = "" if side.view is None or np.nan_to_num(there).any() else "left"
     if not side.allowed.any() and side.special_weight is None:
-        return "keys"
-    left = np.nan_to_num(side.weights[side.allowed]).any()
-    return "" if side.view is None or left else "left"
+        nothing = "keys"
+    return nothing, int((~side.allowed).sum()), side.special_weight, sink
 
 
 def heads(result: Comparison) -> str:
@@ -396,9 +358,28 @@ def sentence(side: Side) -> str:
     text = tokens.texts[token.part]
     start += len(text[start:end]) - len(text[start:end].lstrip())
     word = text[start:end].rstrip()
-    before, after = text[:start], text[start + len(word) :]
-    before = before if len(before) <= _AROUND else f"… {before[-_AROUND:]}"
-    after = after if len(after) <= _AROUND else f"{after[:_AROUND]} …"
     first, last = tokens.texts[: token.part], tokens.texts[token.part + 1 :]
-    parts = (*first, marked_word(before, word, after), *last)
+    parts = (*first, in_its_text(text, word, start, _AROUND, " "), *last)
     return " | ".join(f"“{part}”" for part in parts)
+
+
+def by_layer(
+    layers: Sequence[int],
+    title: str,
+    measured: str,
+    columns: Sequence[Column],
+    lines: Sequence[Line],
+    **more: Any,
+) -> Curve:
+    """A curve over layers, with its table and what `more` a curve has."""
+    names, places = tuple(f"L{layer}" for layer in layers), tuple(map(float, layers))
+    table = Table(*columns)
+    return Curve(title, "layer", names, table, places=places, measured=measured, lines=(*lines,), **more)
+
+
+def in_its_text(text: str, word: str, start: int, most: int, gap: str = "") -> str:
+    """The word, which starts there, marked in its text, of which `most` characters stand on each side."""
+    before, after = text[:start], text[start + len(word) :]
+    before = before if len(before) <= most else f"…{gap}{before[-most:]}"
+    after = after if len(after) <= most else f"{after[:most]}{gap}…"
+    return marked_word(before, word, after)

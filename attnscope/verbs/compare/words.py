@@ -1,9 +1,18 @@
-"""One word held against itself: in two inputs, in two layers, under two models, or in many texts."""
+"""One word held against itself: in two inputs, in two layers, under two models, or in many texts.
 
-from collections.abc import Callable, Sequence
+Of many texts: cosines of all pairs, and how far labels part them, beside all other labelings.
+
+Other forms of it (`banks` for `bank`) are found by a rule of a few endings, not a grammar: two words are
+forms of one where, in small letters, one ending at most taken from each, the same is left, of three letters
+at least. The endings are those of English plurals and verbs.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
 from attnscope.analysis.heads.overview import measure_heads
 from attnscope.analysis.heads.view import Places, groups_of
@@ -12,6 +21,7 @@ from attnscope.errors import InputError
 from attnscope.results import Overview
 from attnscope.results.base.groups import joined
 from attnscope.results.base.origin import tallied
+from attnscope.results.claims.ranking import LEAST_SPREAD
 from attnscope.session.choosing import Chosen, choose_layers
 from attnscope.session.listener import Listener
 from attnscope.session.opening import Opened, Opening
@@ -22,14 +32,16 @@ from attnscope.session.reading import Reading, open_chosen, read_inputs
 from attnscope.session.request import ModelRequest, digests
 from attnscope.session.wanted import Looking
 from attnscope.spelling import spelled
+from attnscope.tokens import Tokens
 from attnscope.verbs.compare.question import InTexts, OnTwoSides, Word
 from attnscope.verbs.compare.result import Between, Comparison
-from attnscope.verbs.compare.senses import separation, together
-from attnscope.verbs.compare.senses_result import Senses, Usage
-from attnscope.verbs.compare.vectors import compare
-from attnscope.verbs.compare.word import ComparedWord, Look, forms_in, word_in
+from attnscope.verbs.compare.texts_result import ROUNDING, Senses, Separation, Usage, splits_of
+from attnscope.verbs.compare.vectors import ComparedWord, compare, word_in
 
+Vectors = Float[np.ndarray, "text head dim"]
 Fit = Callable[[Sequence[Extent]], bool]
+ENDINGS = (("'s", ""), ("’s", ""), ("ies", "y"), ("es", ""), ("s", ""), ("ed", ""), ("d", ""), ("ing", ""))
+_SHORTEST = 3
 
 
 def compare_word(
@@ -81,10 +93,8 @@ def compare_in_layers(
     (first,), (second,) = several
     if first == second:
         raise InputError(f"--layer and --layer-b are both layer {first}: give two layers")
-    position, _ = position_of(reading, chosen, asked.both[0], asked.looking)
     whole = both_fit(fit, opened, opened)
-    captured = _captured(reading, chosen, (first, second))
-    side = _Side(reading.notes, position, captured, (first, second), chosen.heads)
+    side = _side(opened, asked.both[0], asked, layers=(first, second))
     return _compared(Between.LAYERS, (side, side), asked, reading.listener, whole)
 
 
@@ -97,35 +107,39 @@ class _Side:
     heads: tuple[int, ...]
 
 
-def _side(opened: tuple[Reading, Chosen], word: str, asked: Word, where: str = "") -> _Side:
+def _side(
+    opened: tuple[Reading, Chosen], word: str, asked: Word, where: str = "", layers: tuple[int, ...] = ()
+) -> _Side:
     reading, chosen = opened
-    layers = choose_layers(reading.model, chosen.tower, asked.wanted.layer)
+    shown = layers or choose_layers(reading.model, chosen.tower, asked.wanted.layer)
     position, _ = position_of(reading, chosen, word, asked.looking, where)
-    return _Side(reading.notes, position, _captured(reading, chosen), layers, chosen.heads)
-
-
-def _captured(reading: Reading, chosen: Chosen, layers: tuple[int, ...] | None = None) -> Capture:
     with reading.listener.working("reading the attention"):
-        captured = reading.capture(chosen, layers)
+        captured = reading.capture(chosen, layers or None)
     captured.check_in_place("a word is compared by its own row")
-    return captured
+    return _Side(reading.notes, position, captured, shown, chosen.heads)
 
 
 def _compared(
     between: Between, sides: tuple[_Side, _Side], asked: Word, listener: Listener, whole: bool
 ) -> Answer[Comparison]:
     a, b = sides
-    captures, how = (a.captured, b.captured), asked.looking
-    look = Look(how.unit, how.treatment, how.links_among_all)
     with listener.working("comparing"):
-        places = a.position, b.position
-        result = compare(between, *captures, places, layers=a.layers, heads=a.heads, look=look)
+        captures, places = (a.captured, b.captured), (a.position, b.position)
+        result = compare(between, *captures, places, layers=a.layers, heads=a.heads, look=asked.looking)
     first, second = (
         replace(side, head=replace(side.head, notes=(*side.head.notes, *read.notes)))
         for side, read in zip(result.sides, sides, strict=True)
     )
     found = replace(result, a=first, b=second)
-    return Answer(found, beside=lambda: {"heads": both_heads(found, captures) if whole else ()})
+
+    def heads() -> Iterator[Overview]:
+        """All heads of both sides in the layers that are shown, where there are several."""
+        for side, captured in zip(found.sides, captures, strict=True):
+            if whole and len(found.heads) > 1:
+                calls = tuple(call for call in captured.calls if call.layer == side.head.layer)
+                yield measure_heads(replace(captured, calls=calls), found.heads)
+
+    return Answer(found, beside=lambda: {"heads": (*heads(),)})
 
 
 def position_of(
@@ -168,13 +182,13 @@ def compare_senses(
     inputs_of_each = [replace(asked.inputs, text=text.text, fields=text.fields) for text in texts]
     first, chosen = open_chosen(opening, request, inputs_of_each[0], asked.wanted, listener)
     opened = Opened(first.model, first.task, chosen)
-    usages, found, look = list[Usage](), list[list[ComparedWord]](), Look(looking.unit, looking.treatment)
+    usages, found = list[Usage](), list[list[ComparedWord]]()
     for i, (text, its_inputs) in enumerate(zip(texts, inputs_of_each, strict=True)):
         reading = first if i == 0 else read_inputs(opened, its_inputs, listener)
         places, name = position_of(reading, chosen, word, looking, text.name)
         with listener.working(f"reading {text.name}"):
             calls = reading.capture(chosen).calls
-            found.append([word_in(call, chosen.heads, places, look) for call in calls])
+            found.append([word_in(call, chosen.heads, places, looking) for call in calls])
         usages.append(Usage(text.text, text.label, name, places[0], places))
     by_layer = [np.stack([one.vectors["output"] for one in layer]) for layer in zip(*found, strict=True)]
     labels, read = [text.label for text in texts], asked.read_again
@@ -210,12 +224,134 @@ def both_fit(fit: Fit | None, *sides: tuple[Reading, Chosen]) -> bool:
     return fit(foreseen)
 
 
-def both_heads(comparison: Comparison, captures: tuple[Capture, Capture]) -> tuple[Overview, ...]:
-    """All heads of both sides in the layers that are shown, where there are several."""
-    layers = [side.head.layer for side in comparison.sides]
-    calls = [
-        tuple(call for call in captured.calls if call.layer == layer)
-        for captured, layer in zip(captures, layers, strict=True)
-    ]
-    both = zip(captures, calls, strict=True) if len(comparison.heads) > 1 else ()
-    return tuple(measure_heads(replace(captured, calls=own), comparison.heads) for captured, own in both)
+def stems(word: str) -> set[str]:
+    """What a word may be a form of: itself, and what is left without an ending."""
+    small = word.lower()
+    cut = {small.removesuffix(ending) + put for ending, put in ENDINGS if small.endswith(ending)}
+    return {small} | {each for each in cut if len(each) >= _SHORTEST}
+
+
+def forms_in(tokens: Tokens, word: str) -> list[int]:
+    """Positions of the other forms of `word` among the tokens; none of a word that is there itself."""
+    names = [token.text.strip() for token in tokens.items]
+    if word in names or not word.isalpha():
+        return []
+    wanted = stems(word)
+    return [i for i, name in enumerate(names) if name.isalpha() and wanted & stems(name)]
+
+
+def pair_cosines(vectors: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text text"]:
+    """The cosine of every two rows; NaN where one of them is zero."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rows = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(np.clip(rows @ rows.T, -1.0, 1.0))
+
+
+def together(vectors: Vectors) -> Float[np.ndarray, "text text"]:
+    """The cosines with the vectors of all heads taken as one."""
+    return pair_cosines(vectors.reshape(len(vectors), -1))
+
+
+def separation(by_layer: Sequence[Vectors], labels: Sequence[str], controls: int, seed: int) -> Separation:
+    """How far apart the groups of `labels` lie in each layer and head, beside other labelings.
+
+    These are all there are where they are at most `controls`, else so many shuffled ones. Raises
+    `InputError` where there are no two groups, or no two texts of one.
+    """
+    numbers = np.array([sorted(set(labels)).index(label) for label in labels])
+    real = _same(numbers)
+    if real.all():
+        raise InputError(f"all texts are labelled '{labels[0]}': two groups are needed")
+    if not real.any():
+        raise InputError("no two texts have the same label: a group needs two at least")
+    sizes = np.bincount(numbers).tolist()
+    splits = splits_of(sizes)
+    exact = splits - 1 <= controls
+    random = np.random.default_rng(seed)
+    others = (
+        _every_other(numbers, sizes)
+        if exact
+        else [_same(random.permutation(numbers)) for _ in range(controls)]
+    )
+    whole = np.array([_pairs(together(vectors)) for vectors in by_layer])
+    heads = np.array(
+        [[_pairs(pair_cosines(head)) for head in vectors.swapaxes(0, 1)] for vectors in by_layer]
+    )
+    (within, between), (heads_within, heads_between) = _means(whole, real), _means(heads, real)
+    gaps = np.stack([np.subtract(*_means(whole, each)) for each in others])
+    of_heads = np.stack([np.subtract(*_means(heads, each)) for each in others])
+    (mean, excess, strongest), (heads_mean, heads_excess, heads_strongest) = (
+        _beside(*each) for each in ((within - between, gaps), (heads_within - heads_between, of_heads))
+    )
+    return Separation(
+        within=within,
+        between=between,
+        heads_within=heads_within,
+        heads_between=heads_between,
+        control_mean=mean,
+        heads_control_mean=heads_mean,
+        excess=excess,
+        heads_excess=heads_excess,
+        below=(gaps < within - between - ROUNDING).sum(axis=0).astype(float),
+        strongest=strongest,
+        heads_strongest=heads_strongest,
+        splits=splits,
+        exact=exact,
+        seed=seed,
+    )
+
+
+def _beside(
+    real: Float[np.ndarray, "*any"], others: Float[np.ndarray, "..."]
+) -> tuple[Float[np.ndarray, "*any"], Float[np.ndarray, "*any"], Float[np.ndarray, " control"]]:
+    """The mean of a gap over all labelings, how far the real one is above it, and the most of any in others.
+
+    Both in the gap's own spread over all labelings, at least `LEAST_SPREAD`.
+    """
+    every = np.concatenate([real[None], others])
+    mean, spread = every.mean(axis=0), np.maximum(every.std(axis=0), LEAST_SPREAD)
+    excess = ((every - mean) / spread).reshape(len(every), -1)
+    return mean, excess[0].reshape(real.shape), np.fmax.reduce(excess[1:], axis=1)
+
+
+def _every_other(numbers: Int[np.ndarray, " text"], sizes: Sequence[int]) -> list[Bool[np.ndarray, " pair"]]:
+    """For every split but the real one, which pairs it puts together."""
+    real, found = _same(numbers), []
+    for groups in _splits(tuple(range(len(numbers))), tuple(sizes)):
+        labels = np.empty_like(numbers)
+        for label, group in enumerate(groups):
+            labels[list(group)] = label
+        same = _same(labels)
+        if not np.array_equal(same, real):
+            found.append(same)
+    return found
+
+
+def _splits(texts: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
+    """Every split of the texts into groups of these sizes, once each: the first text is in one of them."""
+    if not texts:
+        yield []
+        return
+    first, *rest = texts
+    for size in sorted(set(sizes)):
+        left = list(sizes)
+        left.remove(size)
+        for others in combinations(rest, size - 1):
+            remaining = tuple(each for each in rest if each not in others)
+            for more in _splits(remaining, tuple(left)):
+                yield [(first, *others), *more]
+
+
+def _same(numbers: Int[np.ndarray, " text"]) -> Bool[np.ndarray, " pair"]:
+    first, second = np.triu_indices(len(numbers), 1)
+    return np.asarray(numbers[first] == numbers[second])
+
+
+def _pairs(cosines: Float[np.ndarray, "text text"]) -> Float[np.ndarray, " pair"]:
+    return np.asarray(cosines[np.triu_indices(len(cosines), 1)])
+
+
+def _means(
+    cosines: Float[np.ndarray, "*any pair"], same: Bool[np.ndarray, " pair"]
+) -> tuple[Float[np.ndarray, "*any"], Float[np.ndarray, "*any"]]:
+    return np.asarray(cosines[..., same].mean(axis=-1)), np.asarray(cosines[..., ~same].mean(axis=-1))

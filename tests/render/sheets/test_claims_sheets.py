@@ -27,8 +27,8 @@ from attnscope.results import Drift, Explanation, Prompts, Why
 from attnscope.results.claims.prompts import Asked, Case, Figure
 from attnscope.verbs.cite.sheet import sheet as cited
 from attnscope.verbs.cite.sheet import sheet as referee_sheet
-from attnscope.verbs.compare.drift_result import Case as Drifted
 from attnscope.verbs.compare.drift_sheet import sheet as drift
+from attnscope.verbs.compare.texts_result import DriftCase as Drifted
 from attnscope.verbs.explain import result as explained
 from attnscope.verbs.explain.result import Need
 from attnscope.verbs.why import result as why

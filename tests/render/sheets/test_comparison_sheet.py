@@ -19,7 +19,6 @@ from attnscope.render.sheet.blocks import Block, Matrix, Ranking
 from attnscope.render.sheets import WHOLE
 from attnscope.render.terminal import sheet as terminal
 from attnscope.results import Comparison, Difference
-from attnscope.verbs.compare.difference import difference as difference_of
 from attnscope.verbs.compare.difference_sheet import sheet as difference
 from attnscope.verbs.compare.senses_sheet import sheet as senses
 from attnscope.verbs.compare.sheet import MOST_KEYS
@@ -144,9 +143,7 @@ def found() -> Difference:
 
 @pytest.fixture(scope="module")
 def same() -> Difference:
-    return difference_of(
-        cases_difference.run(0), cases_difference.run(0), ("a.npz", "b.npz"), cases_difference.Picked()
-    )
+    return cases_difference.same()
 
 
 def test_heads_are_ranked_beside_rounding(found: Difference) -> None:

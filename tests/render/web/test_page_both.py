@@ -40,7 +40,7 @@ def runs() -> tuple[Overview, Overview]:
 
 @pytest.fixture(scope="module")
 def found(runs) -> Difference:
-    return difference(*(matrices_in(each, "made") for each in runs), ("a.npz", "b.npz"))
+    return difference(*map(matrices_in, runs, ("a.npz", "b.npz")))
 
 
 @pytest.fixture(scope="module")
@@ -100,8 +100,7 @@ def test_no_name_of_a_matrix_is_cut_at_the_edge(opened) -> None:
     names = ["was/is@12", "the/my@18", "table/market", "[CLS]", "##a"]
     plain = made.overview(2, 3, names)
     turned = replace(plain, weights=tuple(row[::-1] for row in plain.weights))
-    one, other = (matrices_in(each, "made") for each in (plain, turned))
-    with opened(difference(one, other, ("a.npz", "b.npz"))) as view:
+    with opened(difference(matrices_in(plain, "a.npz"), matrices_in(turned, "b.npz"))) as view:
         cut = view.evaluate(
             """() => [...document.querySelectorAll('#sheet svg.matrix text')].filter(text => {
                 const own = text.getBoundingClientRect(), all = text.closest('svg').getBoundingClientRect();

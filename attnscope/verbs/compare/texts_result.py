@@ -1,8 +1,11 @@
-"""What a tuning changed: how far the attention of every head moved on many texts, beside the noise floor."""
+"""Many texts: how alike a word is in them and how far labels part it, or what a tuning changed over them."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import factorial, prod
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -12,12 +15,188 @@ from attnscope.results.base.presented import Presented, Value, fits
 from attnscope.results.claims.prompts import Prompt
 from attnscope.results.heads import head_name
 from attnscope.results.scores import ordered
+from attnscope.vocabulary import Unit
 
-Place = tuple[int, int]
+LEVEL = 0.05  # of all labelings: where more part the word as well, nothing is shown
+ROUNDING = 1e-9  # of a gap, in its spread
 SAME = 1e-9  # of what a head writes: less is rounding of its measurement
+Place = tuple[int, int]
 
 
-class Case(StrEnum):
+@dataclass(frozen=True)
+class Usage:
+    """The word in one text: the token that was taken, its position, and the text's label, "" without one.
+
+    `word` is that token, and the pieces that belong to it; `pieces` are the positions of all of these.
+    """
+
+    text: str
+    label: str
+    word: str
+    position: int
+    pieces: tuple[int, ...] = ()
+
+
+class SensesCase(StrEnum):
+    """What can be said of a word in many texts: which of the sentences answers."""
+
+    UNLABELLED = "unlabelled"
+    FEW_TEXTS = "few texts"
+    FEW_CONTROLS = "few controls"
+    PARTED = "parted"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """Mean cosines of pairs of texts with one label (`within`) and with two (`between`), by layer and head.
+
+    The gap is the one less the other. Its control are other labelings with groups as large: of the `splits`
+    there are, the real one among them, all others where they are no more than was asked for (`exact`), else
+    labels that were shuffled with `seed`. `control_mean` is the mean gap of all labelings that were gone
+    through, `excess` how far the real gap is above it, in the standard deviation of that layer or head over
+    them (at least .02), `below` how many of the `controls` stay below it in each layer. `strongest` is the
+    largest excess of any layer in each control, so that the best layer is held against the best of every
+    labeling (Westfall and Young 1993); `heads_strongest` is the same of all heads of all layers.
+    `heads_within`, `heads_between`, `heads_control_mean` and `heads_excess` are the same of single heads.
+    """
+
+    within: Float[np.ndarray, " layer"]
+    between: Float[np.ndarray, " layer"]
+    heads_within: Float[np.ndarray, "layer head"]
+    heads_between: Float[np.ndarray, "layer head"]
+    control_mean: Float[np.ndarray, " layer"]
+    heads_control_mean: Float[np.ndarray, "layer head"]
+    excess: Float[np.ndarray, " layer"]
+    heads_excess: Float[np.ndarray, "layer head"]
+    below: Float[np.ndarray, " layer"]
+    strongest: Float[np.ndarray, " control"]
+    heads_strongest: Float[np.ndarray, " control"]
+    splits: int
+    exact: bool
+    seed: int
+
+    for_readers = ("controls", "above_control", "reached", "p", "heads_reached", "heads_p", "least_p")
+
+    @property
+    def gap(self) -> Float[np.ndarray, " layer"]:
+        """How much more alike vectors of one label are, in cosine: `within` less `between`."""
+        return np.asarray(self.within - self.between)
+
+    @property
+    def above_control(self) -> Float[np.ndarray, " layer"]:
+        """The gap less the mean of that with other labels."""
+        return np.asarray(self.gap - self.control_mean)
+
+    @property
+    def heads_gap(self) -> Float[np.ndarray, "layer head"]:
+        """How much more alike outputs of a head are within one label, in cosine."""
+        return np.asarray(self.heads_within - self.heads_between)
+
+    @property
+    def controls(self) -> int:
+        """How many other labelings there are to be held against."""
+        return len(self.strongest)
+
+    @property
+    def reached(self) -> int:
+        """In how many controls some layer stands as clear of its own as the best one really does."""
+        return reaching(self.strongest, self.excess)
+
+    @property
+    def heads_reached(self) -> int:
+        """In how many controls some head stands as clear of its own as the best one really does."""
+        return reaching(self.heads_strongest, self.heads_excess)
+
+    @property
+    def p(self) -> float:
+        """How often other labels part the word as well: exact where all splits were gone through."""
+        return (1 + self.reached) / (self.controls + 1)
+
+    @property
+    def heads_p(self) -> float:
+        """How often other labels part the outputs of some head as well as those of the best one."""
+        return (1 + self.heads_reached) / (self.controls + 1)
+
+    @property
+    def least_p(self) -> float:
+        """The best that could have come out: what no control reaches."""
+        return 1 / (self.controls + 1)
+
+
+def reaching(controls: Float[np.ndarray, " control"], real: Float[np.ndarray, "..."]) -> int:
+    """How many of the controls are not smaller than the largest of the real ones, rounding aside."""
+    return int((~(controls < np.fmax.reduce(real, axis=None) - ROUNDING)).sum())
+
+
+def splits_of(sizes: Sequence[int]) -> int:
+    """In how many ways texts can be split into groups of these sizes, whatever the groups are called."""
+    alike = Counter(sizes).values()
+    return factorial(sum(sizes)) // prod(factorial(size) for size in (*sizes, *alike))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Senses(Counted, Presented):
+    """A word in many texts. `cosines` are of its output vectors, those of all `heads` of a layer as one.
+
+    The output of a head is that before the output projection. `separation` is None where the texts have no
+    labels. `certified` counts the heads behind all numbers by verdict. `by` is the unit that was compared:
+    token, word, sentence or passage. `question` is the word, as it was asked for.
+    """
+
+    question: str
+    kind: Kind
+    usages: tuple[Usage, ...]
+    layers: tuple[int, ...]
+    heads: tuple[int, ...]
+    cosines: Float[np.ndarray, "layer text text"]
+    separation: Separation | None
+    certified: dict[Verdict, int]
+    provenance: Provenance
+    by: Unit = Unit.TOKEN
+
+    for_readers = ("verdict", "case")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels there are, in the order of the texts."""
+        return tuple(dict.fromkeys(usage.label for usage in self.usages if usage.label))
+
+    @property
+    def shown(self) -> int:
+        """The place in `layers` of that which is shown in full: the one that parts best, else the last."""
+        if self.separation is None:
+            return len(self.layers) - 1
+        return int(np.nan_to_num(self.separation.excess, nan=-np.inf).argmax())
+
+    @property
+    def case(self) -> SensesCase:
+        """What can be said: first whether anything could have come out, then what has."""
+        parted = self.separation
+        if parted is None:
+            return SensesCase.UNLABELLED
+        if parted.splits * LEVEL < 1:
+            return SensesCase.FEW_TEXTS
+        if parted.least_p > LEVEL:
+            return SensesCase.FEW_CONTROLS
+        return SensesCase.PARTED if parted.p <= LEVEL else SensesCase.CANNOT_TELL
+
+    def extremes(self, layer: int) -> tuple[tuple[int, int], tuple[int, int]]:
+        """The two texts whose vectors are most alike in the layer at that place, and the two least alike."""
+        pairs = np.triu_indices(len(self.usages), 1)
+        values = self.cosines[layer][pairs]
+        most, least = int(np.nan_to_num(values, nan=-2).argmax()), int(np.nan_to_num(values, nan=2).argmin())
+        return tuple((int(pairs[0][place]), int(pairs[1][place])) for place in (most, least))  # type: ignore[return-value]
+
+    def check_parts(self) -> None:
+        fits(len(self.usages) >= 2, "'usages' are of fewer than two texts")
+        fits(self.cosines.shape[1:] == (len(self.usages),) * 2, "'cosines' are not between all 'usages'")
+        if (parted := self.separation) is not None:
+            one_each = len(parted.strongest) == len(parted.heads_strongest) > 0
+            fits(one_each, "'strongest' and 'heads_strongest' are not one for each control")
+
+
+class DriftCase(StrEnum):
     """What can be said, by one test after the other."""
 
     SAME = "same"
@@ -124,24 +303,14 @@ class Drift(Counted, Presented):
         return self.before
 
     @cached_property
+    def means(self) -> dict[str, Float[np.ndarray, "layer head"]]:
+        """`moved`, `own`, `written` and `floor` of each head, in the mean over texts."""
+        return {name: getattr(self, name).mean(axis=0) for name in ("moved", "own", "written", "floor")}
+
+    @property
     def mean(self) -> Float[np.ndarray, "layer head"]:
         """How far each head moved, in the mean over texts."""
-        return np.asarray(self.moved.mean(axis=0))
-
-    @cached_property
-    def own_mean(self) -> Float[np.ndarray, "layer head"]:
-        """The mean of `own` over the texts."""
-        return np.asarray(self.own.mean(axis=0))
-
-    @cached_property
-    def written_mean(self) -> Float[np.ndarray, "layer head"]:
-        """The mean of `written` over the texts."""
-        return np.asarray(self.written.mean(axis=0))
-
-    @cached_property
-    def floor_mean(self) -> Float[np.ndarray, "layer head"]:
-        """The mean of `floor` over the texts."""
-        return np.asarray(self.floor.mean(axis=0))
+        return self.means["moved"]
 
     @cached_property
     def loudest(self) -> Float[np.ndarray, " text"]:
@@ -170,10 +339,11 @@ class Drift(Counted, Presented):
         Reading what they read before, they look elsewhere or write something else. None where that is not
         told from what they hear of others.
         """
-        if np.isnan(self.own_mean).any():
+        own, written = self.means["own"], self.means["written"]
+        if np.isnan(own).any():
             return None
-        changed = np.fmax(self.own_mean, self.written_mean) > SAME
-        first = ordered(self.own_mean + SAME * np.nan_to_num(self.written_mean))
+        changed = np.fmax(own, written) > SAME
+        first = ordered(own + SAME * np.nan_to_num(written))
         return tuple(place for place in first if changed[place])
 
     @property
@@ -187,11 +357,11 @@ class Drift(Counted, Presented):
         return bool(self.answers.mean() > self.answers_floor.mean()) if self.answers_by else None
 
     @property
-    def case(self) -> Case:
+    def case(self) -> DriftCase:
         """What can be said of all heads together."""
         if not self.moved.any() and not (self.written > SAME).any():  # of none, what it writes is not known
-            return Case.SAME
-        return Case.MOVED if self.beyond else Case.WITHIN
+            return DriftCase.SAME
+        return DriftCase.MOVED if self.beyond else DriftCase.WITHIN
 
     @property
     def exceeding(self) -> tuple[Place, ...]:
@@ -203,11 +373,6 @@ class Drift(Counted, Presented):
     def name(self, place: Place) -> str:
         """`L3 H11`."""
         return head_name(self.layers[place[0]], self.heads[place[1]])
-
-    @property
-    def by_layer(self) -> Float[np.ndarray, " layer"]:
-        """How far attention moved in each layer, in the mean over its heads."""
-        return np.asarray(self.mean.mean(axis=1))
 
     def check_parts(self) -> None:
         fits(bool(self.texts) and self.moved.size > 0, "'moved' is of no text or no head")
@@ -221,8 +386,7 @@ class Drift(Counted, Presented):
 
     def derived(self) -> dict[str, Value]:
         """The heads as a ranking, those that moved most first."""
-        numbers = {"moved": self.mean, "low": self.low, "high": self.high, "own": self.own_mean}
-        numbers |= {"written": self.written_mean, "floor": self.floor_mean}
+        numbers = {"moved": self.mean, "low": self.low, "high": self.high, **self.means}
         return {
             "unit": "total variation",
             "loudest": float(self.loudest.mean()),
