@@ -12,17 +12,19 @@ from torch import Tensor, nn
 
 from attnscope.capture import Labels, Selection
 from attnscope.capture.circuits.paths import Circuits, Factors, read_circuits
-from attnscope.verbs.compose.circuits import Composing, Pairs, facts
-from attnscope.verbs.compose.result import Through
-from attnscope.verbs.compose.scores import (
+from attnscope.verbs.compose.circuits import (
+    Composing,
+    Pairs,
     beside_chance,
     cosines,
+    facts,
     limits,
     reads,
     scores,
     spectrum,
     written,
 )
+from attnscope.verbs.compose.result import Through
 
 LAYERS, DIM = 3, HIDDEN // HEADS
 ALL = tuple(Through)

@@ -1,8 +1,9 @@
 """What a model's answer becomes without some of its heads, or with what they answer to another text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
@@ -18,20 +19,24 @@ from attnscope.analysis.answers.experiment import (
 )
 from attnscope.analysis.answers.question import Question, log_chances
 from attnscope.analysis.answers.replacing import Replacement
+from attnscope.analysis.prompts import NONE, OnePrompt, Seen, Spans, of_head
 from attnscope.capture.intervening.changes import Change, Variant
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Path, Place, Predicted, Without
+from attnscope.results.claims.prompts import Asked, Figure
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.questions.spoken import GIVEN, read_behind, with_answer
 from attnscope.session.reading import Reading, read_other
 from attnscope.spans import Span
-from attnscope.verbs.ablate.parts import along, beside_all_ways, beside_other_receivers
 from attnscope.verbs.ablate.places import (
     ablated_places,
+    along,
     asked_of,
+    beside_all_ways,
+    beside_other_receivers,
     check_token_by_token,
     instead_of,
     link_ends,
@@ -196,3 +201,39 @@ def _place(
         Choice(name(number), float(before[number].exp()), float(after[number].exp())) for number in numbers
     )
     return Place(choices, numbers.index(meant))
+
+
+def figures(result: Ablation, spans: Spans) -> OnePrompt:
+    """Each head that was taken away, or what is foretold of each."""
+    if result.predicted:
+        return OnePrompt(Asked.RANK, dict(_foretold(result)))
+    return OnePrompt(Asked.ABLATE, dict(_removed(result)))
+
+
+def _removed(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
+    if result.places:
+        raise InputError("parts and tokens are not counted over prompts: ask each of them")
+    floor, unit = result.floor.rounding, result.unit.removeprefix("of ")
+    for each in result.heads:
+        control = floor if each.typical is None else each.typical
+        first = each.rank == 1 and each.controls > 0 and abs(each.change) > floor
+        yield of_head(each.layer, each.head, unit), Seen(each.change, control, stands=first)
+    if (group := result.group) is not None and len(group.heads) > 1:
+        change = group.effect.change
+        control = floor if group.typical is None else group.typical
+        first = group.below == group.controls > 0 and abs(change) > floor
+        yield Figure("all at once", unit), Seen(change, control, stands=first)
+
+
+def _foretold(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
+    really = {(each.layer, each.head): each for each in result.heads}
+    by_layer = dict[int, list[tuple[int, float]]]()
+    for each in result.predicted:
+        by_layer.setdefault(each.layer, []).append((each.head, abs(each.change)))
+    for each in result.predicted:
+        others = [size for head, size in by_layer[each.layer] if head != each.head]
+        typical = float(np.median(others)) if others else result.floor.rounding
+        taken = really.get((each.layer, each.head))
+        effect, first = (NONE, False) if taken is None else (taken.change, taken.rank == 1)
+        seen = Seen(each.change, typical, effect, first and abs(effect) > result.floor.rounding)
+        yield of_head(each.layer, each.head, f"foretold {result.unit.removeprefix('of ')}"), seen

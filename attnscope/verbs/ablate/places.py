@@ -1,37 +1,248 @@
 """Parts of layers other than heads, or heads token by token: what the answer becomes without each of them.
 
-What heads and other parts are asked alike is here too: what stands in their place, and the other text.
+Each change stands beside others and rounding. What heads and other parts are asked alike is here too: what
+stands in their place, and the other text.
+
+all tokens        layer by layer, beside the same part of the other layers
+some tokens       layer by layer, beside as many other tokens of the same layer, drawn by lot
+token by token    the grid of layers and tokens, each beside the other tokens of its layer
+one path          what a change does along it, beside what it does by all, and along it to other heads
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+import numpy as np
 from torch import Tensor
 
 from attnscope.analysis.answers import replacing
-from attnscope.analysis.answers.experiment import check_heads, head_counts, intervention
-from attnscope.analysis.answers.question import Question
+from attnscope.analysis.answers.experiment import (
+    MOST_DRAWN,
+    against,
+    check_heads,
+    floor_of,
+    groups_drawn,
+    head_counts,
+    intervention,
+    layers_drawn,
+)
+from attnscope.analysis.answers.question import Question, Tell
 from attnscope.analysis.answers.replacing import Replacement
 from attnscope.attention import check_in_place
 from attnscope.capture import provenance_of
 from attnscope.capture.following.describe import sides_of
-from attnscope.capture.intervening.changes import Tap
+from attnscope.capture.intervening.changes import Change, Cut, Rounded, Tap, Variant, Via, What, Write
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.taps import find_taps, tapping
 from attnscope.capture.long.run import standings_of_beginning
 from attnscope.errors import InputError
-from attnscope.results.claims.effect import Answer, Asks, Effect, Method, Part, Path, PlaceEffect
+from attnscope.results.claims.effect import (
+    Answer,
+    Asks,
+    Beside,
+    Effect,
+    Floor,
+    Group,
+    Method,
+    Part,
+    Path,
+    PlaceEffect,
+    Receiver,
+)
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
-from attnscope.verbs.ablate import parts as places
-from attnscope.verbs.ablate.parts import along
 from attnscope.verbs.ablate.question import EVERY_TOKEN, MEAN_OVER, Ablate
 from attnscope.verbs.ablate.result import Ablation
 from attnscope.vocabulary import Kind, Standing
+
+Positions = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The places that are changed: which part of which layers, or which heads, at which tokens.
+
+    `tokens` are the sets of positions, each changed by itself; one that is empty means all of them. Of a
+    link they are the keys that `queries` do not look at.
+    """
+
+    part: Part
+    layers: tuple[int, ...]
+    tokens: tuple[Positions, ...] = ((),)
+    heads: tuple[tuple[int, int], ...] = ()
+    queries: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Places:
+    """The effects by layers and tokens, what each is held against, the noise floor, and the path."""
+
+    effects: tuple[PlaceEffect, ...]
+    beside: str
+    floor: Floor
+    path: Path | None
+
+
+Cell = tuple[int, int | None, Positions]  # layer, head, positions
+
+
+def changed_in_turn(
+    experiments: Experiments,
+    taps: Mapping[int, Tap],
+    asked: Asked,
+    instead: Replacement,
+    tell: Tell,
+    *,
+    length: int,
+    seed: int,
+    path: Path | None = None,
+) -> Places:
+    """Every place changed by itself, all ways or along one path; `length` is how many tokens there are."""
+    cells = _cells(asked)
+    drawn = [] if len(asked.tokens) > 1 else _others(asked, length, seed)
+    make = _made(experiments, taps, asked, instead)
+    *outcomes, rounded = along(experiments, path).run(
+        [*map(make, (*cells, *drawn)), _rounding(experiments, taps, asked)]
+    )
+    effects = [tell(each.scores) for each in outcomes]
+    several = dict(zip((*cells, *drawn), effects, strict=True))
+    found = tuple(_beside(cell, several) for cell in cells)
+    found = beside_all_ways(experiments, path, found, lambda one: make(_cell(one)), tell)
+    best = make(_cell(max(found, key=lambda one: abs(one.change))))
+    path = beside_other_receivers(experiments, path, best, tell, seed)
+    return Places(found, _told(asked, drawn), floor_of(tell, outcomes, rounded, (), seed), path)
+
+
+def _cell(one: PlaceEffect) -> Cell:
+    return one.layer, one.head, one.positions
+
+
+def brought_back(
+    there: Experiments, taps: Mapping[int, Tap], asked: Asked, mine: Replacement, tell: Tell
+) -> list[float]:
+    """What of the answer each place alone brings back in the other text, with this one's part put in."""
+    make = _made(there, taps, asked, mine)
+    return [tell(each.scores).change for each in there.run(list(map(make, _cells(asked))))]
+
+
+def _cells(asked: Asked) -> list[Cell]:
+    rows: Sequence[tuple[int, int | None]] = asked.heads or [(layer, None) for layer in asked.layers]
+    return [(layer, head, tokens) for layer, head in rows for tokens in asked.tokens]
+
+
+def _others(asked: Asked, length: int, seed: int) -> list[Cell]:
+    """As many other tokens, next to one another, of the same layers; none where all tokens are meant."""
+    (mine,) = asked.tokens
+    if not mine:
+        return []
+    starts = [
+        start for start in range(length - len(mine) + 1) if not {*range(start, start + len(mine))} & {*mine}
+    ]
+    some = sorted(np.random.default_rng(seed).permutation(starts)[:MOST_DRAWN].tolist())
+    rows: Sequence[tuple[int, int | None]] = asked.heads or [(layer, None) for layer in asked.layers]
+    return [(*row, tuple(range(start, start + len(mine)))) for row in rows for start in some]
+
+
+def _made(
+    experiments: Experiments, taps: Mapping[int, Tap], asked: Asked, instead: Replacement
+) -> Callable[[Cell], Variant]:
+    counts = head_counts(experiments)
+
+    def make(cell: Cell) -> Variant:
+        layer, head, tokens = cell
+        if asked.part in (Part.HEAD, Part.ATTENTION):
+            what: What = instead.what if asked.queries is None else Cut(asked.queries, tokens)
+            at = tokens if tokens and asked.queries is None else None
+            heads = range(counts[layer]) if head is None else [head]
+            return tuple(Change(layer, each, what, at) for each in heads)
+        tap = taps[layer]
+        return (Write(tap, instead.rows[tap] if instead.rows else None, tokens or None),)
+
+    return make
+
+
+def _rounding(experiments: Experiments, taps: Mapping[int, Tap], asked: Asked) -> Variant:
+    """Every number of the first layer that is looked at moved by its own precision."""
+    first = min((layer for layer, _ in asked.heads), default=min(asked.layers, default=0))
+    if taps:
+        return (Write(taps[min(taps) if first not in taps else first], rounded=True),)
+    return tuple(Change(first, head, Rounded()) for head in range(head_counts(experiments)[first]))
+
+
+def _beside(cell: Cell, several: Mapping[Cell, Effect]) -> PlaceEffect:
+    """The effect at a place beside other tokens of its row, or where there are none beside other layers."""
+    layer, head, tokens = cell
+    row = [each for each in several if each[:2] == cell[:2] and each != cell]
+    others = row if tokens else [each for each in several if each != cell]
+    typical, below = against(several[cell], [several[each] for each in others])
+    one = PlaceEffect(**vars(several[cell]), layer=layer, head=head, positions=tokens)
+    return replace(one, typical=typical, below=below, controls=len(others))
+
+
+def _told(asked: Asked, drawn: Sequence[Cell]) -> str:
+    row = "head" if asked.heads else "layer"
+    if asked.part is Part.POSITION:
+        return "other positions"
+    if len(asked.tokens) > 1:
+        return f"other {'keys' if asked.queries is not None else 'tokens'} of the same {row}"
+    if asked.tokens[0]:
+        few = "tokens" if len(asked.tokens[0]) == 1 else f"stretches of {len(asked.tokens[0])} tokens"
+        return f"other {few} of the same {row}, drawn by lot" if drawn else ""
+    return f"the other {row}s"
+
+
+One = TypeVar("One", bound=Beside)
+
+
+def along(experiments: Experiments, path: Path | None) -> Experiments:
+    """The same experiments, with what is changed let along this path alone where there is one."""
+    return experiments if path is None else experiments.along(Via(path.receivers, path.direct))
+
+
+def beside_all_ways(
+    experiments: Experiments,
+    path: Path | None,
+    effects: Sequence[One],
+    made: Callable[[One], Variant],
+    tell: Tell,
+) -> tuple[One, ...]:
+    """The effects along a path, each with that of the same change where it comes to everything."""
+    if path is None:
+        return tuple(effects)
+    outcomes = experiments.run([made(each) for each in effects])
+    return tuple(
+        replace(one, whole=tell(outcome.scores).change)
+        for one, outcome in zip(effects, outcomes, strict=True)
+    )
+
+
+def beside_other_receivers(
+    experiments: Experiments, path: Path | None, variant: Variant, tell: Tell, seed: int
+) -> Path | None:
+    """The path with what this change does where it comes to as many other heads of the same layers.
+
+    Where all heads of the layers are its receivers, to all of as many other layers that come after it.
+    """
+    if path is None:
+        return None
+    mine = [(each.layer, each.head) for each in path.receivers]
+    inputs, counts = [each.inputs for each in path.receivers], head_counts(experiments)
+    groups = groups_drawn(mine, counts, seed) if mine else []
+    if not groups and len({*inputs}) == 1:
+        first = min(change.layer for change in variant)
+        later = {layer: count for layer, count in counts.items() if layer > first}
+        groups = layers_drawn(mine, later, seed) if {layer for layer, _ in mine} <= set(later) else []
+    others = []
+    for heads in groups:
+        by_head = inputs if len(inputs) == len(heads) else inputs[:1] * len(heads)
+        receivers = tuple(Receiver(*head, by) for head, by in zip(heads, by_head, strict=True))
+        (outcome,) = experiments.along(Via(receivers, path.direct)).run([variant])
+        others.append(Group(heads, tell(outcome.scores)))
+    return replace(path, others=tuple(others))
 
 
 def ablated_places(
@@ -56,7 +267,7 @@ def ablated_places(
     instead = _instead(reading, asked, part, experiments, other, taps, ends)
     tell = question.telling(experiments.untouched, answer.ids)
     length = len(reading.tokens_of(chosen.kind))
-    found = places.changed_in_turn(
+    found = changed_in_turn(
         experiments, taps, wanted, instead, tell, length=length, seed=asked.seed, path=path
     )
     effects = found.effects
@@ -83,7 +294,7 @@ def _wanted(
     part: Part,
     taps: dict[int, Tap],
     experiments: Experiments,
-) -> tuple[places.Asked, tuple[Span, Span] | None]:
+) -> tuple[Asked, tuple[Span, Span] | None]:
     layers = tuple(sorted(taps)) if taps else chosen.layers
     heads: tuple[tuple[int, int], ...] = ()
     if part is Part.HEAD:
@@ -94,17 +305,17 @@ def _wanted(
         queries = reading.named_of(chosen.kind)
         keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
         ends = link_ends(chosen, queries, keys, asked)
-        sets: tuple[places.Tokens, ...] = (ends[1].positions,)
+        sets: tuple[Positions, ...] = (ends[1].positions,)
         if asked.link_names[1] == EVERY_TOKEN:
             last = max(ends[0].positions) if chosen.kind is Kind.DECODER else len(keys)
             sets = tuple((key,) for key in ends[1].positions if key <= last)
-        return places.Asked(part, layers, sets, heads, ends[0].positions), ends
+        return Asked(part, layers, sets, heads, ends[0].positions), ends
     each = asked.at == EVERY_TOKEN or (part is Part.POSITION and asked.at is None)
     if each:
         count = len(check_token_by_token(reading, chosen, experiments, "--at", part))
-        return places.Asked(part, layers, tuple((place,) for place in range(count)), heads), None
+        return Asked(part, layers, tuple((place,) for place in range(count)), heads), None
     at = () if asked.at is None else _token_set(reading, chosen, asked.at, experiments, part)
-    return places.Asked(part, layers, (at,), heads), None
+    return Asked(part, layers, (at,), heads), None
 
 
 def _token_set(
@@ -210,7 +421,7 @@ def _with_those_enough(
     experiments: Experiments,
     other: Reading,
     taps: dict[int, Tap],
-    wanted: places.Asked,
+    wanted: Asked,
     effects: Sequence[PlaceEffect],
     ids: tuple[int, ...],
 ) -> tuple[PlaceEffect, ...]:
@@ -222,7 +433,7 @@ def _with_those_enough(
     else:
         mine = replacing.of_text(model, experiments.inputs, sites)
     tell = question.telling(there.untouched, ids)
-    changes = places.brought_back(there, taps, wanted, mine, tell)
+    changes = brought_back(there, taps, wanted, mine, tell)
     experiments.tally.add(there.tally)
     return tuple(replace(one, enough=change) for one, change in zip(effects, changes, strict=True))
 

@@ -16,13 +16,7 @@ from attnscope.results.base.groups import Groups, joined, sets_no_blanks, words_
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
 from attnscope.tokens import Tokens
-from attnscope.verbs.align.answer import (
-    Aligning,
-    Attended,
-    Cases,
-    Scored,
-    Told,
-)
+from attnscope.verbs.align.answer import Aligning, Attended, Cases, Scored, Told
 from attnscope.verbs.align.gold import GoldLinks, read_links
 from attnscope.verbs.align.judging import (
     Gold,

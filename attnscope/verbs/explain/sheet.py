@@ -18,12 +18,10 @@ from attnscope.render.words import Said
 from attnscope.results import Kind, Verdict
 from attnscope.results.claims.ranking import DependsOn, Group, much
 from attnscope.verbs.ablate import sheet as ablation
-from attnscope.verbs.ablate import words_sheet as ablation_words
 from attnscope.verbs.ablate.result import Ablation
 from attnscope.verbs.compose import sheet as composition
 from attnscope.verbs.explain.result import Asked, Explanation, Head, Lost, Read, Replaced
 from attnscope.verbs.find import sheet as finding
-from attnscope.verbs.find import words_sheet as finding_words
 from attnscope.verbs.find.result import Finding
 from attnscope.verbs.why import sheet as why
 from attnscope.verbs.why import sheet as why_words
@@ -96,8 +94,8 @@ def _without(result: Explanation, say: Said, made: Ablation, question: Asked, *o
         one = max(made.heads, key=lambda each: abs(each.change))
         most = {"name": name(one.layer, one.head), "change": one.change}
     figures = effect.change, beside.typical if beside.controls else None, made.floor.rounding, most
-    command = asking(result, "ablate", *options, *ablation_words.asked_again(made))
-    says, *more = ablation_words.said(made).lines(made.case)
+    command = asking(result, "ablate", *options, *ablation.asked_again(made))
+    says, *more = ablation.said(made).lines(made.case)
     return Statement(question, says, " ".join([*more, say("without_figures", *figures)]), command)
 
 
@@ -219,7 +217,7 @@ _FOLLOWED = 2  # heads of a kind of which it is told what they follow
 def said(result: Explanation) -> Said:
     """The words of `explain` about this result."""
     found, out = result.finding, result.standing_out
-    find = finding_words.said(found)
+    find = finding.said(found)
     by = drawn_by(found)
     heads, reached = _named(result)
     first = [head for on in (DependsOn.WORD, DependsOn.CONTEXT) for head in by.get(on, [])[:_FOLLOWED]]
@@ -231,7 +229,7 @@ def said(result: Explanation) -> Said:
         "to": at(result.key_tokens, result.key),
         "unit": unit(result.key_tokens),
         # what find says
-        "found": finding_words.answer(found),
+        "found": finding.answer(found),
         "link": find("link"),
         "shuffled": find("shuffled"),
         "held_against": find("control"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import largest_magnitude, number, signed, signed_cell, weight, weight_cell
@@ -13,6 +14,7 @@ from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import asking, finding, looked_at
 from attnscope.render.kit.words.header import model_words
+from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, names_of, of_run
 from attnscope.render.sheet import said as sheet_said
 from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Passage, Ranking
 from attnscope.render.sheet.said import at, attention, in_sentence, numbered, proof, text
@@ -391,3 +393,38 @@ def ordered(result: Flow, ablated: Ablated) -> list[str]:
     agrees = {each.method: each.correlation for each in ablated.trust if not math.isnan(each.correlation)}
     others = [each for each in result.methods if each != _FIRST]
     return [_FIRST, *sorted(others, key=lambda each: -agrees.get(each, -math.inf))]
+
+
+def figures(result: Flow) -> Told:
+    ablated = result.ablated
+    if ablated is None:
+        raise InputError(f"no script: nothing was replaced: {result.reason}")
+    if result.query is None:
+        raise InputError("no script: none computes a pooled vector again")
+    if result.by.joins:
+        raise InputError(f"no script: it is by {result.by.several}, and a script follows tokens")
+    if result.query_span:
+        raise InputError("no script: it is from several tokens, and a script goes back from one")
+    if ablated.against:
+        raise InputError("no script: it is of a lead, and a script tells what one answer loses")
+    if len(ablated.answer_ids) > 1:
+        raise InputError(
+            "no script: its answer has several tokens, and a script tells what one of them loses"
+        )
+    told = of_run(result.provenance, result.tokens, result.kind, result.tower)
+    places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
+    return told | {
+        "allowed": NATS if result.provenance.dtype in EXACT else COARSE,
+        "layers": len(result.layers),
+        "heads": result.heads,
+        "query": result.query,
+        "tokens": names_of(result.tokens),
+        "rollout": result.rollout[-1].tolist(),
+        "replaced in": ablated.input,
+        "replacement": ablated.replacement,
+        "replacement id": ablated.replacement_id,
+        "said": ablated.answer,
+        "answer": next(iter(ablated.answer_ids), None),
+        "probability": ablated.probability,
+        "effects": [(place, float(ablated.effects[place])) for place in places],
+    }

@@ -5,17 +5,17 @@ from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError, listed
 from attnscope.model.source.here import BUNDLED
+from attnscope.process.machine import alone
 from attnscope.reference import EXACT
 from attnscope.results import Cost, Outline
 from attnscope.session import selection
-from attnscope.session.listener import Listener
+from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import find_source
-from attnscope.session.wanted import Wanted
+from attnscope.session.wanted import Numbers, Wanted
 
 if TYPE_CHECKING:
     from attnscope.model.anatomy.towers import Tower
     from attnscope.model.loading.load import Plan
-
 
 Lengths = int | str | Sequence[int] | None
 
@@ -95,3 +95,24 @@ def _layer(planned: "Plan", tower: "Tower", wanted: "str | int | Sequence[int] |
     if len(chosen) != 1:
         raise InputError(f"the cost is that of one layer, --layer names {len(chosen)}: {listed(chosen)}")
     return chosen[0]
+
+
+@alone
+def outline(
+    name: str | None = None,
+    *,
+    layer: Numbers = -1,
+    kind: str | None = None,
+    tower: str | None = None,
+    length: Lengths = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Outline:
+    """What there is to look at in a model, before any of its weights is fetched or read.
+
+    `costs` of the result says what one head of `layer` would cost at every `length` in tokens: 512,
+    "128,1024", [128, 1024]. `name`, `revision` and `trust_remote_code` are those of `load`, `kind` and
+    `tower` choose as for `Reading`. Raises `ModelUnavailableError` and `InputError` as `load` does.
+    """
+    wanted = Wanted(layer=layer, kind=kind, tower=tower)
+    return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)
