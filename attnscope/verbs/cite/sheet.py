@@ -74,10 +74,6 @@ def _rows(result: Citation) -> Iterator[tuple[object, ...]]:
             yield (i, j, statement.text, passage.text, *numbers)
 
 
-def _named(result: Citation, passage: int) -> str:
-    return f"{passage} {quoted(result.passages[passage].text)}"
-
-
 def _ranking(result: Citation, say: Said, i: int, whole: bool) -> Ranking:
     order = result.order(i)
     shown = order if whole or len(order) <= _SHOWN + 1 else order[:_SHOWN]
@@ -93,7 +89,7 @@ def _ranking(result: Citation, say: Said, i: int, whole: bool) -> Ranking:
     return Ranking(
         title=say("ranking_title", quoted(own.text), own.probability),
         of="passage",
-        names=tuple(_named(result, each) for each in shown),
+        names=tuple(f"{each} {quoted(result.passages[each].text)}" for each in shown),
         table=Table(*columns),
         measured="nats lost",
         marks=(
@@ -101,9 +97,9 @@ def _ranking(result: Citation, say: Said, i: int, whole: bool) -> Ranking:
             Mark("span", "control", say("floor_mark"), *ends, low=True),
         ),
         written=REMOVAL,
-        chosen=frozenset(at for at, each in enumerate(shown) if each in result.sources[i]),
+        chosen=frozenset((at for at, each in enumerate(shown) if each in result.sources[i])),
         hidden=hidden,
-        unshown=f"{counted(hidden, 'more passage')}{'' if whole else ' (-v)'}",
+        unshown=f"{counted(hidden, 'more passage')}{('' if whole else ' (-v)')}",
     )
 
 

@@ -345,7 +345,14 @@ class Composing:
                     self.reasons[name].append(place)
             return np.full((_NUMBERS, len(first), len(second)), np.nan)
         way = self.circuits.paths.way[early.layer, late.layer, through.value]
-        writes, written_by = self._early(early, way, first)
+        key = early.layer, *map(id, way)
+        if key not in self._written:
+            reader = self.circuits.paths.reader.get((early.layer, "value"))
+            made = written(early, reader, way, first).to(self.device)
+            if len(self._written) > len(self.by_layer):
+                self._written.clear()  # of paths that are all different none comes again
+            self._written[key] = made, spectrum(made).cpu()
+        writes, written_by = self._written[key]
         enters, read_by = self._late(late, through, second)
         real = scores(writes, enters).cpu()
         squares = self._random((writes.shape[1], enters.shape[2]))
@@ -374,18 +381,6 @@ class Composing:
         if not early.value.matrix.shape[1] == early.output.matrix.shape[2] == entered.matrix.shape[1]:
             return {"its matrices are not of one size": f"L{early.layer} to L{late.layer}"}
         return {}
-
-    def _early(
-        self, layer: Factors, way: tuple[Gain, ...], heads: Sequence[int]
-    ) -> tuple[Written, Float[Tensor, "head rank"]]:
-        key = layer.layer, *map(id, way)
-        if key not in self._written:
-            reader = self.circuits.paths.reader.get((layer.layer, "value"))
-            made = written(layer, reader, way, heads).to(self.device)
-            if len(self._written) > len(self.by_layer):
-                self._written.clear()  # of paths that are all different none comes again
-            self._written[key] = made, spectrum(made).cpu()
-        return self._written[key]
 
     def _late(
         self, layer: Factors, through: Through, heads: Sequence[int]

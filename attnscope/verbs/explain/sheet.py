@@ -229,7 +229,7 @@ def said(result: Explanation) -> Said:
         "to": at(result.key_tokens, result.key),
         "unit": unit(result.key_tokens),
         # what find says
-        "found": finding.answer(found),
+        "found": find(found.case),
         "link": find("link"),
         "shuffled": find("shuffled"),
         "held_against": find("control"),

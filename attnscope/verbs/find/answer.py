@@ -43,7 +43,6 @@ from attnscope.tokens import Tokens
 from attnscope.verbs.find.links_result import Links
 from attnscope.verbs.find.question import Find, FindLinks
 from attnscope.verbs.find.rank import (
-    Away,
     ByHead,
     Likeness,
     Target,
@@ -95,13 +94,12 @@ def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
             notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
         away = wider = None
         if sought.key is not None:
-            away = Away(exchange.went(controls, key), exchange.changed(controls, key))
+            away = exchange.went(controls, key), exchange.changed(controls, key)
         if isinstance(target, Target) and not crosses:
             wider = exchange.wider(controls, seen.queries, seen.keys, target.links)
         summary, stayed, followed = beside_controls(
             target, own, control_runs, chosen.heads, seen, away, left_out, wider
         )
-    compared = beside(target, layers, chosen.heads, seen, crosses=crosses)
     return Finding(
         question=sought,
         kind=chosen.kind,
@@ -111,13 +109,8 @@ def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
         heads=chosen.heads,
         rows=len(target.queries) if isinstance(target, Target) else len(seen.queries),
         weights=own,
-        ranks=compared.ranks,
-        norms=compared.norms,
-        shares=compared.shares,
-        even_attention=compared.even,
+        **beside(target, layers, chosen.heads, seen, crosses=crosses),
         stayed=stayed,
-        elsewhere=compared.elsewhere,
-        sampled=compared.sampled,
         key_lengths=None if crosses or queries is not None else _lengths(reading, chosen, key),
         followed=followed,
         controls=summary.described(controls, exchange.name),
@@ -264,14 +257,11 @@ def _likeness(like: tuple[int, int], layers: Sequence[Layer]) -> Likeness:
     if layer not in there:
         raise InputError(f"--like L{layer}H{head}: layers looked at are {listed(there)}")
     place = there.index(layer)
-    count = _heads(layers[place])
+    its = layers[place]
+    count = its.heads if isinstance(its, AttentionCall) else len(its.weights)
     if not 0 <= head < count:
         raise InputError(f"--like L{layer}H{head}: layer {layer} has heads 0-{count - 1}")
     return Likeness(place, head)
-
-
-def _heads(layer: Layer) -> int:
-    return layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
 
 
 def _controls(
@@ -315,7 +305,12 @@ def links_in(reading: Reading, chosen: Chosen, asked: FindLinks) -> Answer[Links
         raise InputError("links are sought in whole lists of heads: name these (--layer, --head), or a pair")
     if reading.asked.goes_on:
         raise InputError("links are sought in a text that is there: leave --generate out")
-    _check_room(reading, chosen)
+    both, heads = tuple(map(len, reading.sides(chosen.kind))), len(chosen.layers) * len(chosen.heads)
+    if (count := heads * both[0] * both[1]) > MOST_WEIGHTS:
+        raise DoesNotFitError(
+            f"all links of {both[0]:,} x {both[1]:,} tokens in {heads:,} heads are {count:,} weights, and "
+            f"{MOST_WEIGHTS:,} have room: choose layers with --layer, or name a pair with --from and --to"
+        )
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
     layers, whole = layers_of(attention, chosen)
@@ -364,17 +359,6 @@ def links_in(reading: Reading, chosen: Chosen, asked: FindLinks) -> Answer[Links
 
 def _weights(layers: Sequence[Layer], chosen: Chosen) -> Weights:
     return np.asarray(np.stack([rows_of(layer, chosen.heads) for layer in layers]))
-
-
-def _check_room(reading: Reading, chosen: Chosen) -> None:
-    queries, keys = map(len, reading.sides(chosen.kind))
-    heads = len(chosen.layers) * len(chosen.heads)
-    numbers = heads * queries * keys
-    if numbers > MOST_WEIGHTS:
-        raise DoesNotFitError(
-            f"all links of {queries:,} x {keys:,} tokens in {heads:,} heads are {numbers:,} weights, and "
-            f"{MOST_WEIGHTS:,} have room: choose layers with --layer, or name a pair with --from and --to"
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -456,7 +440,11 @@ class InPrompt:
         """The links of all texts, prompt by prompt, among how many they were chosen, and that in words."""
         found, pairs = figures_of_links(every)
         among = pairs * self.weights.shape[0] * self.weights.shape[1]
-        return found, among, _looked_at(pairs, among)
+        if not pairs:
+            why = "no two words or fields stand in most of these prompts, as in a template they do (--fill)"
+            return found, among, why
+        of = f"{pairs:,} pairs of words or fields" if pairs > 1 else "one pair of words or fields"
+        return found, among, f"{among:,} links were held against one another: {of} in every head"
 
 
 def figures_of_links(every: Sequence[InPrompt]) -> tuple[list[Figures], int]:
@@ -538,23 +526,13 @@ def called(tokens: Tokens) -> list[str]:
     return told
 
 
-def _looked_at(pairs: int, among: int) -> str:
-    if not pairs:
-        return "no two words or fields stand in most of these prompts, as in a template they do (--fill)"
-    of = f"{pairs:,} pairs of words or fields" if pairs > 1 else "one pair of words or fields"
-    return f"{among:,} links were held against one another: {of} in every head"
-
-
 def figures(result: Finding, spans: Spans) -> OnePrompt:
     """Each head by its number, beside the controls of this prompt."""
-    return OnePrompt(Asked.LIKE if result.smaller_is_better else Asked.FIND, dict(_each_head(result)))
-
-
-def _each_head(result: Finding) -> Iterator[tuple[Figure, Seen]]:
-    measured = "distance" if result.smaller_is_better else "weight"
+    measured, found = "distance" if result.smaller_is_better else "weight", dict[Figure, Seen]()
     for i, j in result.places:
         own, control = float(result.weights[i, j]), float(result.controls.mean[i, j])
         if result.elsewhere is not None:  # what other queries give explains as much
             control = float(np.fmax(control, result.elsewhere[i, j]))
         stands = bool(np.isfinite(own)) and result.stands_out((i, j))
-        yield of_head(result.layers[i], result.heads[j], measured), Seen(own, control, stands=stands)
+        found[of_head(result.layers[i], result.heads[j], measured)] = Seen(own, control, stands=stands)
+    return OnePrompt(Asked.LIKE if result.smaller_is_better else Asked.FIND, found)

@@ -198,7 +198,11 @@ class Finding(Presented):
         if not self.ranking:
             return Case.UNRANKED
         if self.question.pattern is not None and self.question.pattern.of_places:
-            return self._of_position
+            most, even = self.by_weight[0], self.even_attention
+            if even is not None and self.weights[most] < TWICE * even[most]:
+                return Case.NOTHING
+            stays = self.evidence.depends_on(most) is DependsOn.POSITION
+            return Case.POSITION_SOUGHT if stays else Case.POSITION_LOST
         if self.evidence.few:
             return Case.TOO_SHORT if self.controls.count < self.controls.wanted else Case.FEW_CONTROLS
         if out := len(self.evidence.of_group(Group.STANDS_OUT)):
@@ -210,15 +214,6 @@ class Finding(Presented):
         if self.evidence.group(self.by_weight[0]) is Group.KEY:
             return Case.KEY_ONLY
         return Case.CANNOT_TELL
-
-    @property
-    def _of_position(self) -> Case:
-        """Of a pattern of places: whether the head that looks there most does so wherever words stand."""
-        most, even = self.by_weight[0], self.even_attention
-        if even is not None and self.weights[most] < TWICE * even[most]:
-            return Case.NOTHING
-        stays = self.evidence.depends_on(most) is DependsOn.POSITION
-        return Case.POSITION_SOUGHT if stays else Case.POSITION_LOST
 
     @property
     def by_weight(self) -> tuple[tuple[int, int], ...]:

@@ -51,6 +51,11 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
     )
     beside = Companion.numbers("mean of its controls", result.controls.mean, weight_cell)
     sought, changed = result.question, departures(result.by, result.special)
+    (query, key), size = sides(result), grid_size(result.layers, result.heads)
+    if result.apart:
+        size = ", ".join(name(*each) for each in result.apart[:_NAMED]) + ", ..." * (
+            len(result.apart) > _NAMED
+        )
     pieces = " by tokens" if changed or sought.query_span or sought.key_span else ""
     grids = (
         _grid(result, "above the mean of its controls", result.above_control, change),
@@ -58,16 +63,23 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
     )
     return Sheet(
         title=say("title"),
-        setting=setting(result, _size(result)),
+        setting=setting(result, size),
         origins=(result.provenance,),
-        answer=answer(result),
+        answer=say(result.case),
         blocks=(best_first, *(grids if focus.verbose else ())),
         table=lambda: table_of(result, result.ranking, True),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
         control=say("control"),
-        notes=(*_spans(result), *say.lines("notes"), *limits(result)),
+        notes=(
+            *span_notes(query, sought.query_span, key, sought.key_span),
+            *say.lines("notes"),
+            *limits(result),
+        ),
         legend=(*patch_words(result.query_tokens, result.key_tokens), *say.lines("legend")),
-        details=tuple(_details(result, say)),
+        details=(
+            *(f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD])),
+            *say.lines("details"),
+        ),
         departs=(*changed, *_departures(result)),
         proof=proof(
             result.every_verdict, "head", pieces, "the rows asked about in " if result.by_rows else ""
@@ -80,17 +92,6 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         more=(*_heap(result), *(() if focus.verbose else grids)),
         opens=_opens(result, best or (0, 0)),
     )
-
-
-def _size(result: Finding) -> str:
-    if not result.apart:
-        return grid_size(result.layers, result.heads)
-    return ", ".join(name(*each) for each in result.apart[:_NAMED]) + (", ..." * (len(result.apart) > _NAMED))
-
-
-def _spans(result: Finding) -> Iterator[str]:
-    (query, key), sought = sides(result), result.question
-    return span_notes(query, sought.query_span, key, sought.key_span)
 
 
 def _grid(
@@ -107,11 +108,6 @@ def _departures(result: Finding) -> Iterator[str]:
         yield f"{controls.count} of {controls.wanted} controls"
     if controls.seed:
         yield f"seed {controls.seed}"
-
-
-def _details(result: Finding, say: Said) -> Iterator[str]:
-    yield from (f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD]))
-    yield from say.lines("details")
 
 
 def _next(result: Finding, say: Said) -> Next | None:
@@ -134,19 +130,14 @@ def _next(result: Finding, say: Said) -> Next | None:
             opened = opening_head(result, result.layers[i], result.heads[j], sought.query)
             return Next(say("first_of_these"), f"{opened}{looking}")
         return Next(say("heads_from_there"), f"{asking(result, 'heads', '--query', query)}{looking}")
-    if _is_mask(result) and not looking:
+    asks = result.query_tokens.items[sought.query].name
+    if "mask" in asks.casefold() and not asks.isalpha() and not looking:
         link = f"{result.query_tokens.labels[sought.query]}->{result.key_tokens.labels[sought.key]}"
         cut = asking(result, "ablate", "--layer", str(result.layers[i]), "--link", word(link))
         return Next(say("needed"), cut)
     over = not result.query_tokens.texts and result.key_tokens.stretches  # where every key is shown
     opened = opening_head(result, result.layers[i], result.heads[j], sought.query if over else None)
     return Next(say("whole_head"), f"{opened}{looking}")
-
-
-def _is_mask(result: Finding) -> bool:
-    query = result.question.query
-    token = None if query is None else result.query_tokens.items[query]
-    return token is not None and "mask" in token.name.casefold() and not token.name.isalpha()
 
 
 def _opens(result: Finding, best: Place) -> dict[str, object]:
@@ -183,7 +174,8 @@ def ranking(result: Finding, whole: bool) -> Ranking:
     if not whole:
         few = not shown[Group.STANDS_OUT] and not shown[Group.ABOVE_ITS_OWN]
         most = _SHOWN | ({Group.NEITHER: _FEW} if few else {})
-        told = places_named(result)
+        more = result.by_weight[:_ALSO] if result.case is Case.POSITION_SOUGHT else ()
+        told = {first_named(result), _drawn(result), *more}  # the answer names these
         shown = {
             group: tuple(each for i, each in enumerate(places) if i < most[group] or each in told)
             for group, places in shown.items()
@@ -248,6 +240,10 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
     apart = partial(signed, decimals=1)
     others = said(result)("others")
     depends = f"what becomes of the weight when the {PLURAL[controls.of]} are shuffled"
+    called = {DependsOn.POSITION: "place", DependsOn.KEY: "key", DependsOn.WORD: controls.of.part, None: ""}
+    called[DependsOn.CONTEXT] = context_words(controls.of)
+    key = sides(result)[1]
+    follows = f"what the query gives to {key} wherever it was moved" if key else ""
     # fmt: off
     return Table(
         Column("layer", [result.layers[i] for i, _ in places]),
@@ -276,27 +272,14 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
                "and Young 1993)"),
         Column("elsewhere", of_each(result.elsewhere), more("from elsewhere"), weight,
                f"what {others} of the {controls.of.value} give to it, mean", spared=6),
-        Column("followed", of_each(result.followed), more("goes with the word"), weight, _follows(result),
+        Column("followed", of_each(result.followed), more("goes with the word"), weight, follows,
                spared=5),
-        Column("depends_on", _dependence(result, places), "depends on", says=depends),
+        Column("depends_on", [called[result.evidence.depends_on(place)] for place in places], "depends on",
+               says=depends),
         Column("stands_out", [int(result.stands_out(place)) for place in places]),
         Column("verdict", [result.verdicts[i][j].value for i, j in places]),
 )
     # fmt: on
-
-
-def _dependence(result: Finding, places: Sequence[Place]) -> list[str]:
-    of = result.controls.of
-    called = {DependsOn.POSITION: "place", DependsOn.KEY: "key", DependsOn.WORD: of.part, None: ""}
-    called[DependsOn.CONTEXT] = context_words(of)
-    return [called[result.evidence.depends_on(place)] for place in places]
-
-
-def _follows(result: Finding) -> str:
-    if result.question.key is None:
-        return ""
-    key = in_sentence(result.key_tokens, result.question.key)
-    return f"what the query gives to {key} wherever it was moved"
 
 
 def scale_of(result: Finding) -> Scale:
@@ -458,10 +441,6 @@ def said(result: Finding) -> Said:
     return Said("find", result, facts)
 
 
-def answer(result: Finding) -> str:
-    return said(result)(result.case)
-
-
 def sides(result: Finding) -> tuple[str, str]:
     """The token that looks and the one that is looked at, with a position where it stands several times."""
     sought = result.question
@@ -487,12 +466,6 @@ def first_named(result: Finding) -> Place | None:
     if result.case is Case.KEY_ONLY:
         return result.evidence.of_group(Group.KEY)[0]
     return _nearest(result) if result.case is Case.CANNOT_TELL else result.ranking[0]
-
-
-def places_named(result: Finding) -> set[Place]:
-    """The heads that the answer names: each is a row that is shown."""
-    more = result.by_weight[:_ALSO] if result.case is Case.POSITION_SOUGHT else ()
-    return {each for each in (first_named(result), _drawn(result), *more) if each is not None}
 
 
 def _nearest(result: Finding) -> Place:
