@@ -9,8 +9,7 @@ from worded import worded
 from attnscope.analysis.answers.answered import Answered
 from attnscope.errors import InputError
 from attnscope.verbs.cite.answer import rank, scored
-from attnscope.verbs.cite.referee_result import Judged
-from attnscope.verbs.cite.result import LEAST, Method, candidates_of, sources_of
+from attnscope.verbs.cite.result import LEAST, Judged, Method, candidates_of, sources_of
 from attnscope.verbs.cite.taking import fitted, halves, log_odds, others_together, taken_away
 
 PROMPT, ANSWER = [3, 20, 31, 42, 13, 5, 7, 66, 9], [17, 8, 4]

@@ -18,7 +18,6 @@ from attnscope.analysis.answers.experiment import (
     taken_away,
 )
 from attnscope.analysis.answers.question import Question, log_chances
-from attnscope.analysis.answers.replacing import Replacement
 from attnscope.analysis.prompts import NONE, OnePrompt, Seen, Spans, of_head
 from attnscope.capture.intervening.changes import Change, Variant
 from attnscope.capture.intervening.experiments import Experiments, experiments_on
@@ -30,21 +29,19 @@ from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.questions.spoken import GIVEN, read_behind, with_answer
 from attnscope.session.reading import Reading, read_other
-from attnscope.spans import Span
 from attnscope.verbs.ablate.places import (
     ablated_places,
     along,
     asked_of,
     beside_all_ways,
     beside_other_receivers,
-    check_token_by_token,
+    cut_link,
     instead_of,
-    link_ends,
     same_place,
 )
 from attnscope.verbs.ablate.question import PATCHING, TAKEN, Ablate
 from attnscope.verbs.ablate.result import Ablation
-from attnscope.vocabulary import Kind, Route
+from attnscope.vocabulary import Route
 
 _LISTED = 5  # likeliest of each run
 
@@ -101,14 +98,22 @@ def _ablated(
     path: Path | None,
 ) -> Ablation:
     answer = question.answered(experiments.untouched)
-    replacement, link = _replacement(reading, chosen, asked, experiments, other)
+    link = cut_link(reading, chosen, asked, experiments) if asked.method == "link" else None
+    replacement = (
+        instead_of(reading, asked, experiments, other) if link is None else replacing.without_link(*link)
+    )
     every = [(layer, head) for layer in chosen.layers for head in chosen.heads]
     heads: Sequence[Head] = chosen.apart or every
     check_heads(heads, head_counts(experiments))
     if asked.rank and question.measured is not Measured.CHANCE:
         raise InputError("--rank foretells a probability, and this model answers with none: leave it out")
-    predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
+    predicted: tuple[Predicted, ...] = ()
     if asked.rank:
+        if asked.by in (None, PATCHING):
+            every_one = estimated(experiments, answer.ids, replacement.what)
+        else:
+            every_one = measured_estimates(experiments, answer.ids, asked.by, heads)
+        predicted = tuple(each for each in every_one if (each.layer, each.head) in set(heads))
         heads = [(each.layer, each.head) for each in predicted[: asked.top or TAKEN]]
     together = not (asked.each or asked.rank or asked.patch_from is not None)
     tell = question.telling(experiments.untouched, answer.ids)
@@ -142,32 +147,6 @@ def _ablated(
         predicted_by=asked.by or PATCHING,
         path=path,
     )
-
-
-def _estimates(
-    experiments: Experiments,
-    ids: tuple[int, ...],
-    replacement: Replacement,
-    heads: Sequence[Head],
-    by: str | None,
-) -> tuple[Predicted, ...]:
-    if by in (None, PATCHING):
-        every = estimated(experiments, ids, replacement.what)
-    else:
-        every = measured_estimates(experiments, ids, by, heads)
-    return tuple(each for each in every if (each.layer, each.head) in set(heads))
-
-
-def _replacement(
-    reading: Reading, chosen: Chosen, asked: Ablate, experiments: Experiments, other: Reading | None
-) -> tuple[Replacement, tuple[Span, Span] | None]:
-    if asked.method == "link":
-        check_token_by_token(reading, chosen, experiments, "--link")
-        named = reading.named_of(chosen.kind)
-        keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else named
-        link = link_ends(chosen, named, keys, asked)
-        return replacing.without_link(*link), link
-    return instead_of(reading, asked, experiments, other), None
 
 
 def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> Without:

@@ -76,6 +76,11 @@ class Asked:
     heads: tuple[tuple[int, int], ...] = ()
     queries: tuple[int, ...] | None = None
 
+    @property
+    def rows(self) -> Sequence[tuple[int, int | None]]:
+        """Layers, and the heads that are meant."""
+        return self.heads or [(layer, None) for layer in self.layers]
+
 
 @dataclass(frozen=True)
 class Places:
@@ -130,8 +135,7 @@ def brought_back(
 
 
 def _cells(asked: Asked) -> list[Cell]:
-    rows: Sequence[tuple[int, int | None]] = asked.heads or [(layer, None) for layer in asked.layers]
-    return [(layer, head, tokens) for layer, head in rows for tokens in asked.tokens]
+    return [(layer, head, tokens) for layer, head in asked.rows for tokens in asked.tokens]
 
 
 def _others(asked: Asked, length: int, seed: int) -> list[Cell]:
@@ -143,8 +147,7 @@ def _others(asked: Asked, length: int, seed: int) -> list[Cell]:
         start for start in range(length - len(mine) + 1) if not {*range(start, start + len(mine))} & {*mine}
     ]
     some = sorted(np.random.default_rng(seed).permutation(starts)[:MOST_DRAWN].tolist())
-    rows: Sequence[tuple[int, int | None]] = asked.heads or [(layer, None) for layer in asked.layers]
-    return [(*row, tuple(range(start, start + len(mine)))) for row in rows for start in some]
+    return [(*row, tuple(range(start, start + len(mine)))) for row in asked.rows for start in some]
 
 
 def _made(
@@ -301,28 +304,21 @@ def _wanted(
         heads = tuple(chosen.apart or ((layer, head) for layer in chosen.layers for head in chosen.heads))
         check_heads(heads, head_counts(experiments))
     if asked.link is not None:
-        check_token_by_token(reading, chosen, experiments, "--link")
-        queries = reading.named_of(chosen.kind)
-        keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-        ends = link_ends(chosen, queries, keys, asked)
+        ends = cut_link(reading, chosen, asked, experiments)
         sets: tuple[Positions, ...] = (ends[1].positions,)
         if asked.link_names[1] == EVERY_TOKEN:
-            last = max(ends[0].positions) if chosen.kind is Kind.DECODER else len(keys)
+            last = max(ends[0].positions) if chosen.kind is Kind.DECODER else max(ends[1].positions)
             sets = tuple((key,) for key in ends[1].positions if key <= last)
         return Asked(part, layers, sets, heads, ends[0].positions), ends
     each = asked.at == EVERY_TOKEN or (part is Part.POSITION and asked.at is None)
     if each:
         count = len(check_token_by_token(reading, chosen, experiments, "--at", part))
         return Asked(part, layers, tuple((place,) for place in range(count)), heads), None
-    at = () if asked.at is None else _token_set(reading, chosen, asked.at, experiments, part)
+    at: Positions = ()
+    if asked.at is not None:
+        check_token_by_token(reading, chosen, experiments, "--at", part)
+        at = reading.named_of(chosen.kind).span(asked.at).positions
     return Asked(part, layers, (at,), heads), None
-
-
-def _token_set(
-    reading: Reading, chosen: Chosen, name: str, experiments: Experiments, part: Part
-) -> tuple[int, ...]:
-    check_token_by_token(reading, chosen, experiments, "--at", part)
-    return reading.named_of(chosen.kind).span(name).positions
 
 
 def check_token_by_token(
@@ -453,7 +449,10 @@ def asked_of(
     provenance = provenance_of(
         model.module, reading.encoded.tokens, reading.origin(chosen), experiments.sites, reading.inputs
     )
-    total = None if other is None else total_of(question, experiments, instead, answer.ids, reading, other)
+    total = None  # what the answer is in the other text, where that asks for one at that place
+    if other is not None and same_place(question, reading, other):
+        output: Any = instead.output
+        total = question.telling(experiments.untouched, answer.ids, named=False)(question.asked.of(output))
     return {
         "tokens": reading.encoded.tokens,
         "target": None if reading.target is None else reading.target.tokens,
@@ -488,6 +487,13 @@ def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate
         queries.span(asked.query)
 
 
+def cut_link(reading: Reading, chosen: Chosen, asked: Ablate, experiments: Experiments) -> tuple[Span, Span]:
+    """The query and the key whose link is cut; `InputError` where rows are not those of tokens."""
+    check_token_by_token(reading, chosen, experiments, "--link")
+    queries = reading.named_of(chosen.kind)
+    return link_ends(chosen, queries, reading.encoded.tokens if chosen.kind is Kind.CROSS else queries, asked)
+
+
 def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate) -> tuple[Span, Span]:
     """What the ends of a link name; `InputError` for tokens that are not there, or only follow the queries.
 
@@ -500,21 +506,6 @@ def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablat
         ends = f"{query.name} cannot look at {key.name}"
         raise InputError(f"--link: in causal attention {ends}, which follows it")
     return query, key
-
-
-def total_of(
-    question: Question,
-    experiments: Experiments,
-    replacement: Replacement,
-    ids: Sequence[int],
-    reading: Reading,
-    other: Reading,
-) -> Effect | None:
-    """What the answer is in the other text; None where that asks for none at the same place."""
-    if not same_place(question, reading, other):
-        return None
-    output: Any = replacement.output
-    return question.telling(experiments.untouched, ids, named=False)(question.asked.of(output))
 
 
 def same_place(question: Question, reading: Reading, other: Reading) -> bool:

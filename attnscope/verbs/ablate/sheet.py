@@ -1,7 +1,7 @@
 """What a model's answer becomes without heads, or parts of layers, layer by layer or token by token."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -76,7 +76,7 @@ _FEW_OTHERS = 3  # of which a heap says something
 
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
     say = said(result)
-    best = result.moves_most if result.places else result.heads[0] if result.heads else None
+    best = result.by_size[0] if result.places else result.heads[0] if result.heads else None
     blocks = tuple(_blocks(result, say, focus.verbose))
     opens = {} if best is None or result.places else {"layer": best.layer, "head": best.head}
     position = result.answer.position
@@ -86,7 +86,6 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
     path = () if result.path is None else (("via", via(result)),)
     return saying(
         say,
-        answer=answer(result, say),
         blocks=blocks,
         table=lambda: _table(result, say, list(_every(result, say)), True),
         texts=tuple(texts(result)),
@@ -136,7 +135,7 @@ def _finding(result: Ablation, query: int, key: int) -> str:
 
 
 def _next_of_places(result: Ablation, say: Said) -> Next | None:
-    best = result.moves_most
+    best = result.by_size[0]
     if best.layer < 0 or result.link is not None or not isinstance(best, PlaceEffect):
         return None
     asked = asked_again(result)
@@ -301,25 +300,20 @@ _PARTS = {"millionths": (1e-4, 1e6), "thousandths": (0.1, 1e3)}
 
 def grids(result: Ablation, say: Said) -> Iterator[HeadGrid]:
     """The grid of layers and heads: what was predicted of all, or what came out where there are several."""
-    if result.predicted:
-        foretold = {(each.layer, each.head): each.change for each in result.predicted}
-        layers = tuple(sorted({layer for layer, _ in foretold}))
-        heads = tuple(range(1 + max(head for _, head in foretold)))
-        values = by_head(layers, heads, foretold)
-        form = alike(values, 2, signed_cell)
-        yield HeadGrid(say("grid_title"), layers, heads, values, Scale.around(values), form)
-    elif len(result.layers) > 1 and len(result.heads) > 1:
-        values, largest = result.grid, largest_magnitude(result.grid)
-        heads = tuple(range(values.shape[1]))
-        fine = (each for each, (most, _) in _PARTS.items() if 0 < largest < most)
-        part = next(fine, "")
-        form = _in(_PARTS[part][1]) if part else signed_cell
-        unit = say("in_parts", part) if part else ""
-        yield HeadGrid(say("grid_title"), result.layers, heads, values, Scale.around(values), form, unit)
-
-
-def _in(many: float) -> Callable[[float], str]:
-    return lambda value: signed_cell(many * value, 1)
+    if not result.predicted and min(len(result.layers), len(result.heads)) < 2:
+        return
+    changes = {(each.layer, each.head): each.change for each in result.predicted or result.heads}
+    layers = tuple(sorted({layer for layer, _ in changes}))
+    heads = tuple(range(1 + max(head for _, head in changes)))
+    values, unit = by_head(layers, heads, changes), ""
+    form = alike(values, 2, signed_cell)
+    if not result.predicted:
+        parts = (each for each, (most, _) in _PARTS.items() if 0 < largest_magnitude(values) < most)
+        unit = next(parts, "")
+        many = _PARTS[unit][1] if unit else 0.0
+        form = (lambda value: signed_cell(many * value, 1)) if unit else signed_cell
+    unit = say("in_parts", unit) if unit else ""
+    yield HeadGrid(say("grid_title"), layers, heads, values, Scale.around(values), form, unit)
 
 
 def matrices(result: Ablation, say: Said) -> Iterator[Matrix | Beside]:
@@ -471,7 +465,7 @@ def said(result: Ablation) -> Said:
         "little": little,
         # what came out
         "best": None if best is None else _one(result, best),
-        "second": _one(result, result.comes_next) if result.case is Case.FLAT else None,
+        "second": _one(result, result.by_size[1]) if result.case is Case.FLAT else None,
         "group": group,
         "hardly": result.case is Case.LITTLE or grouped,
         "apart": any(map(result.is_the_answers_own, result.places)),
@@ -499,10 +493,6 @@ def said(result: Ablation) -> Said:
         "stored": result.verdict is Verdict.STORED,
     }
     return Said("ablate", result, facts)
-
-
-def answer(result: Ablation, say: Said) -> str:
-    return say(result.case.value)
 
 
 def _quoted(text: str, longest: int = _LONGEST) -> str:
@@ -605,7 +595,7 @@ def _named_first(result: Ablation) -> Alone | None:
     if result.case is Case.CLOSES:
         alone: Sequence[Alone] = result.alone
         return max(alone, key=lambda each: share(result, each.change) or 0.0)
-    return result.moves_most
+    return result.by_size[0]
 
 
 def _one(result: Ablation, one: Alone) -> dict[str, object]:

@@ -40,7 +40,6 @@ from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
 from attnscope.tokens import Tokens
 from attnscope.verbs.cite.question import Cite, Judge
-from attnscope.verbs.cite.referee_result import Judged, Referee, Score
 from attnscope.verbs.cite.result import (
     ATTENTION,
     BY_NORM,
@@ -51,7 +50,10 @@ from attnscope.verbs.cite.result import (
     WORDS,
     Citation,
     Column,
+    Judged,
     Method,
+    Referee,
+    Score,
     Statement,
 )
 from attnscope.verbs.cite.taking import Groups, Looked, Taken, looked, taken_away

@@ -15,7 +15,6 @@ from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.claims.attributed import ByGradients
 from attnscope.results.claims.ranking import AHEAD, LEVEL, times
-from attnscope.verbs.cite.referee_result import Referee
 from attnscope.verbs.cite.result import (
     ATTENTION,
     BY_NORM,
@@ -29,6 +28,7 @@ from attnscope.verbs.cite.result import (
     Case,
     Citation,
     Method,
+    Referee,
     floor_of,
 )
 

@@ -40,7 +40,6 @@ from attnscope.session.questions.long import attention_of
 from attnscope.session.questions.rows import check_whole_fits, controls_by_rows, may_read_rows
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
-from attnscope.verbs.find.links_result import Links
 from attnscope.verbs.find.question import Find, FindLinks
 from attnscope.verbs.find.rank import (
     ByHead,
@@ -52,7 +51,7 @@ from attnscope.verbs.find.rank import (
     pair,
     pattern_keys,
 )
-from attnscope.verbs.find.result import Finding, Sought
+from attnscope.verbs.find.result import Finding, Links, Sought
 from attnscope.vocabulary import Kind
 
 _OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places

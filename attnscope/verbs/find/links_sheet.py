@@ -12,7 +12,7 @@ from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.base.evidence import LEAST, Link
 from attnscope.results.claims.ranking import LEAST_CONTROLS
-from attnscope.verbs.find.links_result import Links
+from attnscope.verbs.find.result import Links
 
 _SHOWN = 12
 _COLUMNS = "layer head query key weight evidence controls distance others even"

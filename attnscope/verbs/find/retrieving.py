@@ -52,7 +52,7 @@ from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
 from attnscope.verbs.find.needles import Fact, Planted, bundled_facts, bundled_text, planted
 from attnscope.verbs.find.question import RETRIEVAL, Retrieve
-from attnscope.verbs.find.retrieval_result import Confirmation, Head, Masked, Needle, Retrieval
+from attnscope.verbs.find.result import Confirmation, Head, Masked, Needle, Retrieval
 from attnscope.vocabulary import Kind, Route
 
 ACTS = "a fact and its question alone"
