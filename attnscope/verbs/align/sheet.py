@@ -222,6 +222,8 @@ def _head_shares(result: _Aligned, say: Said) -> Ranking:
 def said(result: _Aligned) -> Said:
     """The words of `align` about this result."""
     judged, timed = result.judged, isinstance(result, Timing)
+    sure = [(each.count, each.right) for each in judged.reliability if each.low >= _SURE] if judged else []
+    counts, right = np.array(sure).reshape(-1, 2).T
     facts = {
         "timed": timed,
         "words": len(result.query_tokens),
@@ -234,7 +236,8 @@ def said(result: _Aligned) -> Said:
         "of": len(result.layers) * len(result.heads),
         "gold": judged,
         "lot": judged.others[-1] if judged is not None and judged.others else None,
-        "right": None if judged is None else _right(judged),
+        # of what is said to be 90 % sure or more how much is right
+        "right": float((counts * right).sum() / counts.sum()) if counts.sum() else None,
         **dict.fromkeys(("linked_words", "best", "sure", "even", "first", "last", "seconds", "width")),
         **(_of_times(result) if isinstance(result, Timing) else _of_links(result)),
     }
@@ -261,13 +264,6 @@ def _of_times(result: Timing) -> dict[str, object]:
         "seconds": result.seconds,
         "width": result.width,
     }
-
-
-def _right(judged: Judged) -> float | None:
-    """Of what is said to be 90 % sure or more how much is right; None where nothing is."""
-    sure = [(each.count, each.right) for each in judged.reliability if each.low >= _SURE]
-    counts, right = np.array(sure).reshape(-1, 2).T
-    return float((counts * right).sum() / counts.sum()) if counts.sum() else None
 
 
 _OF_WORDS = "word begin end strength confidence gold_begin gold_end"

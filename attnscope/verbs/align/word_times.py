@@ -25,7 +25,16 @@ from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
 from attnscope.session.request import Inputs
 from attnscope.tokens import Frames, Tokens
-from attnscope.verbs.align.answer import Aligning, Attended, Cases, Scored, Told
+from attnscope.verbs.align.answer import (
+    Aligning,
+    AligningWords,
+    Attended,
+    Cases,
+    Scored,
+    Side,
+    Told,
+    written_by,
+)
 from attnscope.verbs.align.gold import GoldTimes, read_times
 from attnscope.verbs.align.judging import (
     NEAR,
@@ -41,7 +50,6 @@ from attnscope.verbs.align.judging import (
 )
 from attnscope.verbs.align.question import Align
 from attnscope.verbs.align.result import Alignment, Timing, WordTime
-from attnscope.verbs.align.word_links import AligningWords, Side, written_by
 
 MEDIAN = 0.14  # seconds: seven of Whisper's frames
 _RISE = 0.25  # of the most of a row in its stretch
@@ -350,7 +358,7 @@ class TimingWords(Aligning[GoldTimes, Side, _Heard, Case, LearntTimes, Timing]):
         }
         right = [np.abs(a.begins - b.begins) <= NEAR for a, b in zip(found, true, strict=True)]
         scores = tuple(score_times(name, said, true) for name, said in ways.items())
-        return Scored(sum(len(each.begins) for each in true), scores, chain(*chances), chain(*right))
+        return sum(len(each.begins) for each in true), scores, chain(*chances), chain(*right)
 
 
 def _words(reading: Reading) -> Side:
