@@ -56,7 +56,7 @@ from attnscope.verbs.cite.result import (
     Score,
     Statement,
 )
-from attnscope.verbs.cite.taking import Groups, Looked, Taken, looked, taken_away
+from attnscope.verbs.cite.taking import Groups, Taken, looked, taken_away
 from attnscope.vocabulary import Kind, Route
 
 
@@ -83,16 +83,25 @@ def cite(reading: Reading, chosen: Chosen, asked: Cite) -> Citation:
     parts = cut(reading.encoded.tokens, asked.by, asked.context, reading.asked.prompt.fields)
     answers = answered(reading, asked.answer, asked.generate, asked.whole)
     passages = [each.positions for each in parts.passages]
-    taken = _taken(answers, passages, asked)
+    subsets = asked.subsets or (SUBSETS if len(passages) > MOST_EACH else None)
+    with answers.reading.running(f"removing {len(passages)} passages"):
+        taken = taken_away(answers.answered, answers.sentences, passages, subsets, asked.seed)
     attention, layers, certified = attention_behind(answers, chosen)
     told, tokens = answers.answered, answers.reading.encoded.tokens
     seen = looked(layers, chosen.heads, told.rows, told.ids, tokens.ids, passages, answers.sentences)
+    none = "no head's strongest key among the passages is the token that is written"
+    unknown = "the way out of the heads is not known"
     return Citation(
         tokens=tokens,
         passages=parts.passages,
         answer=text_of(answers.tokens, answers.positions),
         statements=tuple(_statements(answers, taken)),
-        columns=(*_by_attention(seen), *_by_gradients(answers, chosen, passages, asked.gradients)),
+        columns=(
+            Column(ATTENTION, seen.attention),
+            Column(COPYING, seen.copying, none if seen.copying is None else ""),
+            Column(BY_NORM, seen.by_norm, unknown if seen.by_norm is None else ""),
+            *_by_gradients(answers, chosen, passages, asked.gradients),
+        ),
         lost=taken.lost,
         kept=parts.kept,
         how=answers.how,
@@ -119,22 +128,6 @@ def _statements(answers: Answers, taken: Taken) -> Iterator[Statement]:
         said, before, gone = text_of(answers.tokens, positions), taken.before[i], taken.without_all[i]
         beside = taken.candidates[i], taken.controls[i], taken.r2[i]
         yield Statement(said, positions, float(before), float(gone), *beside)
-
-
-def _taken(answers: Answers, passages: Groups, asked: Cite) -> Taken:
-    subsets = asked.subsets or (SUBSETS if len(passages) > MOST_EACH else None)
-    with answers.reading.running(f"removing {len(passages)} passages"):
-        return taken_away(answers.answered, answers.sentences, passages, subsets, asked.seed)
-
-
-def _by_attention(seen: Looked) -> tuple[Column, ...]:
-    none = "no head's strongest key among the passages is the token that is written"
-    unknown = "the way out of the heads is not known"
-    return (
-        Column(ATTENTION, seen.attention),
-        Column(COPYING, seen.copying, "" if seen.copying is not None else none),
-        Column(BY_NORM, seen.by_norm, "" if seen.by_norm is not None else unknown),
-    )
 
 
 def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups, wanted: bool) -> tuple[Column, ...]:
@@ -274,24 +267,17 @@ _OUTER = 0.05
 _WORD = re.compile(r"\w+")
 
 
-def knowing_no_model(result: Citation, question: str) -> dict[str, Float[np.ndarray, " passage"]]:
-    """What ways to cite that know no model give to every passage."""
-    asked = {*_WORD.findall(f"{question} {result.answer}".casefold())}
-    texts = [{*_WORD.findall(each.text.casefold())} for each in result.passages]
-    return {
-        LONGEST: np.array([float(len(each.positions)) for each in result.passages]),
-        NEAREST: np.array([float(each.positions[-1]) for each in result.passages]),
-        WORDS: np.array([len(asked & each) / max(len(asked), 1) for each in texts]),
-    }
-
-
 def judged(
     line: int, result: Citation, question: str, source: tuple[int, ...], methods: Sequence[str]
 ) -> Judged:
     """One case, whose answer was asked about as a whole."""
+    asked = {*_WORD.findall(f"{question} {result.answer}".casefold())}
+    texts = [{*_WORD.findall(each.text.casefold())} for each in result.passages]
     given: Mapping[str, Float[np.ndarray, " passage"]] = {
         **{name: each[0] for name, each in result.methods.items()},
-        **knowing_no_model(result, question),
+        LONGEST: np.array([float(len(each.positions)) for each in result.passages]),
+        NEAREST: np.array([float(each.positions[-1]) for each in result.passages]),
+        WORDS: np.array([len(asked & each) / max(len(asked), 1) for each in texts]),
     }
     every = [given.get(method) for method in methods]
     return Judged(

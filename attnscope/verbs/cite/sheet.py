@@ -47,12 +47,12 @@ def sheet(result: Citation | Referee, focus: Focus = WHOLE) -> Sheet:
     say, several, whole = said(result), len(result.statements) > 1, focus.verbose
     first = range(len(result.statements) if whole else min(len(result.statements), _SENTENCES))
     rankings = tuple(_ranking(result, say, i, whole) for i in first)
-    matrix = _matrix(result, say)
+    matrix, keys = _matrix(result, say), tuple(each.replace(" ", "_") for each in result.methods)
     answer = () if result.answer_tokens is None else text(result.answer_tokens)
     return saying(
         say,
         blocks=(*((matrix,) if several else ()), *rankings, _found(result, say)),
-        table=lambda: Table.of(("sentence", "passage", "said", "text", *_keys(result)), _rows(result)),
+        table=lambda: Table.of(("sentence", "passage", "said", "text", *keys), _rows(result)),
         texts=(*text(result.tokens), *answer),
         notes=(*result.notes, *say.lines("notes")),
         departs=(f"seed {result.seed}",) if result.seed else (),
@@ -61,10 +61,6 @@ def sheet(result: Citation | Referee, focus: Focus = WHOLE) -> Sheet:
         record=(("kind", result.kind.value), ("tower", result.tower), ("answer", result.answer)),
         more=tuple(_passage(result, say, i) for i in first),
     )
-
-
-def _keys(result: Citation) -> tuple[str, ...]:
-    return tuple(each.replace(" ", "_") for each in result.methods)
 
 
 def _rows(result: Citation) -> Iterator[tuple[object, ...]]:
@@ -243,7 +239,13 @@ def _referee(result: Referee, focus: Focus) -> Sheet:
     return saying(
         say,
         blocks=(ranking, *((cases,) if focus.verbose else ())),
-        table=lambda: Table.of(_WAY_COLUMNS, _way_rows(result)),
+        table=lambda: Table.of(
+            _WAY_COLUMNS,
+            (
+                (each.method, each.cases, *(exact(getattr(each, name)) for name in _WAY_COLUMNS.split()[2:]))
+                for each in result.scores
+            ),
+        ),
         notes=tuple(say.lines("notes")),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=tuple(proof(result.certified, "head", say("proof"))),
@@ -253,15 +255,10 @@ def _referee(result: Referee, focus: Focus) -> Sheet:
     )
 
 
-def _way_rows(result: Referee) -> Iterator[tuple[object, ...]]:
-    for each in result.scores:
-        numbers = [exact(getattr(each, name)) for name in _WAY_COLUMNS.split()[2:]]
-        yield (each.method, each.cases, *numbers)
-
-
 def referee_said(result: Referee) -> Said:
     """The words of `cite --cases` about this result."""
-    methods = [each.method for each in result.scores if each.method not in (REMOVAL, *CONTROLS)]
+    asked = [each.method for each in result.scores]
+    methods = [each for each in asked if each not in (REMOVAL, *CONTROLS)]
     removal, by_model = result.score(REMOVAL), [*filter(None, map(result.score, methods))]
     best = max(by_model, key=lambda each: each.top1, default=None)
     facts = {
@@ -272,16 +269,11 @@ def referee_said(result: Referee) -> Said:
         "sourceless": result.none,
         "judged": len(result.judged),
         "silent": [each.method for each in result.scores if math.isnan(each.top1) and result.sourced],
-        "left": _left_out(result),
+        "left": [] if {*ByGradients} & {*asked} else [Method(each) for each in ByGradients],
         "refused": [each.line for each in result.refused],
         "unlikely": sum(each.probability < 0.5 for each in result.judged) if result.how == "given" else 0,
     }
     return Said("referee", result, facts)
-
-
-def _left_out(result: Referee) -> list[Method]:
-    asked = {each.method for each in result.scores}
-    return [] if asked & {*ByGradients} else [Method(each) for each in ByGradients]
 
 
 def _ways(result: Referee, say: Said) -> Ranking:

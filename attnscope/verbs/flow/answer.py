@@ -1,6 +1,6 @@
 """From one token back to the input through all layers, and what replacing each input token really does."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -60,7 +60,10 @@ def flow(reading: Reading, chosen: Chosen, asked: Follow) -> Flow:
     say how. Without a query a tagger is asked for the token whose tag is surest. `InputError` for
     cross-attention, for layers that read in windows, and for layers that leave some out before them.
     """
-    _check(reading, chosen)
+    _check_kind(chosen)
+    before = [layer for layer in chosen.tower.layers if layer <= max(chosen.layers)]
+    if list(chosen.layers) != before:
+        raise InputError(f"flow goes back to the input: choose the first layers, --layer {listed(before)}")
     asked = replace(asked, **reading.filled(vars(asked)))
     query, looking = query_of(reading, asked), asked.looking
     if asked.names_answer and reading.task is None and not tags(reading) and not finds(reading):
@@ -75,7 +78,8 @@ def flow(reading: Reading, chosen: Chosen, asked: Follow) -> Flow:
     tokens = layers[0].query_tokens
     units = None if pooling is not None else _units(chosen, tokens, query, looking)
     own = () if units is None else units.queries[units.query or 0]
-    place = None if units is None else _answers_at(reading, tokens, own)
+    masks = [i for i in own if tokens.items[i].id == reading.encoded.mask_id]
+    place = None if units is None else masks[0] if len(masks) == 1 else own[-1]
     pooled = None if pooling is None else pooled_by(reading, chosen, pooling, len(tokens))
     start = np.isin(np.arange(len(tokens)), own) / len(own) if pooled is None else pooled.weights
     with reading.listener.working("following the attention through the layers"):
@@ -140,11 +144,6 @@ def _units(chosen: Chosen, tokens: Tokens, query: str | int, looking: Looking) -
     return units_of(tokens, tokens, by=by, query=query)
 
 
-def _answers_at(reading: Reading, tokens: Tokens, asked: Sequence[int]) -> int:
-    masks = [i for i in asked if tokens.items[i].id == reading.encoded.mask_id]
-    return masks[0] if len(masks) == 1 else asked[-1]
-
-
 def _sampled(reading: Reading, chosen: Chosen, query: str | int, looking: Looking) -> tuple[int, ...] | None:
     """The rows by which heads of a long text are certified, the query's among them; None: all are read."""
     if may_read_rows(reading, chosen):
@@ -176,13 +175,6 @@ def _check_kind(chosen: Chosen) -> None:
         )
 
 
-def _check(reading: Reading, chosen: Chosen) -> None:
-    _check_kind(chosen)
-    before = [layer for layer in chosen.tower.layers if layer <= max(chosen.layers)]
-    if list(chosen.layers) != before:
-        raise InputError(f"flow goes back to the input: choose the first layers, --layer {listed(before)}")
-
-
 def _layers(
     attention: Capture | Returned, chosen: Chosen, sensed: bool
 ) -> tuple[list[Layer], dict[Verdict, int]]:
@@ -212,10 +204,10 @@ def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow, start: Float[n
     module, inputs = reading.model.module, reading.inputs
     try:
         with reading.running("zeroing values"):
-            zeroed = rolled_out(module, inputs, selection, chosen.heads, len(result.tokens))
+            zeroed, seen = rolled_out(module, inputs, selection, chosen.heads, len(result.tokens))
     except InputError as error:
         return replace(result, no_zeroing=str(error))
-    return replace(result, zeroed=np.einsum("q,lqk->lk", start, zeroed.rollout), zeroing=zeroed.intervention)
+    return replace(result, zeroed=np.einsum("q,lqk->lk", start, zeroed), zeroing=seen)
 
 
 def beside_replacing(
@@ -340,12 +332,9 @@ def by_gradients(
         except InputError as error:
             return _without(result, str(error))
         found = attributed(model, entrance, measured, selection, result.layers, result.heads)
-    return replace(result, attributed=tuple(_of_text(each, len(result.tokens)) for each in found))
-
-
-def _of_text(each: Attributed, length: int) -> Attributed:
-    """Without what the answer's own tokens, which are read behind the text, are given."""
-    return each if each.values is None else replace(each, values=each.values[:length])
+    count = len(result.tokens)  # behind the text the answer's own tokens may be read
+    of_text = (each if each.values is None else replace(each, values=each.values[:count]) for each in found)
+    return replace(result, attributed=tuple(of_text))
 
 
 def _without(result: Flow, reason: str) -> Flow:
@@ -367,27 +356,21 @@ def _turned(reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Bl
 
 def figures(result: Flow, spans: Spans) -> OnePrompt:
     """Each method by its correlation, each field by what is lost without it."""
-    return OnePrompt(Asked.FLOW, dict(_methods(result, spans)))
-
-
-def _methods(result: Flow, spans: Spans) -> Iterator[tuple[Figure, Seen]]:
+    found = dict[Figure, Seen]()
     if (replaced := result.ablated) is None:
-        return
+        return OnePrompt(Asked.FLOW, found)
     alone = next((each.correlation for each in replaced.trust if each.method == DISTANCE), NONE)
     for each in replaced.trust:
         if each.method != DISTANCE:
             stands = bool(each.correlation > each.high)
-            yield Figure(each.method, CORRELATION), Seen(each.correlation, alone, stands=stands)
+            found[Figure(each.method, CORRELATION)] = Seen(each.correlation, alone, stands=stands)
     measured = f"{replaced.unit} lost" if replaced.answer else replaced.unit
     tried = np.isfinite(replaced.effects)
     for name, places in spans.items():
-        own = np.zeros(len(tried), dtype=bool)
-        own[list(places)] = True
-        if (own & tried).any():
-            value, others = (_mean(replaced.effects[part & tried]) for part in (own, ~own))
-            stands = bool(np.isfinite(others)) and value > float(replaced.effects[~own & tried].max())
-            yield Figure(f"field:{name}", measured), Seen(value, others, stands=stands)
-
-
-def _mean(values: Float[np.ndarray, " key"]) -> float:
-    return float(values.mean()) if len(values) else NONE
+        own = np.isin(np.arange(len(tried)), places) & tried
+        rest = replaced.effects[tried & ~own]
+        if own.any():
+            value, others = float(replaced.effects[own].mean()), float(rest.mean()) if len(rest) else NONE
+            stands = bool(np.isfinite(others)) and value > float(rest.max())
+            found[Figure(f"field:{name}", measured)] = Seen(value, others, stands=stands)
+    return OnePrompt(Asked.FLOW, found)

@@ -1,7 +1,7 @@
 """From one token back to the input: what each method gives to every token, beside what replacing it does."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float
@@ -85,7 +85,10 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
     shown, ablated = _shown(result, whole), result.ablated
     first = list(result.methods) if ablated is None else ordered(result, ablated)
     first = first if ablated is None or whole else first[: 1 + _BEST]
-    shares = {name: _seen(result, result.methods[name], shown) for name in first}
+    shares = {
+        name: [float(result.methods[name][key]) if result.reached[key] else math.nan for key in shown]
+        for name in first
+    }
     largest = max(float(np.nanmax(values)) for name, values in result.methods.items() if name not in SIGNED)
     shades = Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
@@ -105,7 +108,9 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
         columns.append(
             Column(name.replace(" ", "_"), values, say("heading", name), shape, say("says", name), scale)
         )
-    hidden = len(result.tokens) - len(shown)
+    hidden, rows, seen = len(result.tokens) - len(shown), {*shown}, {*np.flatnonzero(result.reached).tolist()}
+    tried = set[int]() if ablated is None else {*ablated.ranking}
+    unshown = len(tried - rows), len(seen - tried - rows), len(result.tokens) - len(seen)
     return Ranking(
         title=say("tokens_title"),
         of=unit(result),
@@ -117,18 +122,8 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
         cells=tuple(name.replace(" ", "_") for name in shares),
         chosen=frozenset({shown.index(result.query)}) if result.query in shown else frozenset(),
         hidden=hidden,
-        unshown=_unshown(result, say, shown) if hidden else "",
+        unshown=say("unshown", *unshown) if hidden else "",
     )
-
-
-def _unshown(result: Flow, say: Said, shown: Sequence[int]) -> str:
-    rows, seen = set(shown), set(np.flatnonzero(result.reached).tolist())
-    tried = set() if result.ablated is None else set(result.ablated.ranking)
-    return say("unshown", len(tried - rows), len(seen - tried - rows), len(result.tokens) - len(seen))
-
-
-def _seen(result: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:
-    return [float(values[key]) if result.reached[key] else math.nan for key in shown]
 
 
 def _maps(result: Flow, say: Said, patches: Patches) -> Iterator[Matrix]:
