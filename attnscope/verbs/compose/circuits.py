@@ -20,7 +20,7 @@ Inference on full or partial parameters based on the standardized signed log lik
 Saddlepoint approximations for distributions of quadratic forms in normal variables).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -95,15 +95,6 @@ _TERMS = 96  # of the series in the sums of powers
 _PLACES = torch.logspace(-2, 1.5, 80, dtype=EXACT)  # of saddlepoints x, as -log(1 - x)
 
 
-@dataclass(frozen=True, eq=False)
-class Chance:
-    """Random scores of pairs of heads: mean, deviation, how many lie below the real one."""
-
-    mean: Float[Tensor, "early late"]
-    spread: Float[Tensor, "early late"]
-    below: Float[Tensor, "early late"]
-
-
 def spectrum(circuit: Float[Tensor, "head row column"]) -> Float[Tensor, "head rank"]:
     """The squared singular values of each circuit over their sum."""
     thin = circuit if circuit.shape[1] <= circuit.shape[2] else circuit.transpose(1, 2)
@@ -129,11 +120,14 @@ def beside_chance(
     early: Float[Tensor, "early early_rank"],
     late: Float[Tensor, "late late_rank"],
     squares: Float[Tensor, "draw early_rank late_rank"],
-) -> Chance:
-    """The scores beside random ones; `early` and `late` are spectra. All pairs share each draw."""
+) -> tuple[Float[Tensor, "early late"], Float[Tensor, "early late"], Float[Tensor, "early late"]]:
+    """Of random scores mean and deviation, and how many lie below the real one; of equal ones half.
+
+    `early` and `late` are spectra. All pairs share each draw.
+    """
     drawn = (early @ squares @ late.T).sqrt()
     below = exact(drawn < real).sum(0) + exact(drawn == real).sum(0) / 2
-    return Chance(drawn.mean(0), drawn.std(0, correction=0), below)
+    return drawn.mean(0), drawn.std(0, correction=0), below
 
 
 def limits(
@@ -242,7 +236,6 @@ _NEEDS = {
 }
 
 _NUMBERS = 5  # of each pair: its score, and four that say what chance makes of it
-_PLURAL = {Through.QUERY: "queries", Through.KEY: "keys", Through.VALUE: "values"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,7 +247,7 @@ class Pairs:
     chance: Float[np.ndarray, "through pair"]
     spread: Float[np.ndarray, "through pair"]
     below: Float[np.ndarray, "through pair"]
-    limits: Float[np.ndarray, "through pair"]
+    limit: Float[np.ndarray, "through pair"]
     reasons: tuple[str, ...]
     hidden: int
 
@@ -280,13 +273,18 @@ class Composing:
             (each.output.matrix.shape[2] for each in self.by_layer.values() if each.output), default=0
         )
 
-    def pairs(self, tell: Callable[[int, int], None] = lambda done, total: None) -> Pairs:
-        """Every pair; `tell` hears how many pairs of layers are done, and of how many."""
+    def pairs(self) -> Pairs:
+        """Every pair."""
         names, values = list[np.ndarray](), list[np.ndarray]()
         todo = list(self._layers())
-        share = BY_CHANCE / max(1, sum(self._count(early, late) for early, late in todo))
-        for done, (early, late) in enumerate(todo):
-            tell(done, len(todo))
+        count = sum(
+            len(self._heads(early)) * len(self._heads(late))
+            for early, late in todo
+            for through in self.through
+            if not self._lacking(through, early, late)
+        )
+        share = BY_CHANCE / max(1, count)
+        for early, late in todo:
             first, second = self._heads(early), self._heads(late)
             found = np.stack([self._of(through, early, late, share) for through in self.through], 1)
             grid = np.stack(np.meshgrid(first, second, indexing="ij"), -1).reshape(-1, 2)
@@ -295,13 +293,12 @@ class Composing:
         pairs = np.concatenate(names) if names else np.empty((0, 4), int)
         numbers = np.concatenate(values, -1) if values else np.empty((_NUMBERS, len(self.through), 0))
         order = np.lexsort(pairs.T[::-1])
-        told = tuple(f"{_layers_named(places)}: {why}" for why, places in self.reasons.items())
+        told = tuple(
+            f"{', '.join(at[:3])}{f' and {len(at) - 3} more' if len(at) > 3 else ''}: {why}"
+            for why, at in self.reasons.items()
+        )
         real, mean, spread, below, limit = numbers[..., order]
         return Pairs(pairs[order], real, mean, spread, below, limit, told, self.hidden)
-
-    def _count(self, early: Factors, late: Factors) -> int:
-        inputs = sum(not self._lacking(through, early, late) for through in self.through)
-        return inputs * len(self._heads(early)) * len(self._heads(late))
 
     def _layers(self) -> Iterator[tuple[Factors, Factors]]:
         """Earlier and later layers; with one head only those that it is of.
@@ -355,10 +352,12 @@ class Composing:
         writes, written_by = self._written[key]
         enters, read_by = self._late(late, through, second)
         real = scores(writes, enters).cpu()
-        squares = self._random((writes.shape[1], enters.shape[2]))
-        found = beside_chance(real, written_by, read_by, squares)
+        ranks = writes.shape[1], enters.shape[2]
+        if ranks not in self._cosines:
+            self._cosines[ranks] = cosines(ranks, self.hidden, self.draws, self.seed)
+        found = beside_chance(real, written_by, read_by, self._cosines[ranks])
         limit = limits(written_by, read_by, self.hidden, share)
-        return torch.stack([real, found.mean, found.spread, found.below, limit]).numpy()
+        return torch.stack([real, *found, limit]).numpy()
 
     def _lacking(self, through: Through, early: Factors, late: Factors) -> dict[str, str]:
         """Why there is no such score, by layer; nothing where there is one."""
@@ -373,7 +372,7 @@ class Composing:
         if place in self.circuits.paths.reasons:
             why = self.circuits.paths.reasons[place]
             if why == NO_PATH:
-                why = f"through {_PLURAL[through]}: {why}"
+                why = f"through {through.plural}: {why}"
             return {why: f"L{early.layer} to L{late.layer}"}
         assert early.output is not None, "looked for above"
         assert early.value is not None, "looked for above"
@@ -394,18 +393,9 @@ class Composing:
             self._read[layer.layer, through] = made, spectrum(made).cpu()
         return self._read[layer.layer, through]
 
-    def _random(self, ranks: tuple[int, int]) -> Float[Tensor, "draw early late"]:
-        if ranks not in self._cosines:
-            self._cosines[ranks] = cosines(ranks, self.hidden, self.draws, self.seed)
-        return self._cosines[ranks]
-
 
 def _norm_of(gain: Gain | None) -> nn.Module | None:
     return None if gain is None else gain.part
-
-
-def _layers_named(places: Sequence[str]) -> str:
-    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
 
 
 def facts(circuits: Circuits) -> tuple[tuple[str, ...], tuple[str, ...]]:

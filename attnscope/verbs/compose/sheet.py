@@ -42,7 +42,6 @@ def sheet(result: Composition, focus: Focus = WHOLE) -> Sheet:
     first = None if result.best is None else list(ranked).index(result.best.through)
     return saying(
         say,
-        answer=say(result.case.value),
         blocks=tuple(rows),
         table=lambda: _every(result),
         notes=(*say.lines("notes"), *_lacking(result, say)),

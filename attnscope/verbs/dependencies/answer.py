@@ -35,9 +35,8 @@ from attnscope.verbs.dependencies.relations import (
     FIXED_DISTANCES,
     Pairs,
     Tally,
-    accuracies,
-    distance_accuracies,
     ranked,
+    shares,
 )
 from attnscope.verbs.dependencies.result import Dependencies, Treebank
 from attnscope.vocabulary import Kind, Route
@@ -262,9 +261,9 @@ class _Counted:
             heads=self.chosen.heads,
             relations=tuple(relations[i] for i in there),
             overall=overall,
-            accuracies=accuracies(whole)[..., there],
+            accuracies=shares(whole.right, whole.count)[..., there],
             fixed_distances=FIXED_DISTANCES,
-            distance_accuracies=distance_accuracies(whole)[:, there],
+            distance_accuracies=shares(whole.distance_right, whole.count)[:, there],
             ahead=self.ahead,
             certified=tallied(self.proof.verdicts.elements()),
             sampled=self.proof.sentences,
