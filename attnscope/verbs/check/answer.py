@@ -15,6 +15,7 @@ Scores are dimensionless logits, as the tolerance is; vectors are held against t
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -93,7 +94,9 @@ class Leave:
 def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -> Check:
     """Run what was read from `path` once more and compare; `InputError` for what cannot be run again."""
     name = path.name
-    if stored.asked_by and not _holds_weights(stored):
+    held = heads_in(stored)
+    whole = (held.tokens or held).weights if isinstance(held, Overview) else head_in(held)
+    if stored.asked_by and whole is None:
         return _answered_anew(stored, path, leave, listener)
     shown = _shown(stored, name)
     sensed = inputs_of(shown, medium_in(stored), leave, path)
@@ -109,13 +112,6 @@ def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -
         heads = [checked_head(shown, _each(HeadWeights, [anew])[0], _each(HeadWeights, moved))]
     changes += _changes(shown.provenance, anew.provenance)
     return Check(name, tuple(heads), tuple(changes), shown.provenance, anew.provenance)
-
-
-def _holds_weights(stored: Result) -> bool:
-    held = heads_in(stored)
-    if isinstance(held, Overview):
-        return (held.tokens or held).weights is not None
-    return head_in(held) is not None
 
 
 def _answered_anew(stored: Any, path: Path, leave: Leave, listener: Listener) -> Check:
@@ -205,13 +201,10 @@ def _there(said: Iterable[str], files: Mapping[str, str], run: Path, given: Path
         yield str(there)
 
 
-def _in_tiles(held: Overview) -> bool:
-    return held.weights is None and held.provenance.kernel.endswith(IN_PARTS)
-
-
 def _shown(stored: Result, name: str) -> Overview | HeadWeights:
     held = heads_in(stored)
-    if isinstance(held, LongHead) or (isinstance(held, Overview) and _in_tiles(held)):
+    tiles = isinstance(held, Overview) and held.weights is None and held.provenance.kernel.endswith(IN_PARTS)
+    if tiles or isinstance(held, LongHead):
         raise InputError(f"{name} was computed in tiles and holds no weight of every pair: ask for it anew")
     if isinstance(held, Overview):
         overview = held.tokens or held
@@ -240,18 +233,15 @@ def _read_anew(
         opened = open_model(request, inputs, wanted, Purpose.ATTENTION, listener)
         if opened.model.writes:
             inputs = _with_target(replace(inputs, text=None), shown, writes=True)
-        return read_inputs(opened, inputs, listener), _chosen(opened), changes
+        assert opened.chosen is not None, "heads are wanted"
+        return read_inputs(opened, inputs, listener), opened.chosen, changes
     by_ids, texts = Inputs(ids=shown.provenance.token_ids), _texts(shown, writes=False)
     first = by_ids if texts is None else _of_texts(by_ids, texts)
     opened = open_model(request, first, wanted, Purpose.ATTENTION, listener)
     inputs = _with_target(by_ids, shown, opened.model.writes)
     reading, changes = _read(opened, shown, inputs, name, listener)
-    return reading, _chosen(opened), changes
-
-
-def _chosen(opened: Opened) -> Chosen:
     assert opened.chosen is not None, "heads are wanted"
-    return opened.chosen
+    return reading, opened.chosen, changes
 
 
 def _asked(reading: Reading, chosen: Chosen, shown: Overview | HeadWeights) -> Overview | HeadWeights:
@@ -310,7 +300,9 @@ def _read(
     stored, texts = shown.provenance.token_ids, _texts(shown, opened.model.writes)
     changes = []
     if texts is not None:
-        reading = _read_text(opened, _of_texts(by_ids, texts), listener)
+        reading = None
+        with suppress(InputError):  # the stored tokens tell as much
+            reading = read_inputs(opened, _of_texts(by_ids, texts), listener)
         if reading is not None and reading.encoded.tokens.ids == stored:
             mine, now = (
                 [token.piece for token in each.items] for each in (_text_read(shown), reading.encoded.tokens)
@@ -320,13 +312,6 @@ def _read(
             raise InputError(f"{name}: the pair of texts is cut into other tokens now, and is not run again")
         changes.append("the text is cut into other tokens now: the stored tokens were run")
     return read_inputs(opened, by_ids, listener), changes
-
-
-def _read_text(opened: Opened, inputs: Inputs, listener: Listener) -> Reading | None:
-    try:
-        return read_inputs(opened, inputs, listener)
-    except InputError:
-        return None  # the stored tokens tell as much
 
 
 def _texts(shown: Overview | HeadWeights, writes: bool) -> tuple[str, ...] | None:
@@ -389,7 +374,8 @@ def inputs_of(
         if file is not None:
             raise InputError(f"{name} is of a text: leave --image and --audio out")
         return None
-    heard = isinstance(medium, Sound) or _of_sound(shown)
+    kinds = {type(each) for each in (*shown.query_tokens.stretches, *shown.key_tokens.stretches)}
+    heard = isinstance(medium, Sound) or (Frames in kinds and Patches not in kinds)
     option = "--audio" if heard else "--image"
     if file is not None and (given.audio is not None) is not heard and (medium or _named(shown)):
         raise InputError(f"{name} is of a {'sound' if heard else 'picture'}: give it with {option}")
@@ -431,13 +417,6 @@ def _sensed(shown: Overview | HeadWeights) -> bool:
 
 def _named(shown: Overview | HeadWeights) -> bool:
     return bool(shown.query_tokens.stretches or shown.key_tokens.stretches)
-
-
-def _of_sound(shown: Overview | HeadWeights) -> bool:
-    every = (*shown.query_tokens.stretches, *shown.key_tokens.stretches)
-    return any(isinstance(stretch, Frames) for stretch in every) and not any(
-        isinstance(e, Patches) for e in every
-    )
 
 
 TIMES = 4
@@ -521,7 +500,9 @@ def _of_overview(
     now = anew.dense_weights[i][j]
     carried = _carried(now, [each.dense_weights[i][j] for each in moved])
     yield "weights", _off(stored.dense_weights[i][j], now), tolerance, carried
-    yield "strongest", _strongest(stored, i, j), 0.0, 0.0
+    query, key = stored.strongest[i, j].tolist()
+    was, there = stored.strongest_weight[i : i + 1, j], stored.dense_weights[i][j]
+    yield "strongest", 0.0 if query < 0 else _off(was, there[query, key : key + 1]), 0.0, 0.0
     for name in stored.scores.keys() & anew.scores.keys():
         span = max(1.0, *(abs(each) for each in stored.scores[name].limits if math.isfinite(each)))
         was, now, *others = (each.scores[name].values[i : i + 1, j] for each in (stored, anew, *moved))
@@ -545,13 +526,6 @@ def _head(stored: HeadWeights, anew: HeadWeights, moved: Sequence[HeadWeights]) 
         now = getattr(anew, name)
         largest = float(np.nanmax(np.abs(now))) if np.isfinite(now).any() else 0.0
         yield off(name, stored.certificate.output_tolerance * largest)
-
-
-def _strongest(stored: Overview, i: int, j: int) -> float:
-    query, key = stored.strongest[i, j].tolist()
-    if query < 0:
-        return 0.0
-    return _off(stored.strongest_weight[i : i + 1, j], stored.dense_weights[i][j][query, key : key + 1])
 
 
 def _tolerance(certificate: Certificate, dtype: str) -> float:

@@ -1,6 +1,6 @@
 """What the model itself makes of what it read, alone and beside one head in a report."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -135,11 +135,10 @@ def _layered(reading: Reading, asked: PredictLayers) -> LayeredPrediction:
     texts, how = _controls(reading, positions, asked)
     if texts is not None:
         with reading.listener.working(f"reading {len(texts)} controls"):
-            answers = [place.answer.id for place in places]
-            seen = [
-                probabilities_of(model.module, inputs, positions, provenance, answers)
-                for inputs in ({**reading.inputs, _IDS: ids} for ids in _ids(reading, texts))
-            ]
+            answers, given, seen = [place.answer.id for place in places], reading.inputs[_IDS], list[Tensor]()
+            for each in texts.ids:
+                inputs = {**reading.inputs, _IDS: given.new_tensor(each[None].tolist())}
+                seen.append(probabilities_of(model.module, inputs, positions, provenance, answers))
         places = _beside(places, torch.stack(seen).cpu().numpy())
     ids = np.zeros((0, 0), dtype=int) if texts is None else texts.ids
     return LayeredPrediction(task, tokens, places, read_back, provenance, how, asked.seed, ids, reading.notes)
@@ -183,11 +182,6 @@ def _controls(
     except InputError as error:
         return None, f"no control: {error}"
     return texts, texts.how
-
-
-def _ids(reading: Reading, texts: ControlTexts) -> list[Tensor]:
-    given = reading.inputs[_IDS]
-    return [torch.as_tensor(each[None], dtype=given.dtype, device=given.device) for each in texts.ids]
 
 
 def _beside(
@@ -288,12 +282,9 @@ def _answer(
 
 def figures(result: LayeredPrediction, spans: Spans) -> OnePrompt:
     """Each layer by what it gives the model's answer."""
-    return OnePrompt(Asked.LAYERS, dict(_layers(result)))
-
-
-def _layers(result: LayeredPrediction) -> Iterator[tuple[Figure, Seen]]:
+    found = dict[Figure, Seen]()
     for each in result.places[0].layers:
         name = "embeddings" if each.layer < 0 else f"layer {each.layer}"
-        layer = None if each.layer < 0 else each.layer
-        stands = each.rank == 1
-        yield Figure(name, "probability", layer), Seen(each.probability, each.control, stands=stands)
+        figure = Figure(name, "probability", None if each.layer < 0 else each.layer)
+        found[figure] = Seen(each.probability, each.control, stands=each.rank == 1)
+    return OnePrompt(Asked.LAYERS, found)

@@ -89,17 +89,19 @@ def verify_model(
         seen = {check.module for check in checks}
         if mute := traced_instead([site for site in every if site.module in ran and site.path not in seen]):
             again = run_watched(model, inputs, mute, keep, labels)
-            outputs = _worse(outputs, compared({**before, **untouched}, {**after, **again}))
+            both = zip(outputs, compared({**before, **untouched}, {**after, **again}), strict=True)
+            outputs = tuple(max(each, key=lambda one: (not one.identical, one.difference)) for each in both)
     silent = [check for tower in towers for check in _unread(tower, ran, checks)]
     idle = [tower.called for tower in towers if not any(site.module in ran for site in tower.sites)]
     notes = (f"not run for this input: {', '.join(idle)}",) if idle else ()
     if standings.tried:
         notes = (*notes, f"the tokens' places were tried {standings.tried}: --every-token tries them all")
-    ordered = _in_order(towers, [*checks, *silent])
+    place = {site.path: number for number, tower in enumerate(towers) for site in tower.sites}
+    ordered = sorted([*checks, *silent], key=lambda check: (place[check.module], check.layer, check.block))
     notes = (*notes, *by_layers(sorted(beside)))
     routes = dict.fromkeys(check.route for check in ordered)
     as_read = replace(provenance, route=", ".join(routes))
-    return Verification(tokens, ordered, outputs, as_read, notes)
+    return Verification(tokens, tuple(ordered), outputs, as_read, notes)
 
 
 @contextmanager
@@ -123,11 +125,6 @@ def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck
                 yield LayerCheck(layer, site.kind, site.path, nothing, tower.name, "none")
 
 
-def _in_order(towers: Sequence[Tower], checks: Sequence[LayerCheck]) -> tuple[LayerCheck, ...]:
-    place = {site.path: number for number, tower in enumerate(towers) for site in tower.sites}
-    return tuple(sorted(checks, key=lambda check: (place[check.module], check.layer, check.block)))
-
-
 @contextmanager
 def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
     """While open, holds what the headless model inside `model` returned last as its final hidden states.
@@ -143,19 +140,14 @@ def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
         yield states
 
 
-def _worse(first: Sequence[OutputCheck], second: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:
-    pairs = zip(first, second, strict=True)
-    return tuple(max(pair, key=lambda check: (not check.identical, check.difference)) for pair in pairs)
-
-
 def compared(untouched: Mapping[str, Any], watched: Mapping[str, Any]) -> tuple[OutputCheck, ...]:
     """Every tensor of numbers in the results of both runs."""
-    names = [name for name, value in untouched.items() if isinstance(value, Tensor)]
-    return tuple(_output_check(name, untouched[name], watched[name]) for name in names)
-
-
-def _output_check(name: str, untouched: Tensor, watched: Tensor) -> OutputCheck:
-    """What is not a number in both runs counts as the same: such a model is unusable, but not changed."""
-    same = bool(((untouched == watched) | (untouched.isnan() & watched.isnan())).all())
-    difference = (exact(untouched) - exact(watched)).abs().nan_to_num(0 if same else torch.inf).max()
-    return OutputCheck(name, float(difference), same)
+    found = list[OutputCheck]()
+    for name, was in untouched.items():
+        if isinstance(was, Tensor):
+            now: Tensor = watched[name]
+            # what is no number in both runs is alike: such a model is unusable, but not changed
+            same = bool(((was == now) | (was.isnan() & now.isnan())).all())
+            difference = (exact(was) - exact(now)).abs().nan_to_num(0 if same else torch.inf).max()
+            found.append(OutputCheck(name, float(difference), same))
+    return tuple(found)
