@@ -57,10 +57,12 @@ def _score(name: str, counts: np.ndarray, found: float, words: int, cases: int) 
 
 def score_diagonal(gold: Sequence[Gold]) -> LinkScore:
     """Each word with the one as far along."""
-    ways = [np.zeros(each.sure.shape) for each in gold]
-    for way in ways:
-        words, others = np.arange(len(way)), way.shape[1]
-        way[words, np.rint(words * (others - 1) / max(1, len(way) - 1)).astype(int)] = 1.0
+    ways = list[Pairs]()
+    for each in gold:
+        count, others = each.sure.shape
+        words = np.arange(count)
+        ways.append(np.zeros((count, others)))
+        ways[-1][words, np.rint(words * (others - 1) / max(1, count - 1)).astype(int)] = 1.0
     return score_links("diagonal", ways, [way > 0 for way in ways], gold)
 
 
