@@ -17,12 +17,12 @@ from attnscope.analysis.answers.experiment import (
     measured_estimates,
     taken_away,
 )
-from attnscope.analysis.answers.question import Question, log_chances
+from attnscope.analysis.answers.question import log_chances
 from attnscope.analysis.prompts import NONE, OnePrompt, Seen, Spans, of_head
 from attnscope.capture.intervening.changes import Change, Variant
-from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.intervening.experiments import experiments_on
 from attnscope.errors import InputError
-from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Path, Place, Predicted, Without
+from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Place, Predicted, Without
 from attnscope.results.claims.prompts import Asked, Figure
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.questions.answers import question_of
@@ -30,6 +30,7 @@ from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.questions.spoken import GIVEN, read_behind, with_answer
 from attnscope.session.reading import Reading, read_other
 from attnscope.verbs.ablate.places import (
+    Run,
     ablated_places,
     along,
     asked_of,
@@ -63,8 +64,11 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablate) -> Ablation:
     reading, question, behind = with_answer(
         reading, asked.answer, asked.against, vectors=True, query=asked.query
     )
-    if other is not None:
-        other = _read_alike(other, reading, behind)
+    if other is not None and behind:
+        kept = range(len(reading.encoded.tokens) - len(behind))
+        other = read_behind(other, other.encoded.tokens.only(kept), behind, GIVEN)
+    elif other is not None:
+        other = replace(other, target=reading.target)
     if asked.patch_from is not None and other is not None and not same_place(question, reading, other):
         there = "" if question.position is None else other.encoded.tokens.named(question.position)
         mine = "" if question.position is None else reading.encoded.tokens.named(question.position)
@@ -77,31 +81,21 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablate) -> Ablation:
         experiments = experiments_on(reading.model.module, reading.inputs, selection, question.asked)
         check_heads(receivers, head_counts(experiments))
         answer = ablated_places if asked.places else _ablated
-        made = answer(reading, chosen, asked, question, experiments, other, path)
+        made = answer(Run(reading, chosen, asked, question, experiments, other, path))
         return replace(made, provenance=told(made.provenance))
 
 
-def _read_alike(other: Reading, read: Reading, behind: tuple[int, ...]) -> Reading:
-    if not behind:
-        return replace(other, target=read.target)
-    kept = range(len(read.encoded.tokens) - len(behind))
-    return read_behind(other, other.encoded.tokens.only(kept), behind, GIVEN)
-
-
-def _ablated(
-    reading: Reading,
-    chosen: Chosen,
-    asked: Ablate,
-    question: Question,
-    experiments: Experiments,
-    other: Reading | None,
-    path: Path | None,
-) -> Ablation:
-    answer = question.answered(experiments.untouched)
-    link = cut_link(reading, chosen, asked, experiments) if asked.method == "link" else None
-    replacement = (
-        instead_of(reading, asked, experiments, other) if link is None else replacing.without_link(*link)
+def _ablated(run: Run) -> Ablation:
+    chosen, asked, question, experiments, path = (
+        run.chosen,
+        run.asked,
+        run.question,
+        run.experiments,
+        run.path,
     )
+    answer = question.answered(experiments.untouched)
+    link = cut_link(run) if asked.method == "link" else None
+    replacement = instead_of(run) if link is None else replacing.without_link(*link)
     every = [(layer, head) for layer in chosen.layers for head in chosen.heads]
     heads: Sequence[Head] = chosen.apart or every
     check_heads(heads, head_counts(experiments))
@@ -138,7 +132,7 @@ def _ablated(
     most = max(effects, key=lambda one: abs(one.change))
     path = beside_other_receivers(experiments, path, made(most), tell, asked.seed)
     return Ablation(
-        **asked_of(reading, chosen, question, experiments, answer, replacement, link, other),
+        **asked_of(run, answer, replacement, link),
         heads=effects,
         group=removals.group,
         floor=removals.floor,

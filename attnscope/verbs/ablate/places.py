@@ -248,38 +248,49 @@ def beside_other_receivers(
     return replace(path, others=tuple(others))
 
 
-def ablated_places(
-    reading: Reading,
-    chosen: Chosen,
-    asked: Ablate,
-    question: Question,
-    experiments: Experiments,
-    other: Reading | None,
-    path: Path | None,
-) -> Ablation:
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What is asked of a reading, the experiments on it, another text, and the path that is meant."""
+
+    reading: Reading
+    chosen: Chosen
+    asked: Ablate
+    question: Question
+    experiments: Experiments
+    other: Reading | None
+    path: Path | None
+
+
+def ablated_places(run: Run) -> Ablation:
     """What the answer becomes without the part that is asked for, layer by layer or token by token."""
-    part = Part(asked.part)
+    part, chosen, question, experiments = Part(run.asked.part), run.chosen, run.question, run.experiments
     taps: dict[int, Tap] = {}
     if part not in (Part.HEAD, Part.ATTENTION):
         every = find_taps(experiments.model, experiments.inputs, experiments.sites, part)
         taps = {layer: tap for layer, tap in every.items() if layer in chosen.layers or part is Part.POSITION}
         model, inputs, sites = experiments.model, experiments.inputs, experiments.sites
         experiments = Experiments(model, inputs, sites, question.asked, tuple(taps.values()))
-    wanted, ends = _wanted(reading, chosen, asked, part, taps, experiments)
+        run = replace(run, experiments=experiments)
+    wanted, ends = _wanted(run, part, taps)
     answer = question.answered(experiments.untouched)
-    instead = _instead(reading, asked, part, experiments, other, taps, ends)
+    if ends is not None:
+        each_key = run.asked.link_names[1] == EVERY_TOKEN
+        key = replace(ends[1], name="each key by itself") if each_key else ends[1]
+        instead = replacing.without_link(ends[0], key)
+    elif part is Part.POSITION:
+        if any(len(rows) < 2 for rows in experiments.written.values()):
+            raise InputError("the text is one token: there are no other positions whose vectors have a mean")
+        instead = replacing.others(experiments.written)
+    else:
+        instead = instead_of(run, tuple(taps.values()))
     tell = question.telling(experiments.untouched, answer.ids)
-    length = len(reading.tokens_of(chosen.kind))
-    found = changed_in_turn(
-        experiments, taps, wanted, instead, tell, length=length, seed=asked.seed, path=path
-    )
+    length, seed = len(run.reading.tokens_of(chosen.kind)), run.asked.seed
+    found = changed_in_turn(experiments, taps, wanted, instead, tell, length=length, seed=seed, path=run.path)
     effects = found.effects
-    if other is not None:
-        effects = _with_those_enough(
-            question, along(experiments, path), other, taps, wanted, effects, answer.ids
-        )
+    if run.other is not None:
+        effects = _with_those_enough(run, run.other, taps, wanted, effects, answer.ids)
     return Ablation(
-        **asked_of(reading, chosen, question, experiments, answer, instead, ends, other),
+        **asked_of(run, answer, instead, ends),
         heads=(),
         group=None,
         floor=found.floor,
@@ -290,21 +301,15 @@ def ablated_places(
     )
 
 
-def _wanted(
-    reading: Reading,
-    chosen: Chosen,
-    asked: Ablate,
-    part: Part,
-    taps: dict[int, Tap],
-    experiments: Experiments,
-) -> tuple[Asked, tuple[Span, Span] | None]:
+def _wanted(run: Run, part: Part, taps: dict[int, Tap]) -> tuple[Asked, tuple[Span, Span] | None]:
+    chosen, asked = run.chosen, run.asked
     layers = tuple(sorted(taps)) if taps else chosen.layers
     heads: tuple[tuple[int, int], ...] = ()
     if part is Part.HEAD:
         heads = tuple(chosen.apart or ((layer, head) for layer in chosen.layers for head in chosen.heads))
-        check_heads(heads, head_counts(experiments))
+        check_heads(heads, head_counts(run.experiments))
     if asked.link is not None:
-        ends = cut_link(reading, chosen, asked, experiments)
+        ends = cut_link(run)
         sets: tuple[Positions, ...] = (ends[1].positions,)
         if asked.link_names[1] == EVERY_TOKEN:
             last = max(ends[0].positions) if chosen.kind is Kind.DECODER else max(ends[1].positions)
@@ -312,39 +317,35 @@ def _wanted(
         return Asked(part, layers, sets, heads, ends[0].positions), ends
     each = asked.at == EVERY_TOKEN or (part is Part.POSITION and asked.at is None)
     if each:
-        count = len(check_token_by_token(reading, chosen, experiments, "--at", part))
+        count = len(check_token_by_token(run, "--at", part))
         return Asked(part, layers, tuple((place,) for place in range(count)), heads), None
     at: Positions = ()
     if asked.at is not None:
-        check_token_by_token(reading, chosen, experiments, "--at", part)
-        at = reading.named_of(chosen.kind).span(asked.at).positions
+        check_token_by_token(run, "--at", part)
+        at = run.reading.named_of(chosen.kind).span(asked.at).positions
     return Asked(part, layers, (at,), heads), None
 
 
-def check_token_by_token(
-    reading: Reading, chosen: Chosen, experiments: Experiments, option: str, part: Part | None = None
-) -> Tokens:
+def check_token_by_token(run: Run, option: str, part: Part | None = None) -> Tokens:
     """The tokens at which a part hands something on, or without one those that look and are looked at.
 
     `InputError` where positions are no tokens of a text, and where rows are not those of the tokens there.
     """
-    if reading.perceived is not None:
+    if run.reading.perceived is not None:
         raise InputError(f"{option} names tokens of a text: what is read here is none")
-    queries = reading.tokens_of(chosen.kind)
-    if {answer.shape[2] for answer in experiments.answers.values()} != {len(queries)}:
+    queries = run.reading.tokens_of(run.chosen.kind)
+    if {answer.shape[2] for answer in run.experiments.answers.values()} != {len(queries)}:
         raise InputError(f"{option} needs attention from token to token: this one reads in windows")
     if part is not Part.POSITION:  # those are of the input itself
-        check_in_place(_displaced(reading, chosen, experiments, part), f"{option} names tokens")
+        check_in_place(_displaced(run, part), f"{option} names tokens")
     return queries
 
 
-def _displaced(
-    reading: Reading, chosen: Chosen, experiments: Experiments, part: Part | None
-) -> Iterator[int]:
+def _displaced(run: Run, part: Part | None) -> Iterator[int]:
     """The layers whose rows are of other tokens than those in their place, where the part hands on."""
-    module, inputs, labels = reading.model.module, experiments.inputs, reading.labels(chosen)
-    sides, layers = sides_of(module, inputs, labels.tokens, labels.target), set(chosen.layers)
-    taps = experiments.taps
+    experiments, labels, layers = run.experiments, run.reading.labels(run.chosen), {*run.chosen.layers}
+    module, inputs, taps = run.reading.model.module, experiments.inputs, experiments.taps
+    sides = sides_of(module, inputs, labels.tokens, labels.target)
 
     def rows(keep: Callable[[int, Tensor], None]) -> AbstractContextManager[None]:
         return tapping(taps, lambda tap, tensor: keep(tap.layer, tensor), lambda tap, made: None)
@@ -361,37 +362,11 @@ def _displaced(
             yield layer
 
 
-def _instead(
-    reading: Reading,
-    asked: Ablate,
-    part: Part,
-    experiments: Experiments,
-    other: Reading | None,
-    taps: dict[int, Tap],
-    ends: tuple[Span, Span] | None,
-) -> Replacement:
-    if ends is not None:
-        query, key = ends
-        if asked.link_names[1] == EVERY_TOKEN:
-            key = replace(key, name="each key by itself")
-        return replacing.without_link(query, key)
-    if part is Part.POSITION:
-        if any(len(rows) < 2 for rows in experiments.written.values()):
-            raise InputError("the text is one token: there are no other positions whose vectors have a mean")
-        return replacing.others(experiments.written)
-    return instead_of(reading, asked, experiments, other, tuple(taps.values()))
-
-
-def instead_of(
-    reading: Reading,
-    asked: Ablate,
-    experiments: Experiments,
-    other: Reading | None,
-    taps: Sequence[Tap] = (),
-) -> Replacement:
+def instead_of(run: Run, taps: Sequence[Tap] = ()) -> Replacement:
     """What stands in the place of what heads answer, or of what is handed on at the taps."""
-    if other is not None:
-        return replacing.of_text(experiments.model, other.inputs, experiments.sites, taps)
+    reading, asked, experiments = run.reading, run.asked, run.experiments
+    if run.other is not None:
+        return replacing.of_text(experiments.model, run.other.inputs, experiments.sites, taps)
     if asked.method == "zero":
         return replacing.zeros(taps)
     sides = {"input_ids": reading.encoded.tokens}
@@ -413,56 +388,48 @@ def instead_of(
 
 
 def _with_those_enough(
-    question: Question,
-    experiments: Experiments,
+    run: Run,
     other: Reading,
     taps: dict[int, Tap],
     wanted: Asked,
     effects: Sequence[PlaceEffect],
     ids: tuple[int, ...],
 ) -> tuple[PlaceEffect, ...]:
+    experiments = along(run.experiments, run.path)
     model, sites = experiments.model, experiments.sites
-    there = Experiments(model, other.inputs, sites, question.asked, experiments.taps)
+    there = Experiments(model, other.inputs, sites, run.question.asked, experiments.taps)
     there.via = experiments.via
     if experiments.taps:
         mine = Replacement(Method.TEXT, replacing.zeros().what, "", rows=experiments.written)
     else:
         mine = replacing.of_text(model, experiments.inputs, sites)
-    tell = question.telling(there.untouched, ids)
+    tell = run.question.telling(there.untouched, ids)
     changes = brought_back(there, taps, wanted, mine, tell)
     experiments.tally.add(there.tally)
     return tuple(replace(one, enough=change) for one, change in zip(effects, changes, strict=True))
 
 
 def asked_of(
-    reading: Reading,
-    chosen: Chosen,
-    question: Question,
-    experiments: Experiments,
-    answer: Answer,
-    instead: Replacement,
-    link: tuple[Span, Span] | None,
-    other: Reading | None,
+    run: Run, answer: Answer, instead: Replacement, link: tuple[Span, Span] | None
 ) -> dict[str, Any]:
     """What every ablation says: the text, the answer, where it was read from, what was put in its place."""
-    model = reading.model
-    provenance = provenance_of(
-        model.module, reading.encoded.tokens, reading.origin(chosen), experiments.sites, reading.inputs
-    )
+    reading, question, experiments, other = run.reading, run.question, run.experiments, run.other
+    module, origin = reading.model.module, reading.origin(run.chosen)
+    tokens, sites = reading.encoded.tokens, experiments.sites
     total = None  # what the answer is in the other text, where that asks for one at that place
     if other is not None and same_place(question, reading, other):
         output: Any = instead.output
         total = question.telling(experiments.untouched, answer.ids, named=False)(question.asked.of(output))
     return {
-        "tokens": reading.encoded.tokens,
+        "tokens": tokens,
         "target": None if reading.target is None else reading.target.tokens,
-        "kind": chosen.kind,
+        "kind": run.chosen.kind,
         "answer": answer,
-        "provenance": provenance,
-        "tower": chosen.tower.distinct_name,
+        "provenance": provenance_of(module, tokens, origin, sites, reading.inputs),
+        "tower": run.chosen.tower.distinct_name,
         "measured": question.measured,
         "against": question.rival(experiments.untouched),
-        "modules": {str(layer): site.path for site in experiments.sites for layer in site.layers},
+        "modules": {str(layer): site.path for site in sites for layer in site.layers},
         "notes": reading.notes,
         "method": instead.method,
         "how": instead.how,
@@ -487,11 +454,12 @@ def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate
         queries.span(asked.query)
 
 
-def cut_link(reading: Reading, chosen: Chosen, asked: Ablate, experiments: Experiments) -> tuple[Span, Span]:
+def cut_link(run: Run) -> tuple[Span, Span]:
     """The query and the key whose link is cut; `InputError` where rows are not those of tokens."""
-    check_token_by_token(reading, chosen, experiments, "--link")
-    queries = reading.named_of(chosen.kind)
-    return link_ends(chosen, queries, reading.encoded.tokens if chosen.kind is Kind.CROSS else queries, asked)
+    check_token_by_token(run, "--link")
+    queries = run.reading.named_of(run.chosen.kind)
+    keys = run.reading.encoded.tokens if run.chosen.kind is Kind.CROSS else queries
+    return link_ends(run.chosen, queries, keys, run.asked)
 
 
 def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate) -> tuple[Span, Span]:

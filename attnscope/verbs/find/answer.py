@@ -90,7 +90,11 @@ def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
     with reading.listener.working(f"reading {len(controls)} controls"):
         notes = (*notes_of(attention, layers), *reading.notes)
         if reading.captured is not None:
-            notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
+            once = alone(reading, chosen, exchange.name, reading.inputs[exchange.name])
+            strays = _strays(own, numbers(target, once, chosen.heads, seen, left_out))
+            if strays > rounding(whole):
+                of_writing = f"its numbers lie up to {strays:.2g} from those of writing"
+                notes += (f"read at once, as the controls are, {of_writing}",)
         away = wider = None
         if sought.key is not None:
             away = exchange.went(controls, key), exchange.changed(controls, key)
@@ -162,23 +166,6 @@ def _strays(own: ByHead, others: ByHead) -> float:
     if not np.array_equal(np.isnan(own), np.isnan(others)):
         return float("inf")
     return float(np.nanmax(np.abs(own - others), initial=0.0))
-
-
-def _of_writing(
-    reading: Reading,
-    chosen: Chosen,
-    exchange: Exchange,
-    target: Target | Likeness,
-    own: ByHead,
-    seen: Lens,
-    rounding: float,
-) -> tuple[str, ...]:
-    given = reading.inputs[exchange.name]
-    again = numbers(target, alone(reading, chosen, exchange.name, given), chosen.heads, seen, chosen.left_out)
-    strays = _strays(own, again)
-    if strays <= rounding:
-        return ()
-    return (f"read at once, as the controls are, its numbers lie up to {strays:.2g} from those of writing",)
 
 
 def check_names(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Find) -> None:

@@ -304,20 +304,18 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieve) -> Retrieval:
     first, first_other, weights, weights_other = np.moveaxis(np.array(places), (0, 1, 2, 3), (3, 1, 0, 2))
     right = [i for i, each in enumerate(asks) if each.right]
     low, high, chance = certainty(first[..., right], first_other[..., right])
+    how = f"{'facts of the file' if asked.facts else 'bundled facts'} in "
+    how += ("the text" if asked.text else "a bundled text") + (
+        ", as sentences to go on with" if goes_on else ""
+    )
     made = Retrieval(
         asks, chosen.kind, chosen.layers, chosen.heads, first, first_other, weights, weights_other,
-        low, high, chance, None, _how(asked, goes_on), looks.certified, looks.provenance, looks.tower,
+        low, high, chance, None, how, looks.certified, looks.provenance, looks.tower,
         asked.seed, notes=notes, sampled=sample, failed=looks.failed, acts=looks.acts,
     )  # fmt: skip
     if not made.named:
         return made
     return replace(made, confirmation=confirmed(made, reading, chosen, asked, goes_on))
-
-
-def _how(asked: Retrieve, goes_on: bool) -> str:
-    own = "facts of the file" if asked.facts else "bundled facts"
-    form = ", as sentences to go on with" if goes_on else ""
-    return f"{own} in {'the text' if asked.text else 'a bundled text'}{form}"
 
 
 def _as_answered(reading: Reading, chosen: Chosen, asked: Retrieve) -> tuple[bool, tuple[str, ...]]:
