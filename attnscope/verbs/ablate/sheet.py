@@ -435,7 +435,15 @@ Alone = HeadEffect | PlaceEffect
 def said(result: Ablation) -> Said:
     """The words of `ablate` about this result."""
     answer, floor, part = result.answer, result.floor, result.part
-    best = _named_first(result)
+    alone: Sequence[Alone] = result.alone
+    # what changes it most, or goes furthest on the way to the other text
+    best = None if not alone else result.by_size[0]
+    if alone and result.case is Case.CLOSES:
+        best = max(alone, key=lambda each: share(result, each.change) or 0.0)
+    query = key = ""
+    if result.link is not None:
+        ends = result.link_spans or (result.link[:1], result.link[1:])  # positions only of what stands twice
+        query, key = _spelled(result.query_tokens, ends[0]), _spelled(result.key_tokens, ends[1])
     total, path, against = result.total, result.path, result.against
     shares = [share(result, each.change) for each in result.alone]
     back = [share(result, each.enough, True) for each in result.places]
@@ -449,8 +457,8 @@ def said(result: Ablation) -> Said:
         # what was changed, and how
         "part_of": part.value,
         "places": bool(result.places),
-        "link": _link(result),
-        "query": _asking(result),
+        "link": f"{query} → {key}" if result.link is not None else "",
+        "query": query,
         "count": len(result.alone),
         "predicted": len(result.predicted),
         "path": path is not None,
@@ -588,16 +596,6 @@ def _layers(heads: Sequence[Place]) -> list[int]:
     return sorted({layer for layer, _ in heads})
 
 
-def _named_first(result: Ablation) -> Alone | None:
-    """What the answer names: what changes it most, or what goes furthest on the way to the other text."""
-    if not result.alone:
-        return None
-    if result.case is Case.CLOSES:
-        alone: Sequence[Alone] = result.alone
-        return max(alone, key=lambda each: share(result, each.change) or 0.0)
-    return result.by_size[0]
-
-
 def _one(result: Ablation, one: Alone) -> dict[str, object]:
     """A head, a part of a layer or a position: its name and what the answer becomes without it."""
     positions = one.positions if isinstance(one, PlaceEffect) else ()
@@ -634,20 +632,6 @@ def _spelled(tokens: Tokens, positions: Sequence[int]) -> str:
         if len(positions) == 1
         else f"“{settled(spelled(tokens, positions))}”"
     )
-
-
-def _link(result: Ablation) -> str:
-    """`[MASK] → “opened”`: which attention was cut, where one was; positions only of what stands twice."""
-    if result.link is None:
-        return ""
-    key = result.link_spans[1] if result.link_spans else result.link[1:]
-    return f"{_asking(result)} → {_spelled(result.key_tokens, key)}"
-
-
-def _asking(result: Ablation) -> str:
-    if result.link is None:
-        return ""
-    return _spelled(result.query_tokens, result.link_spans[0] if result.link_spans else result.link[:1])
 
 
 def _group(result: Ablation) -> dict[str, object] | None:

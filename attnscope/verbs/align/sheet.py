@@ -56,7 +56,11 @@ def sheet(result: _Aligned, focus: Focus = WHOLE) -> Sheet:
                 each.key,
                 each.strength,
                 each.direction is not Direction.BOTH,
-                say("tie", *_pair(result, each), _sure(each)),
+                say(
+                    "tie",
+                    *_pair(result, each),
+                    weight(each.strength) if each.confidence is None else chance(each.confidence),
+                ),
             )
             for each in result.links
         ),
@@ -98,10 +102,6 @@ def aligned(
 
 def _pair(result: Alignment, link: WordLink) -> tuple[str, str]:
     return in_sentence(result.query_tokens, link.query), in_sentence(result.key_tokens, link.key)
-
-
-def _sure(link: WordLink) -> str:
-    return weight(link.strength) if link.confidence is None else chance(link.confidence)
 
 
 def _ranking(result: Alignment, say: Said) -> Ranking:

@@ -209,7 +209,13 @@ class _Counted:
             by_layer = self.weights.read(inputs, make)
         answers_by_layer = np.stack([by_layer[layer].numpy() for layer in self.chosen.layers], axis=1)
         for row, one in enumerate(group):
-            self._count(one, answers_by_layer[row], pieces[row].any(-1).numpy())
+            there, edges = pieces[row].any(-1).numpy(), one.sentence.edges
+            known = [edge for edge in edges if there[edge[0]] and there[edge[1]]]
+            self.without_piece += len(edges) - len(known)
+            if known:
+                self.scored += 1
+                self.tally.add(one.number, known, answers_by_layer[row])
+                self.pairs.add(one.index, known, answers_by_layer[row])
         for row, one in sampled.items():
             self._prove(one, row, inputs, kept[row])
 
@@ -219,14 +225,6 @@ class _Counted:
         if self.model.writes:
             joined["decoder_input_ids"] = self.model.opening().ids.repeat_interleave(len(group), 0)
         return joined
-
-    def _count(self, one: _Encoded, answered: np.ndarray, there: np.ndarray) -> None:
-        edges = [edge for edge in one.sentence.edges if there[edge[0]] and there[edge[1]]]
-        self.without_piece += len(one.sentence.edges) - len(edges)
-        if edges:
-            self.scored += 1
-            self.tally.add(one.number, edges, answered)
-            self.pairs.add(one.index, edges, answered)
 
     def _prove(self, one: _Encoded, row: int, inputs: dict[str, Any], counted: dict[int, Tensor]) -> None:
         selection, source = replace(self.weights.selection, row=row), origin_of(self.model, self.chosen)

@@ -240,7 +240,13 @@ def _next(result: Dependencies, say: Said) -> Next | None:
 
 def _records(result: Dependencies) -> Iterator[tuple[object, ...]]:
     for relation in (*result.relations, result.overall):
-        yield from _summary(relation)
+        own, best, fixed = (relation.name, relation.count), relation.best, relation.baseline
+        place, share = (best.layer, best.head, best.direction.value), fixed.accuracy
+        yield "best head", *own, *place, "", best.accuracy, best.low, best.high
+        yield "best fixed distance", *own, "", "", "", fixed.fixed_distance, share, fixed.low, fixed.high
+        if (held := relation.held_out) is not None:
+            yield "head held out", *own, "", "", "", "", held.accuracy, "", ""
+            yield "above control held out", *own, "", "", "", "", held.above_control, held.low, held.high
     for r, relation in enumerate(result.relations):
         own = relation.name, relation.count
         for d, distance in enumerate(result.fixed_distances):
@@ -249,16 +255,6 @@ def _records(result: Dependencies) -> Iterator[tuple[object, ...]]:
         for i, j, k in np.ndindex(result.accuracies.shape[:3]):
             head = result.layers[i], result.heads[j], tuple(Direction)[k].value
             yield "head", *own, *head, "", float(result.accuracies[i, j, k, r]), "", ""
-
-
-def _summary(relation: Relation) -> Iterator[tuple[object, ...]]:
-    own, best, fixed = (relation.name, relation.count), relation.best, relation.baseline
-    head = best.layer, best.head, best.direction.value
-    yield "best head", *own, *head, "", best.accuracy, best.low, best.high
-    yield "best fixed distance", *own, "", "", "", fixed.fixed_distance, fixed.accuracy, fixed.low, fixed.high
-    if (held := relation.held_out) is not None:
-        yield "head held out", *own, "", "", "", "", held.accuracy, "", ""
-        yield "above control held out", *own, "", "", "", "", held.above_control, held.low, held.high
 
 
 def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:

@@ -28,7 +28,7 @@ from attnscope.render.sheet.said import (
     setting,
     span_notes,
 )
-from attnscope.render.sheet.sheet import Next, Sheet, by_head
+from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table, Tint, Values, only
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -42,7 +42,7 @@ _CONTROLS_TOLD = 3  # under -v; JSON has all of them
 
 
 def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
-    best = result.ranking[0] if result.ranking else None
+    best, drawn = result.ranking[0] if result.ranking else None, result.controls
     say = said(result)
     best_first = ranking(result, focus.verbose)
     measured, change = (
@@ -61,15 +61,12 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
         _grid(result, "above the mean of its controls", result.above_control, change),
         _grid(result, measured, result.weights, scale_of(result), beside),
     )
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=setting(result, size),
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=(best_first, *(grids if focus.verbose else ())),
         table=lambda: table_of(result, result.ranking, True),
         texts=read(result.kind, result.query_tokens, result.key_tokens),
-        control=say("control"),
         notes=(
             *span_notes(query, sought.query_span, key, sought.key_span),
             *say.lines("notes"),
@@ -80,7 +77,11 @@ def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
             *(f"control {i}: {text}" for i, text in enumerate(result.control_texts[:_CONTROLS_TOLD])),
             *say.lines("details"),
         ),
-        departs=(*changed, *_departures(result)),
+        departs=(
+            *changed,
+            *((f"{drawn.count} of {drawn.wanted} controls",) if drawn.count != drawn.wanted else ()),
+            *((f"seed {drawn.seed}",) if drawn.seed else ()),
+        ),
         proof=proof(
             result.every_verdict, "head", pieces, "the rows asked about in " if result.by_rows else ""
         ),
@@ -100,14 +101,6 @@ def _grid(
     form = alike(values, 2, signed_cell if scale.kind == "signed" else weight_cell)
     unit = "nats" if result.smaller_is_better else ""
     return HeadGrid(title, result.layers, result.heads, values, scale, form, unit, companion=control)
-
-
-def _departures(result: Finding) -> Iterator[str]:
-    controls = result.controls
-    if controls.count != controls.wanted:
-        yield f"{controls.count} of {controls.wanted} controls"
-    if controls.seed:
-        yield f"seed {controls.seed}"
 
 
 def _next(result: Finding, say: Said) -> Next | None:
@@ -159,6 +152,8 @@ def _opens(result: Finding, best: Place) -> dict[str, object]:
 # heads of a group that are shown; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.KEY: 3, Group.NEITHER: 0}
 _FEW = 5  # that are shown where there is none of a group
+_HEADINGS = {Group.STANDS_OUT: "stands_out", Group.ABOVE_ITS_OWN: "above_its_own", Group.POSITION: "position"}
+_HEADINGS |= {Group.KEY: "key_of_all", Group.NEITHER: "neither"}  # above its heads
 _BARS: dict[DependsOn | None, Tint] = {
     DependsOn.CONTEXT: "own",
     DependsOn.WORD: "kin",
@@ -170,7 +165,7 @@ _BARS: dict[DependsOn | None, Tint] = {
 
 def ranking(result: Finding, whole: bool) -> Ranking:
     """The heads by their groups, the best first, as bars in the colour of what they depend on."""
-    shown = {group: result.evidence.of_group(group) for group in result.evidence.groups}
+    say, shown = said(result), {group: result.evidence.of_group(group) for group in result.evidence.groups}
     if not whole:
         few = not shown[Group.STANDS_OUT] and not shown[Group.ABOVE_ITS_OWN]
         most = _SHOWN | ({Group.NEITHER: _FEW} if few else {})
@@ -184,12 +179,12 @@ def ranking(result: Finding, whole: bool) -> Ranking:
     sections, begins = [], 0
     for group, there in shown.items():
         if there:
-            sections.append((begins, group_words(result, group, len(there))))
+            every = len(result.evidence.of_group(group))
+            sections.append((begins, say(_HEADINGS[group], len(there), every)))
             begins += len(there)
     table = table_of(result, places, whole)
     listed = len(shown.get(Group.NEITHER, ()))
     hidden = len(result.evidence.of_group(Group.NEITHER)) - listed
-    say = said(result)
     ends = table["control_low"].values, table["control_high"].values
     return Ranking(
         title="",
@@ -362,6 +357,7 @@ def said(result: Finding) -> Said:
     """The words of `find` about this result."""
     sought, controls, evidence = result.question, result.controls, result.evidence
     best, drawn = first_named(result), _drawn(result)
+    sensed = result.query_tokens.stretches and not result.query_tokens.texts
     out = evidence.of_group(Group.STANDS_OUT)
     query, key = sides(result)
     tokens = result.key_tokens
@@ -399,7 +395,7 @@ def said(result: Finding) -> Said:
         "text": plain,
         "patches": not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches),
         "unit": result.by.value if plain else controls.of.part,
-        "asking": _who_asks(result),
+        "asking": PLURAL[controls.of] if sensed else f"{result.by.value}s",
         "special_key": sought.key is not None and tokens.items[sought.key].special,
         "sink": None if result.key_lengths is None or not long.size else float(result.key_lengths.max()),
         "sink_layers": listed([result.layers[i] for i in long]) if long.size else "",
@@ -449,12 +445,6 @@ def sides(result: Finding) -> tuple[str, str]:
     return query, key
 
 
-def _who_asks(result: Finding) -> str:
-    """Those that look, several of them: `tokens`, `words`, `patches`."""
-    sensed = result.query_tokens.stretches and not result.query_tokens.texts
-    return PLURAL[result.controls.of] if sensed else f"{result.by.value}s"
-
-
 def first_named(result: Finding) -> Place | None:
     """The head that the first line names, which need not be the first of the table."""
     if not result.ranking:
@@ -498,10 +488,3 @@ def control_texts(result: Finding, count: int | None = None) -> str:
     """`shuffled texts`, `100 shuffled pictures`."""
     of = f"shuffled {result.controls.of.value}"
     return f"{of}s" if count is None else counted(count, of)
-
-
-def group_words(result: Finding, group: Group, shown: int) -> str:
-    """The heading above the heads of a group, of which so many are `shown`."""
-    names = {Group.STANDS_OUT: "stands_out", Group.ABOVE_ITS_OWN: "above_its_own", Group.POSITION: "position"}
-    names |= {Group.KEY: "key_of_all", Group.NEITHER: "neither"}
-    return said(result)(names[group], shown, len(result.evidence.of_group(group)))

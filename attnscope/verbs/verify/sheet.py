@@ -38,6 +38,8 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
     layers, names = list(blocks.values()), _names(result.layers)
     every = [each for layer in result.layers for each in layer.certificates]
     say, grids = said(result), tuple(_grids(result, layers, names))
+    kinds = {(layer.tower, layer.kind) for layer in result.layers}
+    following = Next(say("what_they_look_at"), asking(result, "heads"))
     also: tuple[tuple[Verdict, str], ...] = ()
     if result.verdict not in {each.verdict for each in every}:
         also = ((result.verdict, f"{verdict_words(result.verdict)}: {say('proof')}"),)
@@ -56,7 +58,7 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
         about_proof=True,
         proof=(*proof((each.verdict for each in every), "head"), *also),
         summary=(counted(len(result.tokens), "token"),),
-        next=_next(result, say),
+        next=following if len(kinds) == 1 and not result.verdict.stands_out else None,
     )
 
 
@@ -224,13 +226,6 @@ def _worst(result: Verification) -> str:
     block = f" block {layer.block}" if any(each.block for each in result.layers) else ""
     where = f"L{layer.layer} H{head}{block} ({_name(layer, _names(result.layers))})"
     return f"{where} {certificate_words(certificate)}"
-
-
-def _next(result: Verification, say: Said) -> Next | None:
-    kinds = {(layer.tower, layer.kind) for layer in result.layers}
-    if len(kinds) != 1 or result.verdict.stands_out:
-        return None
-    return Next(say("what_they_look_at"), asking(result, "heads"))
 
 
 def _rows(result: Verification) -> Iterator[tuple[object, ...]]:
