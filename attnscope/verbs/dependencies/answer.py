@@ -108,16 +108,7 @@ _ROUNDING = 1e-3  # of weights in a batch and alone, beyond which it is told
 
 def find_relations(opened: Opened, chosen: Chosen, asked: Relate, listener: Listener) -> Dependencies:
     """Every head of `chosen` on every sentence of the treebank."""
-    bank: Bank = asked.bank
-    _check(opened.model, chosen)
-    with listener.working("cutting the sentences into tokens"):
-        lengths = Lengths.of(opened.model, bank.sentences)
-    counted = _Counted(opened, chosen, bank, lengths, listener)
-    counted.read(asked.batch)
-    return counted.result(asked)
-
-
-def _check(model: Model, chosen: Chosen) -> None:
+    bank, model = asked.bank, opened.model
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
     if chosen.kind is Kind.CROSS or (model.writes and chosen.kind is Kind.DECODER):
@@ -125,6 +116,11 @@ def _check(model: Model, chosen: Chosen) -> None:
             f"{model.name}: relations are among the words that it reads, {chosen.kind} attention is about "
             "those that it writes: --kind encoder"
         )
+    with listener.working("cutting the sentences into tokens"):
+        lengths = Lengths.of(model, bank.sentences)
+    counted = _Counted(opened, chosen, bank, lengths, listener)
+    counted.read(asked.batch)
+    return counted.result(asked)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ Unlike a weight, C holds what the layer itself makes of it: output projection, r
 So no identity is mixed in: what a token keeps of itself stands on the diagonal already.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -177,7 +177,9 @@ def followed_back(
         products = overlaps(layer, heads) if known and isinstance(layer, AttentionCall) else None
         to_plain, to_normed = np.zeros_like(plain), np.zeros_like(normed)
         own = np.zeros(count)
-        for rows in _blocks(layer, np.flatnonzero(plain.any(axis=0))):
+        every = layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
+        step, reached = max(1, _AT_ONCE // (every * count)), np.flatnonzero(plain.any(axis=0)).tolist()
+        for rows in (reached[first : first + step] for first in range(0, len(reached), step)):
             weights = rows_of(layer, heads, rows)
             mean = mean_weights(layer, heads, rows, weights)
             to_plain += plain[:, rows] @ mixed(mean, rows)
@@ -188,12 +190,6 @@ def followed_back(
         raw.insert(0, own)
         plain, normed = to_plain, to_normed
     return Back(np.array(raw), plain, normed if known else None)
-
-
-def _blocks(layer: Layer, rows: np.ndarray) -> Iterator[list[int]]:
-    heads = layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
-    step = max(1, _AT_ONCE // (heads * len(layer.key_tokens)))
-    yield from (rows[start : start + step].tolist() for start in range(0, len(rows), step))
 
 
 def mean_weights(

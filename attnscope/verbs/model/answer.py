@@ -12,6 +12,7 @@ from attnscope.session import selection
 from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import find_source
 from attnscope.session.wanted import Numbers, Wanted
+from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:
     from attnscope.model.anatomy.towers import Tower
@@ -41,13 +42,18 @@ def outline_model(
         option = "--audio" if source.example.suffix == ".wav" else "--image"
         listener.notice(f"an example comes with {source.name}: {option} {source.example}")
     with listener.working(f"looking at {source.name}"):
+        from attnscope.model.anatomy.towers import choose_tower, reading_text
         from attnscope.model.loading.load import plan_model
         from attnscope.model.source.listing import list_files
         from attnscope.verbs.model.outline import outline_plan
 
         files = list_files(source)
         planned = plan_model(files.checkpoint, remote_code=remote_code)
-        tower = _tower(planned, wanted)
+        if wanted.kind is not None or wanted.tower is not None:
+            kind = None if wanted.kind is None else Kind(wanted.kind)
+            tower: Tower | None = choose_tower(planned.towers, kind, wanted.tower, planned.name)
+        else:
+            tower = reading_text(planned.towers) if planned.towers else None
         layer = -1 if tower is None else _layer(planned, tower, wanted.layer)
         return outline_plan(planned, files, tower=tower, layer=layer, length=lengths)
 
@@ -73,16 +79,6 @@ def time_of(cost: Cost) -> tuple[float, float, float]:
 
     rates = rate(torch.float32), rate(EXACT)
     return seconds(cost, *rates), *rates
-
-
-def _tower(planned: "Plan", wanted: Wanted) -> "Tower | None":
-    from attnscope.model.anatomy.towers import choose_tower, reading_text
-    from attnscope.vocabulary import Kind
-
-    if wanted.kind is not None or wanted.tower is not None:
-        kind = None if wanted.kind is None else Kind(wanted.kind)
-        return choose_tower(planned.towers, kind, wanted.tower, planned.name)
-    return reading_text(planned.towers) if planned.towers else None
 
 
 def _layer(planned: "Plan", tower: "Tower", wanted: "str | int | Sequence[int] | None") -> int:

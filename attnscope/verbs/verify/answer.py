@@ -18,7 +18,7 @@ from attnscope.capture.following.describe import sides_of
 from attnscope.capture.run import Labels, run_watched, traced_instead
 from attnscope.capture.running import evaluating, hooked
 from attnscope.errors import InputError
-from attnscope.model.anatomy.sites import Site, find_sites
+from attnscope.model.anatomy.sites import find_sites
 from attnscope.model.anatomy.towers import Tower, find_towers, without_attention
 from attnscope.reference import exact
 from attnscope.results import Provenance
@@ -83,7 +83,9 @@ def verify_model(
         place = (tower_of[call.module].name, str(call.route), call.block)
         checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))
 
-    with final_hidden_states(model) as after, running(every) as ran:
+    ran = set[nn.Module]()
+    watching = (each.module.register_forward_hook(lambda module, *_: ran.add(module)) for each in every)
+    with final_hidden_states(model) as after, hooked(watching):
         watched = run_watched(model, inputs, every, keep, labels)
         outputs = compared({**before, **untouched}, {**after, **watched})
         seen = {check.module for check in checks}
@@ -102,18 +104,6 @@ def verify_model(
     routes = dict.fromkeys(check.route for check in ordered)
     as_read = replace(provenance, route=", ".join(routes))
     return Verification(tokens, tuple(ordered), outputs, as_read, notes)
-
-
-@contextmanager
-def running(watched: Sequence[Site]) -> Iterator[set[nn.Module]]:
-    """While open, takes note of the modules whose forward is run."""
-    ran: set[nn.Module] = set()
-
-    def note(module: nn.Module, _inputs: object, _output: object) -> None:
-        ran.add(module)
-
-    with hooked(site.module.register_forward_hook(note) for site in watched):
-        yield ran
 
 
 def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck]) -> Iterator[LayerCheck]:
