@@ -73,7 +73,7 @@ def works(length: int, layers: int = LAYERS[0]) -> dict[str, Work]:
     from attnscope.capture.cause.standing import standings_of
     from attnscope.capture.following.describe import sides_of, tokens_of
     from attnscope.capture.run import rungs
-    from attnscope.verbs.verify.certifying import verify_model
+    from attnscope.verbs.verify.answer import verify_model
     from attnscope.verify import certify_heads
 
     torch.set_num_threads(1)

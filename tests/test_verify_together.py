@@ -20,8 +20,8 @@ from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.results import Certificate, Verdict
-from attnscope.verbs.verify import certifying as verification
-from attnscope.verbs.verify.certifying import verify_model
+from attnscope.verbs.verify import answer as verification
+from attnscope.verbs.verify.answer import verify_model
 from attnscope.verify import FAULTS, certificate, certify, certify_heads
 
 HEADS, QUERIES, KEYS = 6, 7, 9

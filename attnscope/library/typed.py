@@ -15,7 +15,7 @@ from attnscope.verbs.find.question import Find, FindLinks, Retrieve
 from attnscope.verbs.flow.question import Follow
 from attnscope.verbs.heads import methods as measuring
 from attnscope.verbs.heads.question import AtAGlance, Grid, Long, Over, Pair, Terms, Weights
-from attnscope.verbs.model.library import outline as outline
+from attnscope.verbs.model.answer import outline as outline
 from attnscope.verbs.predict.question import Predict, PredictLayers
 from attnscope.verbs.report.question import ReportHead
 from attnscope.verbs.sdpa.attention import sdpa as sdpa

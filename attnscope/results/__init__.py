@@ -46,8 +46,7 @@ if TYPE_CHECKING:  # at run time a verb gives them, where it is there (`__getatt
     from attnscope.verbs.ablate.result import Ablation
     from attnscope.verbs.align.result import Alignment, Timing
     from attnscope.verbs.check.result import Check, HeadCheck
-    from attnscope.verbs.cite.referee_result import Referee
-    from attnscope.verbs.cite.result import Citation
+    from attnscope.verbs.cite.result import Citation, Referee
     from attnscope.verbs.compare.corpora_result import CorpusDifference
     from attnscope.verbs.compare.result import Between, Comparison, Difference, Divergence, Side, Similarity
     from attnscope.verbs.compare.texts_result import Drift, Senses
@@ -55,9 +54,7 @@ if TYPE_CHECKING:  # at run time a verb gives them, where it is there (`__getatt
     from attnscope.verbs.corpus.result import Corpus
     from attnscope.verbs.dependencies.result import Dependencies
     from attnscope.verbs.explain.result import Explanation
-    from attnscope.verbs.find.links_result import Links
-    from attnscope.verbs.find.result import Controls, Finding, Sought
-    from attnscope.verbs.find.retrieval_result import Retrieval
+    from attnscope.verbs.find.result import Controls, Finding, Links, Retrieval, Sought
     from attnscope.verbs.flow.result import Flow
     from attnscope.verbs.predict.result import LayerAnswer, LayeredPlace, LayeredPrediction
     from attnscope.verbs.report.result import Report

@@ -12,7 +12,7 @@ from attnscope.analysis.controls import batches, classes_of, control_texts, inpu
 from attnscope.errors import InputError
 from attnscope.results.base.evidence import LEAST
 from attnscope.tokens import Token, Tokens
-from attnscope.verbs.find.links import Read, in_order, telling_links
+from attnscope.verbs.find.answer import Read, in_order, telling_links
 
 MASK = 4
 

@@ -24,7 +24,7 @@ from attnscope.model.loading.answering import NoAnswerError, Task, load_answerin
 from attnscope.model.source.checkpoint import open_checkpoint
 from attnscope.model.source.find import find
 from attnscope.results import Prediction
-from attnscope.verbs.predict.layered import layered_places, probabilities_of
+from attnscope.verbs.predict.answer import layered_places, probabilities_of
 
 TEXT = "I was watching the [MASK] when [MASK] opened."
 

@@ -14,7 +14,7 @@ from attnscope.capture.returned import ASKED, SPARSE, ask_for_weights
 from attnscope.capture.run import NothingSeenError
 from attnscope.errors import InputError
 from attnscope.results import HeadAttention, Route, Verdict
-from attnscope.verbs.verify.certifying import verify_model
+from attnscope.verbs.verify.answer import verify_model
 from attnscope.verify import certify
 
 SIZES = {

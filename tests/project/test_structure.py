@@ -60,7 +60,7 @@ HOMES = {
     "load wrap": "function attnscope.library.entrance",
     "compare difference": "function attnscope.verbs.compare.library",
     "corpus": "function attnscope.verbs.corpus.library",
-    "outline": "function attnscope.verbs.model.library",
+    "outline": "function attnscope.verbs.model.answer",
     "Model": "type attnscope.library.models",
     "Reading": "type attnscope.library.readings",
     "open": "function attnscope.results",

@@ -26,7 +26,7 @@ from attnscope.results.claims.effect import (
     Receiver,
     ranked,
 )
-from attnscope.verbs.ablate import words_sheet as ablation_words
+from attnscope.verbs.ablate import sheet as ablation_words
 from attnscope.verbs.ablate.result import Case
 
 BEFORE = 0.25

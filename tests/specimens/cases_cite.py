@@ -12,8 +12,7 @@ from attnscope.results.base.groups import Passage
 from attnscope.results.claims.prompts import Refused
 from attnscope.tokens import Token, Tokens
 from attnscope.verbs.cite import sheet
-from attnscope.verbs.cite.referee_result import Judged, Score
-from attnscope.verbs.cite.result import Case, Column, Method, Statement
+from attnscope.verbs.cite.result import Case, Column, Judged, Method, Score, Statement
 from attnscope.vocabulary import Unit
 
 TEXTS = ("The door was red.", "A box fell.", "She saw it.", "What was red?")

@@ -13,9 +13,8 @@ from attnscope.verbs.dependencies import sheet
 from attnscope.verbs.dependencies.relations import (
     FIXED_DISTANCES,
     Tally,
-    accuracies,
-    distance_accuracies,
     ranked,
+    shares,
 )
 from attnscope.verbs.dependencies.result import Case, Example, Treebank
 
@@ -72,9 +71,9 @@ def dependencies(shown: str = "", *, ahead: bool = True) -> Dependencies:
         heads=HEADS,
         relations=relations,
         overall=overall,
-        accuracies=accuracies(whole)[..., :-1],
+        accuracies=shares(whole.right, whole.count)[..., :-1],
         fixed_distances=FIXED_DISTANCES,
-        distance_accuracies=distance_accuracies(whole)[:, :-1],
+        distance_accuracies=shares(whole.distance_right, whole.count)[:, :-1],
         ahead=ahead,
         certified={Verdict.CERTIFIED: 36},
         sampled=3,

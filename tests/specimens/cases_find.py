@@ -11,7 +11,7 @@ import numpy as np
 from attnscope.analysis.controls import ControlTexts
 from attnscope.results import Contents, Finding, Kind, Pattern, Sought, Verdict
 from attnscope.tokens import Tokens
-from attnscope.verbs.find import words_sheet as finding_words
+from attnscope.verbs.find import sheet as finding_words
 from attnscope.verbs.find.rank import summary
 from attnscope.verbs.find.result import Case
 from attnscope.vocabulary import Unit

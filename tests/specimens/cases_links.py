@@ -9,7 +9,7 @@ import numpy as np
 from attnscope.results import Kind, Links, Verdict
 from attnscope.results.base.evidence import Link
 from attnscope.verbs.find import links_sheet as sheets
-from attnscope.verbs.find.links_result import Case
+from attnscope.verbs.find.result import LinksCase as Case
 
 _PLACES = ((2, 1, 8, 5), (0, 3, 4, 2), (1, 0, 7, 9), (2, 2, 2, 7))
 

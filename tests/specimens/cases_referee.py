@@ -7,8 +7,8 @@ from dataclasses import replace
 from cases_cite import referee
 
 from attnscope.verbs.cite import sheet as sheets
-from attnscope.verbs.cite.referee_result import Case, Referee
-from attnscope.verbs.cite.result import Method
+from attnscope.verbs.cite.result import Method, Referee
+from attnscope.verbs.cite.result import RefereeCase as Case
 
 SAID, CASES = sheets.referee_said, Case
 

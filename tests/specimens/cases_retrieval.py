@@ -9,7 +9,8 @@ import numpy as np
 
 from attnscope.results import Kind, Retrieval, Verdict
 from attnscope.verbs.find import retrieval_sheet as sheet
-from attnscope.verbs.find.retrieval_result import Case, Confirmation, Masked, Needle
+from attnscope.verbs.find.result import Confirmation, Masked, Needle
+from attnscope.verbs.find.result import RetrievalCase as Case
 
 
 def retrieval(*, answers: bool = True, named: bool = True, others: int = 3) -> Retrieval:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import nn
 
 from attnscope.capture.arithmetic import move_weights
-from attnscope.verbs.check.checking import TIMES
+from attnscope.verbs.check.answer import TIMES
 
 Numbers = Float[np.ndarray, "..."]
 

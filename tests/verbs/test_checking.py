@@ -20,7 +20,7 @@ from attnscope import demo
 from attnscope.capture.arithmetic import move_weights
 from attnscope.cli.app import app
 from attnscope.results import Check, HeadAttention, Overview, Verdict
-from attnscope.verbs.check.checking import checked_head, checked_heads
+from attnscope.verbs.check.answer import checked_head, checked_heads
 
 TEXT = "I was watching the door when it opened."
 SOME = [0, 3], [0, 1, 5]

@@ -12,17 +12,19 @@ from torch import Tensor, nn
 
 from attnscope.capture import Labels, Selection
 from attnscope.capture.circuits.paths import Circuits, Factors, read_circuits
-from attnscope.verbs.compose.circuits import Composing, Pairs, facts
-from attnscope.verbs.compose.result import Through
-from attnscope.verbs.compose.scores import (
+from attnscope.verbs.compose.circuits import (
+    Composing,
+    Pairs,
     beside_chance,
     cosines,
+    facts,
     limits,
     reads,
     scores,
     spectrum,
     written,
 )
+from attnscope.verbs.compose.result import Through
 
 LAYERS, DIM = 3, HIDDEN // HEADS
 ALL = tuple(Through)
@@ -151,7 +153,7 @@ def test_layers_that_share_their_weights_have_each_score_once_and_its_limit_is_o
     early = spectrum(written(circuits.layers[0], None, way, range(2)))
     late = spectrum(reads(circuits.layers[4], Through.VALUE, dict.fromkeys(ALL), range(2)))
     expected = limits(early, late, 12, 0.05 / (3 * 4 * 2 * 2))
-    assert torch.allclose(torch.tensor(found.limits[2, last]).reshape(2, 2), expected)
+    assert torch.allclose(torch.tensor(found.limit[2, last]).reshape(2, 2), expected)
     # two groups of two layers: as many share their weights, and no two pairs of layers are alike
     assert len(made(2, 4)[1]) == 6
 
@@ -226,23 +228,21 @@ def test_chance_is_what_random_circuits_made_in_full_come_to() -> None:
         one, other = (random_circuit(each, hidden, random) for each in (first, second))
         slow.append(float((one @ other).norm() / (one.norm() * other.norm())))
     spectra = [each.square()[None] / each.square().sum() for each in (first, second)]
-    found = beside_chance(torch.tensor([[0.3]]).double(), *spectra, cosines((3, 2), hidden, draws, 0))
+    mean, spread, below = beside_chance(
+        torch.tensor([[0.3]]).double(), *spectra, cosines((3, 2), hidden, draws, 0)
+    )
     expected = torch.tensor(slow)
-    assert float(found.mean) == pytest.approx(
-        float(expected.mean()), abs=4 * float(expected.std()) / draws**0.5
-    )
-    assert float(found.spread) == pytest.approx(float(expected.std()), rel=0.15)
-    assert float(found.below) == pytest.approx(
-        draws * float((expected < 0.3).float().mean()), abs=0.08 * draws
-    )
+    assert float(mean) == pytest.approx(float(expected.mean()), abs=4 * float(expected.std()) / draws**0.5)
+    assert float(spread) == pytest.approx(float(expected.std()), rel=0.15)
+    assert float(below) == pytest.approx(draws * float((expected < 0.3).float().mean()), abs=0.08 * draws)
 
 
 def test_controls_below_are_counted_by_hand() -> None:
     one = torch.ones(1, 1).double()
     squares = torch.tensor([0.01, 0.04, 0.09, 0.16]).double()[:, None, None]
     for real, expected in ((0.25, 2.0), (0.5, 4.0), (0.05, 0.0)):
-        found = beside_chance(real * one, one, one, squares)
-        assert (float(found.below), float(found.mean)) == (expected, pytest.approx(0.25))
+        mean, _, below = beside_chance(real * one, one, one, squares)
+        assert (float(below), float(mean)) == (expected, pytest.approx(0.25))
 
 
 def test_the_mean_square_by_chance_is_one_over_the_hidden_size_and_spectra_are_singular_values() -> None:

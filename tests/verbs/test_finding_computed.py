@@ -21,7 +21,6 @@ from attnscope.results import Pattern, Sought, Special
 from attnscope.results.claims.ranking import DependsOn, Evidence, Group, beyond
 from attnscope.tokens import Token, Tokens
 from attnscope.verbs.find.rank import (
-    Away,
     Likeness,
     Target,
     beside,
@@ -161,19 +160,19 @@ def test_the_norm_of_a_pair_is_its_weight_times_the_length_of_what_moves() -> No
     call = called(projection=projection)
     target = pair(4, 2, 6)
     told = beside(target, [call], (0, 2, 3), TOKENS)
-    assert told.norms is not None
-    assert told.shares is not None
+    assert told["norms"] is not None
+    assert told["shares"] is not None
     for place, head in enumerate((0, 2, 3)):
         moved = [
             float((call.v[head // 2, key].double() @ projection[head].double()).norm()) for key in range(6)
         ]
         row = attend(call.operands(head)).weights[0, 4].numpy()
-        assert told.norms[0, place] == pytest.approx(row[2] * moved[2], rel=1e-6)
+        assert told["norms"][0, place] == pytest.approx(row[2] * moved[2], rel=1e-6)
         total = sum(row[key] * moved[key] for key in range(6))
-        assert told.shares[0, place] == pytest.approx(row[2] * moved[2] / total, rel=1e-6)
+        assert told["shares"][0, place] == pytest.approx(row[2] * moved[2] / total, rel=1e-6)
     assert moved_norms(call.v, projection).shape == (4, 6)
-    assert told.even == pytest.approx(np.full((1, 3), 1 / 5))  # query 4 may look at 5 keys
-    assert beside(target, [called()], (0,), TOKENS).norms is None
+    assert told["even_attention"] == pytest.approx(np.full((1, 3), 1 / 5))  # query 4 may look at 5 keys
+    assert beside(target, [called()], (0,), TOKENS)["norms"] is None
 
 
 def test_some_rows_of_a_layer_are_those_of_its_whole_attention() -> None:
@@ -188,7 +187,7 @@ def test_controls_are_counted_one_by_one() -> None:
     runs = [[called(seed, 3), called(seed + 50, 4)] for seed in range(2, 22)]
     went = [seed % 6 for seed in range(20)]
     changed = np.array([seed % 3 > 0 for seed in range(20)])
-    away = Away([[each] for each in went], changed)
+    away = [[each] for each in went], changed
     found, stayed, followed = beside_controls(target, own, runs, heads, TOKENS, away)
     assert followed is not None
     assert stayed is not None

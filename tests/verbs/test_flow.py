@@ -364,7 +364,7 @@ def test_squares_cover_every_patch_once_whatever_the_shape() -> None:
 
 
 def test_near_in_a_picture_is_near_across_its_grid(seen: at.Reading) -> None:
-    from attnscope.verbs.flow.replaced import _near
+    from attnscope.verbs.flow.answer import _near
 
     query = 1 + COLUMNS + 3
     near = _near(seen.flow("r1c3"), (query,))

@@ -415,9 +415,9 @@ def test_without_an_answer_a_vector_has_no_slope_along_itself_and_the_sum_along_
 
 
 def test_a_text_too_long_to_keep_has_no_such_columns_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnscope.verbs.flow import gradients
+    from attnscope.verbs.flow import answer as flowing
 
-    monkeypatch.setattr(gradients, "MOST_HELD", len(IDS) - 1)
+    monkeypatch.setattr(flowing, "MOST_HELD", len(IDS) - 1)
     found = asked.__wrapped__("gpt2")[0]
     assert {each.method for each in found.attributed} == {GRADIENT, INTEGRATED, WEIGHED}
     assert all("up to 6 positions" in each.absent for each in found.attributed)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.verbs.align import gold, judging, timing
+from attnscope.verbs.align import gold, judging
+from attnscope.verbs.align import word_times as timing
 
 
 def warped_by_the_book(cost: np.ndarray) -> float:

@@ -19,7 +19,7 @@ from attnscope.capture.intervening.experiments import Experiments, experiments_o
 from attnscope.capture.intervening.taps import find_taps
 from attnscope.errors import InputError
 from attnscope.results.claims.effect import Asks, Part, PlaceEffect
-from attnscope.verbs.ablate import parts as places
+from attnscope.verbs.ablate import places
 from attnscope.vocabulary import Kind
 
 TOKENS, WRITTEN, AT = 11, 7, 1

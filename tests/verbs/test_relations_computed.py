@@ -21,9 +21,8 @@ from attnscope.tokens import Token, Tokens
 from attnscope.verbs.dependencies.relations import (
     FIXED_DISTANCES,
     Tally,
-    accuracies,
-    distance_accuracies,
     ranked,
+    shares,
 )
 from attnscope.verbs.dependencies.result import Direction
 
@@ -191,7 +190,8 @@ def test_accuracies_and_the_best_of_them_are_those_of_a_slow_loop(name: str | No
     relations, overall = ranked(tally, (made.LAYERS, made.HEADS))
     place = len(made.NAMES) if name is None else made.NAMES.index(name)
     found = overall if name is None else relations[place]
-    values = accuracies(tally.halves[0] + tally.halves[1])
+    whole = tally.halves[0] + tally.halves[1]
+    values = shares(whole.right, whole.count)
     best: tuple[float, tuple[int, int, int]] = (-1.0, (0, 0, 0))
     for i, j, k in PLACES:
         counts, rights = slow(given, name, by_head(i, j, k))
@@ -204,7 +204,7 @@ def test_accuracies_and_the_best_of_them_are_those_of_a_slow_loop(name: str | No
     told = made.LAYERS[i], made.HEADS[j], tuple(Direction)[k]
     assert (found.best.layer, found.best.head, found.best.direction) == told
     fixed = {offset: sum(slow(given, name, by_offset(offset))[1]) for offset in FIXED_DISTANCES}
-    of_offsets = distance_accuracies(tally.halves[0] + tally.halves[1])[:, place]
+    of_offsets = shares(whole.distance_right, whole.count)[:, place]
     assert of_offsets == pytest.approx([fixed[offset] / sum(counts) for offset in FIXED_DISTANCES])
     assert found.baseline.fixed_distance == max(FIXED_DISTANCES, key=lambda offset: fixed[offset])
     before = sum(slow(given, name, lambda found, dependent, head: head < dependent)[1])
@@ -256,7 +256,8 @@ def test_the_best_of_many_guessing_heads_looks_good_and_falls_when_it_is_held_ou
     for half in tally.halves:
         half.right[1, 2, 0] = 0  # the head that is really right
     _, overall = ranked(tally, (made.LAYERS, made.HEADS))
-    chance = float(accuracies(tally.halves[0] + tally.halves[1])[..., -1].mean())
+    whole = tally.halves[0] + tally.halves[1]
+    chance = float(shares(whole.right, whole.count)[..., -1].mean())
     assert overall.held_out is not None
     assert overall.best.accuracy > max(overall.held_out.accuracy, 1.15 * chance)
     assert abs(overall.held_out.accuracy - chance) < overall.best.accuracy - chance

@@ -12,7 +12,11 @@ VERB = Verb(
     ),
     kinds={
         "ablation": Kind(
-            ".result:Ablation", ".sheet:sheet", script=".script:figures", again=".again", many=".many:figures"
+            ".result:Ablation",
+            ".sheet:sheet",
+            script=".sheet:figures",
+            again=".again",
+            many=".answer:figures",
         ),
     },
 )

@@ -1,8 +1,9 @@
 """What a model's answer becomes without some of its heads, or with what they answer to another text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
 from jaxtyping import Float
 from torch import Tensor
 
@@ -16,29 +17,31 @@ from attnscope.analysis.answers.experiment import (
     measured_estimates,
     taken_away,
 )
-from attnscope.analysis.answers.question import Question, log_chances
-from attnscope.analysis.answers.replacing import Replacement
+from attnscope.analysis.answers.question import log_chances
+from attnscope.analysis.prompts import NONE, OnePrompt, Seen, Spans, of_head
 from attnscope.capture.intervening.changes import Change, Variant
-from attnscope.capture.intervening.experiments import Experiments, experiments_on
+from attnscope.capture.intervening.experiments import experiments_on
 from attnscope.errors import InputError
-from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Path, Place, Predicted, Without
+from attnscope.results.claims.effect import Choice, HeadEffect, Measured, Place, Predicted, Without
+from attnscope.results.claims.prompts import Asked, Figure
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.questions.answers import GIVEN, question_of, read_behind, with_answer
 from attnscope.session.questions.rows import fused_where_long
 from attnscope.session.reading import Reading, read_other
-from attnscope.spans import Span
-from attnscope.verbs.ablate.parts import along, beside_all_ways, beside_other_receivers
 from attnscope.verbs.ablate.places import (
+    Run,
     ablated_places,
+    along,
     asked_of,
-    check_token_by_token,
+    beside_all_ways,
+    beside_other_receivers,
+    cut_link,
     instead_of,
-    link_ends,
     same_place,
 )
 from attnscope.verbs.ablate.question import PATCHING, TAKEN, Ablate
 from attnscope.verbs.ablate.result import Ablation
-from attnscope.vocabulary import Kind, Route
+from attnscope.vocabulary import Route
 
 _LISTED = 5  # likeliest of each run
 
@@ -60,8 +63,11 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablate) -> Ablation:
     reading, question, behind = with_answer(
         reading, asked.answer, asked.against, vectors=True, query=asked.query
     )
-    if other is not None:
-        other = _read_alike(other, reading, behind)
+    if other is not None and behind:
+        kept = range(len(reading.encoded.tokens) - len(behind))
+        other = read_behind(other, other.encoded.tokens.only(kept), behind, GIVEN)
+    elif other is not None:
+        other = replace(other, target=reading.target)
     if asked.patch_from is not None and other is not None and not same_place(question, reading, other):
         there = "" if question.position is None else other.encoded.tokens.named(question.position)
         mine = "" if question.position is None else reading.encoded.tokens.named(question.position)
@@ -74,35 +80,33 @@ def ablate(reading: Reading, chosen: Chosen, asked: Ablate) -> Ablation:
         experiments = experiments_on(reading.model.module, reading.inputs, selection, question.asked)
         check_heads(receivers, head_counts(experiments))
         answer = ablated_places if asked.places else _ablated
-        made = answer(reading, chosen, asked, question, experiments, other, path)
+        made = answer(Run(reading, chosen, asked, question, experiments, other, path))
         return replace(made, provenance=told(made.provenance))
 
 
-def _read_alike(other: Reading, read: Reading, behind: tuple[int, ...]) -> Reading:
-    if not behind:
-        return replace(other, target=read.target)
-    kept = range(len(read.encoded.tokens) - len(behind))
-    return read_behind(other, other.encoded.tokens.only(kept), behind, GIVEN)
-
-
-def _ablated(
-    reading: Reading,
-    chosen: Chosen,
-    asked: Ablate,
-    question: Question,
-    experiments: Experiments,
-    other: Reading | None,
-    path: Path | None,
-) -> Ablation:
+def _ablated(run: Run) -> Ablation:
+    chosen, asked, question, experiments, path = (
+        run.chosen,
+        run.asked,
+        run.question,
+        run.experiments,
+        run.path,
+    )
     answer = question.answered(experiments.untouched)
-    replacement, link = _replacement(reading, chosen, asked, experiments, other)
+    link = cut_link(run) if asked.method == "link" else None
+    replacement = instead_of(run) if link is None else replacing.without_link(*link)
     every = [(layer, head) for layer in chosen.layers for head in chosen.heads]
     heads: Sequence[Head] = chosen.apart or every
     check_heads(heads, head_counts(experiments))
     if asked.rank and question.measured is not Measured.CHANCE:
         raise InputError("--rank foretells a probability, and this model answers with none: leave it out")
-    predicted = _estimates(experiments, answer.ids, replacement, heads, asked.by) if asked.rank else ()
+    predicted: tuple[Predicted, ...] = ()
     if asked.rank:
+        if asked.by in (None, PATCHING):
+            every_one = estimated(experiments, answer.ids, replacement.what)
+        else:
+            every_one = measured_estimates(experiments, answer.ids, asked.by, heads)
+        predicted = tuple(each for each in every_one if (each.layer, each.head) in set(heads))
         heads = [(each.layer, each.head) for each in predicted[: asked.top or TAKEN]]
     together = not (asked.each or asked.rank or asked.patch_from is not None)
     tell = question.telling(experiments.untouched, answer.ids)
@@ -127,7 +131,7 @@ def _ablated(
     most = max(effects, key=lambda one: abs(one.change))
     path = beside_other_receivers(experiments, path, made(most), tell, asked.seed)
     return Ablation(
-        **asked_of(reading, chosen, question, experiments, answer, replacement, link, other),
+        **asked_of(run, answer, replacement, link),
         heads=effects,
         group=removals.group,
         floor=removals.floor,
@@ -136,32 +140,6 @@ def _ablated(
         predicted_by=asked.by or PATCHING,
         path=path,
     )
-
-
-def _estimates(
-    experiments: Experiments,
-    ids: tuple[int, ...],
-    replacement: Replacement,
-    heads: Sequence[Head],
-    by: str | None,
-) -> tuple[Predicted, ...]:
-    if by in (None, PATCHING):
-        every = estimated(experiments, ids, replacement.what)
-    else:
-        every = measured_estimates(experiments, ids, by, heads)
-    return tuple(each for each in every if (each.layer, each.head) in set(heads))
-
-
-def _replacement(
-    reading: Reading, chosen: Chosen, asked: Ablate, experiments: Experiments, other: Reading | None
-) -> tuple[Replacement, tuple[Span, Span] | None]:
-    if asked.method == "link":
-        check_token_by_token(reading, chosen, experiments, "--link")
-        named = reading.named_of(chosen.kind)
-        keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else named
-        link = link_ends(chosen, named, keys, asked)
-        return replacing.without_link(*link), link
-    return instead_of(reading, asked, experiments, other), None
 
 
 def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> Without:
@@ -195,3 +173,39 @@ def _place(
         Choice(name(number), float(before[number].exp()), float(after[number].exp())) for number in numbers
     )
     return Place(choices, numbers.index(meant))
+
+
+def figures(result: Ablation, spans: Spans) -> OnePrompt:
+    """Each head that was taken away, or what is foretold of each."""
+    if result.predicted:
+        return OnePrompt(Asked.RANK, dict(_foretold(result)))
+    return OnePrompt(Asked.ABLATE, dict(_removed(result)))
+
+
+def _removed(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
+    if result.places:
+        raise InputError("parts and tokens are not counted over prompts: ask each of them")
+    floor, unit = result.floor.rounding, result.unit.removeprefix("of ")
+    for each in result.heads:
+        control = floor if each.typical is None else each.typical
+        first = each.rank == 1 and each.controls > 0 and abs(each.change) > floor
+        yield of_head(each.layer, each.head, unit), Seen(each.change, control, stands=first)
+    if (group := result.group) is not None and len(group.heads) > 1:
+        change = group.effect.change
+        control = floor if group.typical is None else group.typical
+        first = group.below == group.controls > 0 and abs(change) > floor
+        yield Figure("all at once", unit), Seen(change, control, stands=first)
+
+
+def _foretold(result: Ablation) -> Iterator[tuple[Figure, Seen]]:
+    really = {(each.layer, each.head): each for each in result.heads}
+    by_layer = dict[int, list[tuple[int, float]]]()
+    for each in result.predicted:
+        by_layer.setdefault(each.layer, []).append((each.head, abs(each.change)))
+    for each in result.predicted:
+        others = [size for head, size in by_layer[each.layer] if head != each.head]
+        typical = float(np.median(others)) if others else result.floor.rounding
+        taken = really.get((each.layer, each.head))
+        effect, first = (NONE, False) if taken is None else (taken.change, taken.rank == 1)
+        seen = Seen(each.change, typical, effect, first and abs(effect) > result.floor.rounding)
+        yield of_head(each.layer, each.head, f"foretold {result.unit.removeprefix('of ')}"), seen

@@ -1,71 +1,296 @@
 """Parts of layers other than heads, or heads token by token: what the answer becomes without each of them.
 
-What heads and other parts are asked alike is here too: what stands in their place, and the other text.
+Each change stands beside others and rounding. What heads and other parts are asked alike is here too: what
+stands in their place, and the other text.
+
+all tokens        layer by layer, beside the same part of the other layers
+some tokens       layer by layer, beside as many other tokens of the same layer, drawn by lot
+token by token    the grid of layers and tokens, each beside the other tokens of its layer
+one path          what a change does along it, beside what it does by all, and along it to other heads
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
+import numpy as np
 from torch import Tensor
 
 from attnscope.analysis.answers import replacing
-from attnscope.analysis.answers.experiment import check_heads, head_counts, intervention
-from attnscope.analysis.answers.question import Question
+from attnscope.analysis.answers.experiment import (
+    MOST_DRAWN,
+    against,
+    check_heads,
+    floor_of,
+    groups_drawn,
+    head_counts,
+    intervention,
+    layers_drawn,
+)
+from attnscope.analysis.answers.question import Question, Tell
 from attnscope.analysis.answers.replacing import Replacement
 from attnscope.attention import check_in_place
 from attnscope.capture import provenance_of
 from attnscope.capture.following.describe import sides_of
-from attnscope.capture.intervening.changes import Tap
+from attnscope.capture.intervening.changes import Change, Cut, Rounded, Tap, Variant, Via, What, Write
 from attnscope.capture.intervening.experiments import Experiments
 from attnscope.capture.intervening.taps import find_taps, tapping
 from attnscope.capture.long.run import standings_of_beginning
 from attnscope.errors import InputError
-from attnscope.results.claims.effect import Answer, Asks, Effect, Method, Part, Path, PlaceEffect
+from attnscope.results.claims.effect import (
+    Answer,
+    Asks,
+    Beside,
+    Effect,
+    Floor,
+    Group,
+    Method,
+    Part,
+    Path,
+    PlaceEffect,
+    Receiver,
+)
 from attnscope.session.choosing import Chosen, path_of, with_senders
 from attnscope.session.reading import Reading
 from attnscope.spans import Span
 from attnscope.tokens import Tokens
-from attnscope.verbs.ablate import parts as places
-from attnscope.verbs.ablate.parts import along
 from attnscope.verbs.ablate.question import EVERY_TOKEN, MEAN_OVER, Ablate
 from attnscope.verbs.ablate.result import Ablation
 from attnscope.vocabulary import Kind, Standing
 
+Positions = tuple[int, ...]
 
-def ablated_places(
-    reading: Reading,
-    chosen: Chosen,
-    asked: Ablate,
-    question: Question,
+
+@dataclass(frozen=True)
+class Asked:
+    """The places that are changed: which part of which layers, or which heads, at which tokens.
+
+    `tokens` are the sets of positions, each changed by itself; one that is empty means all of them. Of a
+    link they are the keys that `queries` do not look at.
+    """
+
+    part: Part
+    layers: tuple[int, ...]
+    tokens: tuple[Positions, ...] = ((),)
+    heads: tuple[tuple[int, int], ...] = ()
+    queries: tuple[int, ...] | None = None
+
+    @property
+    def rows(self) -> Sequence[tuple[int, int | None]]:
+        """Layers, and the heads that are meant."""
+        return self.heads or [(layer, None) for layer in self.layers]
+
+
+@dataclass(frozen=True)
+class Places:
+    """The effects by layers and tokens, what each is held against, the noise floor, and the path."""
+
+    effects: tuple[PlaceEffect, ...]
+    beside: str
+    floor: Floor
+    path: Path | None
+
+
+Cell = tuple[int, int | None, Positions]  # layer, head, positions
+
+
+def changed_in_turn(
     experiments: Experiments,
-    other: Reading | None,
+    taps: Mapping[int, Tap],
+    asked: Asked,
+    instead: Replacement,
+    tell: Tell,
+    *,
+    length: int,
+    seed: int,
+    path: Path | None = None,
+) -> Places:
+    """Every place changed by itself, all ways or along one path; `length` is how many tokens there are."""
+    cells = _cells(asked)
+    drawn = [] if len(asked.tokens) > 1 else _others(asked, length, seed)
+    make = _made(experiments, taps, asked, instead)
+    *outcomes, rounded = along(experiments, path).run(
+        [*map(make, (*cells, *drawn)), _rounding(experiments, taps, asked)]
+    )
+    effects = [tell(each.scores) for each in outcomes]
+    several = dict(zip((*cells, *drawn), effects, strict=True))
+    found = tuple(_beside(cell, several) for cell in cells)
+    found = beside_all_ways(experiments, path, found, lambda one: make(_cell(one)), tell)
+    best = make(_cell(max(found, key=lambda one: abs(one.change))))
+    path = beside_other_receivers(experiments, path, best, tell, seed)
+    return Places(found, _told(asked, drawn), floor_of(tell, outcomes, rounded, (), seed), path)
+
+
+def _cell(one: PlaceEffect) -> Cell:
+    return one.layer, one.head, one.positions
+
+
+def brought_back(
+    there: Experiments, taps: Mapping[int, Tap], asked: Asked, mine: Replacement, tell: Tell
+) -> list[float]:
+    """What of the answer each place alone brings back in the other text, with this one's part put in."""
+    make = _made(there, taps, asked, mine)
+    return [tell(each.scores).change for each in there.run(list(map(make, _cells(asked))))]
+
+
+def _cells(asked: Asked) -> list[Cell]:
+    return [(layer, head, tokens) for layer, head in asked.rows for tokens in asked.tokens]
+
+
+def _others(asked: Asked, length: int, seed: int) -> list[Cell]:
+    """As many other tokens, next to one another, of the same layers; none where all tokens are meant."""
+    (mine,) = asked.tokens
+    if not mine:
+        return []
+    starts = [
+        start for start in range(length - len(mine) + 1) if not {*range(start, start + len(mine))} & {*mine}
+    ]
+    some = sorted(np.random.default_rng(seed).permutation(starts)[:MOST_DRAWN].tolist())
+    return [(*row, tuple(range(start, start + len(mine)))) for row in asked.rows for start in some]
+
+
+def _made(
+    experiments: Experiments, taps: Mapping[int, Tap], asked: Asked, instead: Replacement
+) -> Callable[[Cell], Variant]:
+    counts = head_counts(experiments)
+
+    def make(cell: Cell) -> Variant:
+        layer, head, tokens = cell
+        if asked.part in (Part.HEAD, Part.ATTENTION):
+            what: What = instead.what if asked.queries is None else Cut(asked.queries, tokens)
+            at = tokens if tokens and asked.queries is None else None
+            heads = range(counts[layer]) if head is None else [head]
+            return tuple(Change(layer, each, what, at) for each in heads)
+        tap = taps[layer]
+        return (Write(tap, instead.rows[tap] if instead.rows else None, tokens or None),)
+
+    return make
+
+
+def _rounding(experiments: Experiments, taps: Mapping[int, Tap], asked: Asked) -> Variant:
+    """Every number of the first layer that is looked at moved by its own precision."""
+    first = min((layer for layer, _ in asked.heads), default=min(asked.layers, default=0))
+    if taps:
+        return (Write(taps[min(taps) if first not in taps else first], rounded=True),)
+    return tuple(Change(first, head, Rounded()) for head in range(head_counts(experiments)[first]))
+
+
+def _beside(cell: Cell, several: Mapping[Cell, Effect]) -> PlaceEffect:
+    """The effect at a place beside other tokens of its row, or where there are none beside other layers."""
+    layer, head, tokens = cell
+    row = [each for each in several if each[:2] == cell[:2] and each != cell]
+    others = row if tokens else [each for each in several if each != cell]
+    typical, below = against(several[cell], [several[each] for each in others])
+    one = PlaceEffect(**vars(several[cell]), layer=layer, head=head, positions=tokens)
+    return replace(one, typical=typical, below=below, controls=len(others))
+
+
+def _told(asked: Asked, drawn: Sequence[Cell]) -> str:
+    row = "head" if asked.heads else "layer"
+    if asked.part is Part.POSITION:
+        return "other positions"
+    if len(asked.tokens) > 1:
+        return f"other {'keys' if asked.queries is not None else 'tokens'} of the same {row}"
+    if asked.tokens[0]:
+        few = "tokens" if len(asked.tokens[0]) == 1 else f"stretches of {len(asked.tokens[0])} tokens"
+        return f"other {few} of the same {row}, drawn by lot" if drawn else ""
+    return f"the other {row}s"
+
+
+One = TypeVar("One", bound=Beside)
+
+
+def along(experiments: Experiments, path: Path | None) -> Experiments:
+    """The same experiments, with what is changed let along this path alone where there is one."""
+    return experiments if path is None else experiments.along(Via(path.receivers, path.direct))
+
+
+def beside_all_ways(
+    experiments: Experiments,
     path: Path | None,
-) -> Ablation:
+    effects: Sequence[One],
+    made: Callable[[One], Variant],
+    tell: Tell,
+) -> tuple[One, ...]:
+    """The effects along a path, each with that of the same change where it comes to everything."""
+    if path is None:
+        return tuple(effects)
+    outcomes = experiments.run([made(each) for each in effects])
+    return tuple(
+        replace(one, whole=tell(outcome.scores).change)
+        for one, outcome in zip(effects, outcomes, strict=True)
+    )
+
+
+def beside_other_receivers(
+    experiments: Experiments, path: Path | None, variant: Variant, tell: Tell, seed: int
+) -> Path | None:
+    """The path with what this change does where it comes to as many other heads of the same layers.
+
+    Where all heads of the layers are its receivers, to all of as many other layers that come after it.
+    """
+    if path is None:
+        return None
+    mine = [(each.layer, each.head) for each in path.receivers]
+    inputs, counts = [each.inputs for each in path.receivers], head_counts(experiments)
+    groups = groups_drawn(mine, counts, seed) if mine else []
+    if not groups and len({*inputs}) == 1:
+        first = min(change.layer for change in variant)
+        later = {layer: count for layer, count in counts.items() if layer > first}
+        groups = layers_drawn(mine, later, seed) if {layer for layer, _ in mine} <= set(later) else []
+    others = []
+    for heads in groups:
+        by_head = inputs if len(inputs) == len(heads) else inputs[:1] * len(heads)
+        receivers = tuple(Receiver(*head, by) for head, by in zip(heads, by_head, strict=True))
+        (outcome,) = experiments.along(Via(receivers, path.direct)).run([variant])
+        others.append(Group(heads, tell(outcome.scores)))
+    return replace(path, others=tuple(others))
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What is asked of a reading, the experiments on it, another text, and the path that is meant."""
+
+    reading: Reading
+    chosen: Chosen
+    asked: Ablate
+    question: Question
+    experiments: Experiments
+    other: Reading | None
+    path: Path | None
+
+
+def ablated_places(run: Run) -> Ablation:
     """What the answer becomes without the part that is asked for, layer by layer or token by token."""
-    part = Part(asked.part)
+    part, chosen, question, experiments = Part(run.asked.part), run.chosen, run.question, run.experiments
     taps: dict[int, Tap] = {}
     if part not in (Part.HEAD, Part.ATTENTION):
         every = find_taps(experiments.model, experiments.inputs, experiments.sites, part)
         taps = {layer: tap for layer, tap in every.items() if layer in chosen.layers or part is Part.POSITION}
         model, inputs, sites = experiments.model, experiments.inputs, experiments.sites
         experiments = Experiments(model, inputs, sites, question.asked, tuple(taps.values()))
-    wanted, ends = _wanted(reading, chosen, asked, part, taps, experiments)
+        run = replace(run, experiments=experiments)
+    wanted, ends = _wanted(run, part, taps)
     answer = question.answered(experiments.untouched)
-    instead = _instead(reading, asked, part, experiments, other, taps, ends)
+    if ends is not None:
+        each_key = run.asked.link_names[1] == EVERY_TOKEN
+        key = replace(ends[1], name="each key by itself") if each_key else ends[1]
+        instead = replacing.without_link(ends[0], key)
+    elif part is Part.POSITION:
+        if any(len(rows) < 2 for rows in experiments.written.values()):
+            raise InputError("the text is one token: there are no other positions whose vectors have a mean")
+        instead = replacing.others(experiments.written)
+    else:
+        instead = instead_of(run, tuple(taps.values()))
     tell = question.telling(experiments.untouched, answer.ids)
-    length = len(reading.tokens_of(chosen.kind))
-    found = places.changed_in_turn(
-        experiments, taps, wanted, instead, tell, length=length, seed=asked.seed, path=path
-    )
+    length, seed = len(run.reading.tokens_of(chosen.kind)), run.asked.seed
+    found = changed_in_turn(experiments, taps, wanted, instead, tell, length=length, seed=seed, path=run.path)
     effects = found.effects
-    if other is not None:
-        effects = _with_those_enough(
-            question, along(experiments, path), other, taps, wanted, effects, answer.ids
-        )
+    if run.other is not None:
+        effects = _with_those_enough(run, run.other, taps, wanted, effects, answer.ids)
     return Ablation(
-        **asked_of(reading, chosen, question, experiments, answer, instead, ends, other),
+        **asked_of(run, answer, instead, ends),
         heads=(),
         group=None,
         floor=found.floor,
@@ -76,68 +301,51 @@ def ablated_places(
     )
 
 
-def _wanted(
-    reading: Reading,
-    chosen: Chosen,
-    asked: Ablate,
-    part: Part,
-    taps: dict[int, Tap],
-    experiments: Experiments,
-) -> tuple[places.Asked, tuple[Span, Span] | None]:
+def _wanted(run: Run, part: Part, taps: dict[int, Tap]) -> tuple[Asked, tuple[Span, Span] | None]:
+    chosen, asked = run.chosen, run.asked
     layers = tuple(sorted(taps)) if taps else chosen.layers
     heads: tuple[tuple[int, int], ...] = ()
     if part is Part.HEAD:
         heads = tuple(chosen.apart or ((layer, head) for layer in chosen.layers for head in chosen.heads))
-        check_heads(heads, head_counts(experiments))
+        check_heads(heads, head_counts(run.experiments))
     if asked.link is not None:
-        check_token_by_token(reading, chosen, experiments, "--link")
-        queries = reading.named_of(chosen.kind)
-        keys = reading.encoded.tokens if chosen.kind is Kind.CROSS else queries
-        ends = link_ends(chosen, queries, keys, asked)
-        sets: tuple[places.Tokens, ...] = (ends[1].positions,)
+        ends = cut_link(run)
+        sets: tuple[Positions, ...] = (ends[1].positions,)
         if asked.link_names[1] == EVERY_TOKEN:
-            last = max(ends[0].positions) if chosen.kind is Kind.DECODER else len(keys)
+            last = max(ends[0].positions) if chosen.kind is Kind.DECODER else max(ends[1].positions)
             sets = tuple((key,) for key in ends[1].positions if key <= last)
-        return places.Asked(part, layers, sets, heads, ends[0].positions), ends
+        return Asked(part, layers, sets, heads, ends[0].positions), ends
     each = asked.at == EVERY_TOKEN or (part is Part.POSITION and asked.at is None)
     if each:
-        count = len(check_token_by_token(reading, chosen, experiments, "--at", part))
-        return places.Asked(part, layers, tuple((place,) for place in range(count)), heads), None
-    at = () if asked.at is None else _token_set(reading, chosen, asked.at, experiments, part)
-    return places.Asked(part, layers, (at,), heads), None
+        count = len(check_token_by_token(run, "--at", part))
+        return Asked(part, layers, tuple((place,) for place in range(count)), heads), None
+    at: Positions = ()
+    if asked.at is not None:
+        check_token_by_token(run, "--at", part)
+        at = run.reading.named_of(chosen.kind).span(asked.at).positions
+    return Asked(part, layers, (at,), heads), None
 
 
-def _token_set(
-    reading: Reading, chosen: Chosen, name: str, experiments: Experiments, part: Part
-) -> tuple[int, ...]:
-    check_token_by_token(reading, chosen, experiments, "--at", part)
-    return reading.named_of(chosen.kind).span(name).positions
-
-
-def check_token_by_token(
-    reading: Reading, chosen: Chosen, experiments: Experiments, option: str, part: Part | None = None
-) -> Tokens:
+def check_token_by_token(run: Run, option: str, part: Part | None = None) -> Tokens:
     """The tokens at which a part hands something on, or without one those that look and are looked at.
 
     `InputError` where positions are no tokens of a text, and where rows are not those of the tokens there.
     """
-    if reading.perceived is not None:
+    if run.reading.perceived is not None:
         raise InputError(f"{option} names tokens of a text: what is read here is none")
-    queries = reading.tokens_of(chosen.kind)
-    if {answer.shape[2] for answer in experiments.answers.values()} != {len(queries)}:
+    queries = run.reading.tokens_of(run.chosen.kind)
+    if {answer.shape[2] for answer in run.experiments.answers.values()} != {len(queries)}:
         raise InputError(f"{option} needs attention from token to token: this one reads in windows")
     if part is not Part.POSITION:  # those are of the input itself
-        check_in_place(_displaced(reading, chosen, experiments, part), f"{option} names tokens")
+        check_in_place(_displaced(run, part), f"{option} names tokens")
     return queries
 
 
-def _displaced(
-    reading: Reading, chosen: Chosen, experiments: Experiments, part: Part | None
-) -> Iterator[int]:
+def _displaced(run: Run, part: Part | None) -> Iterator[int]:
     """The layers whose rows are of other tokens than those in their place, where the part hands on."""
-    module, inputs, labels = reading.model.module, experiments.inputs, reading.labels(chosen)
-    sides, layers = sides_of(module, inputs, labels.tokens, labels.target), set(chosen.layers)
-    taps = experiments.taps
+    experiments, labels, layers = run.experiments, run.reading.labels(run.chosen), {*run.chosen.layers}
+    module, inputs, taps = run.reading.model.module, experiments.inputs, experiments.taps
+    sides = sides_of(module, inputs, labels.tokens, labels.target)
 
     def rows(keep: Callable[[int, Tensor], None]) -> AbstractContextManager[None]:
         return tapping(taps, lambda tap, tensor: keep(tap.layer, tensor), lambda tap, made: None)
@@ -154,37 +362,11 @@ def _displaced(
             yield layer
 
 
-def _instead(
-    reading: Reading,
-    asked: Ablate,
-    part: Part,
-    experiments: Experiments,
-    other: Reading | None,
-    taps: dict[int, Tap],
-    ends: tuple[Span, Span] | None,
-) -> Replacement:
-    if ends is not None:
-        query, key = ends
-        if asked.link_names[1] == EVERY_TOKEN:
-            key = replace(key, name="each key by itself")
-        return replacing.without_link(query, key)
-    if part is Part.POSITION:
-        if any(len(rows) < 2 for rows in experiments.written.values()):
-            raise InputError("the text is one token: there are no other positions whose vectors have a mean")
-        return replacing.others(experiments.written)
-    return instead_of(reading, asked, experiments, other, tuple(taps.values()))
-
-
-def instead_of(
-    reading: Reading,
-    asked: Ablate,
-    experiments: Experiments,
-    other: Reading | None,
-    taps: Sequence[Tap] = (),
-) -> Replacement:
+def instead_of(run: Run, taps: Sequence[Tap] = ()) -> Replacement:
     """What stands in the place of what heads answer, or of what is handed on at the taps."""
-    if other is not None:
-        return replacing.of_text(experiments.model, other.inputs, experiments.sites, taps)
+    reading, asked, experiments = run.reading, run.asked, run.experiments
+    if run.other is not None:
+        return replacing.of_text(experiments.model, run.other.inputs, experiments.sites, taps)
     if asked.method == "zero":
         return replacing.zeros(taps)
     sides = {"input_ids": reading.encoded.tokens}
@@ -206,53 +388,48 @@ def instead_of(
 
 
 def _with_those_enough(
-    question: Question,
-    experiments: Experiments,
+    run: Run,
     other: Reading,
     taps: dict[int, Tap],
-    wanted: places.Asked,
+    wanted: Asked,
     effects: Sequence[PlaceEffect],
     ids: tuple[int, ...],
 ) -> tuple[PlaceEffect, ...]:
+    experiments = along(run.experiments, run.path)
     model, sites = experiments.model, experiments.sites
-    there = Experiments(model, other.inputs, sites, question.asked, experiments.taps)
+    there = Experiments(model, other.inputs, sites, run.question.asked, experiments.taps)
     there.via = experiments.via
     if experiments.taps:
         mine = Replacement(Method.TEXT, replacing.zeros().what, "", rows=experiments.written)
     else:
         mine = replacing.of_text(model, experiments.inputs, sites)
-    tell = question.telling(there.untouched, ids)
-    changes = places.brought_back(there, taps, wanted, mine, tell)
+    tell = run.question.telling(there.untouched, ids)
+    changes = brought_back(there, taps, wanted, mine, tell)
     experiments.tally.add(there.tally)
     return tuple(replace(one, enough=change) for one, change in zip(effects, changes, strict=True))
 
 
 def asked_of(
-    reading: Reading,
-    chosen: Chosen,
-    question: Question,
-    experiments: Experiments,
-    answer: Answer,
-    instead: Replacement,
-    link: tuple[Span, Span] | None,
-    other: Reading | None,
+    run: Run, answer: Answer, instead: Replacement, link: tuple[Span, Span] | None
 ) -> dict[str, Any]:
     """What every ablation says: the text, the answer, where it was read from, what was put in its place."""
-    model = reading.model
-    provenance = provenance_of(
-        model.module, reading.encoded.tokens, reading.origin(chosen), experiments.sites, reading.inputs
-    )
-    total = None if other is None else total_of(question, experiments, instead, answer.ids, reading, other)
+    reading, question, experiments, other = run.reading, run.question, run.experiments, run.other
+    module, origin = reading.model.module, reading.origin(run.chosen)
+    tokens, sites = reading.encoded.tokens, experiments.sites
+    total = None  # what the answer is in the other text, where that asks for one at that place
+    if other is not None and same_place(question, reading, other):
+        output: Any = instead.output
+        total = question.telling(experiments.untouched, answer.ids, named=False)(question.asked.of(output))
     return {
-        "tokens": reading.encoded.tokens,
+        "tokens": tokens,
         "target": None if reading.target is None else reading.target.tokens,
-        "kind": chosen.kind,
+        "kind": run.chosen.kind,
         "answer": answer,
-        "provenance": provenance,
-        "tower": chosen.tower.distinct_name,
+        "provenance": provenance_of(module, tokens, origin, sites, reading.inputs),
+        "tower": run.chosen.tower.distinct_name,
         "measured": question.measured,
         "against": question.rival(experiments.untouched),
-        "modules": {str(layer): site.path for site in experiments.sites for layer in site.layers},
+        "modules": {str(layer): site.path for site in sites for layer in site.layers},
         "notes": reading.notes,
         "method": instead.method,
         "how": instead.how,
@@ -277,6 +454,14 @@ def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate
         queries.span(asked.query)
 
 
+def cut_link(run: Run) -> tuple[Span, Span]:
+    """The query and the key whose link is cut; `InputError` where rows are not those of tokens."""
+    check_token_by_token(run, "--link")
+    queries = run.reading.named_of(run.chosen.kind)
+    keys = run.reading.encoded.tokens if run.chosen.kind is Kind.CROSS else queries
+    return link_ends(run.chosen, queries, keys, run.asked)
+
+
 def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate) -> tuple[Span, Span]:
     """What the ends of a link name; `InputError` for tokens that are not there, or only follow the queries.
 
@@ -289,21 +474,6 @@ def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablat
         ends = f"{query.name} cannot look at {key.name}"
         raise InputError(f"--link: in causal attention {ends}, which follows it")
     return query, key
-
-
-def total_of(
-    question: Question,
-    experiments: Experiments,
-    replacement: Replacement,
-    ids: Sequence[int],
-    reading: Reading,
-    other: Reading,
-) -> Effect | None:
-    """What the answer is in the other text; None where that asks for none at the same place."""
-    if not same_place(question, reading, other):
-        return None
-    output: Any = replacement.output
-    return question.telling(experiments.untouched, ids, named=False)(question.asked.of(output))
 
 
 def same_place(question: Question, reading: Reading, other: Reading) -> bool:

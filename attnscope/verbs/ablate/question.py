@@ -140,8 +140,12 @@ class Ablate(Heads, Question["Ablation"]):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_part()
-        if self.by is not None:
-            self._check_estimate(self.by)
+        if self.by is not None and not self.rank:
+            raise InputError("--by is what --rank foretells effects by: give --rank")
+        if self.by is not None and self.by not in ESTIMATES:
+            raise InputError(f"no estimate '{self.by}': {', '.join(ESTIMATES)}")
+        if self.by not in (None, PATCHING) and self.text is not None:
+            raise InputError(f"--by {self.by} knows of no other text: it foretells what zeros do, or means")
         if self.patch_from is not None and self.replacement is not None:
             raise InputError("--patch-from puts in what that text has there: leave --with out")
         if self.link is not None and (self.patch_from is not None or self.replacement is not None):
@@ -189,14 +193,6 @@ class Ablate(Heads, Question["Ablation"]):
             raise InputError(f"--part {self.part} is no head's: leave --head out")
         if self.wanted.layer is not None and self.part == "position":
             raise InputError("a position's vector is added before the first layer: leave --layer out")
-
-    def _check_estimate(self, by: str) -> None:
-        if not self.rank:
-            raise InputError("--by is what --rank foretells effects by: give --rank")
-        if by not in ESTIMATES:
-            raise InputError(f"no estimate '{by}': {', '.join(ESTIMATES)}")
-        if by != PATCHING and self.text is not None:
-            raise InputError(f"--by {by} knows of no other text: it foretells what zeros do, or means")
 
     def found(self, reading: Any, chosen: Any) -> Any:
         every = self.wanted.layer is None and self.wanted.head is None

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
-from jaxtyping import Float
 
 from attnscope.results.base.origin import Kind, Provenance, Verdict
 from attnscope.results.base.presented import Arrays, Presented, columns_of, fits, in_tokens
@@ -115,17 +114,8 @@ class Ablation(Presented):
         return self.heads or self.places
 
     @property
-    def moves_most(self) -> HeadEffect | PlaceEffect:
-        """What moves the answer most of all that was changed by itself, elsewhere than where it stands."""
-        return self._by_size[0]
-
-    @property
-    def comes_next(self) -> HeadEffect | PlaceEffect:
-        """What moves the answer most but for that one; there have to be two."""
-        return self._by_size[1]
-
-    @property
-    def _by_size(self) -> "Sequence[HeadEffect | PlaceEffect]":
+    def by_size(self) -> "Sequence[HeadEffect | PlaceEffect]":
+        """What was changed by itself, elsewhere than where the answer stands: what moves it most first."""
         return sorted(self._compared, key=lambda each: -abs(each.change))
 
     @property
@@ -164,15 +154,6 @@ class Ablation(Presented):
         return tuple(sorted({each.layer for each in self.heads}))
 
     @property
-    def grid(self) -> Float[np.ndarray, "layer head"]:
-        """The changes by layer (of `layers`) and head number; NaN where a head was not looked at."""
-        layers = self.layers
-        values = np.full((len(layers), 1 + max((each.head for each in self.heads), default=0)), np.nan)
-        for each in self.heads:
-            values[layers.index(each.layer), each.head] = each.change
-        return values
-
-    @property
     def case(self) -> Case:
         """What can be said, by one test after the other."""
         if not self.alone:
@@ -188,7 +169,7 @@ class Ablation(Presented):
         if sizes[0] < self.measured.little:
             return Case.LITTLE
         if len(sizes) == 1:
-            best = self.moves_most
+            best = self.by_size[0]
             much = bool(best.controls) and sizes[0] >= MUCH * (best.typical or 0.0)
             return Case.MOVES if much and best.rank == 1 else Case.MIDDLING
         return Case.EACH if self._ahead(sizes) else Case.FLAT

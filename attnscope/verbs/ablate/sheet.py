@@ -1,26 +1,44 @@
 """What a model's answer becomes without heads, or parts of layers, layer by layer or token by token."""
 
-from collections.abc import Callable, Iterator, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Literal, NamedTuple
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from attnscope.errors import InputError
 from attnscope.printable import printable, word
+from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import alike, give_or_take, largest_magnitude, number, signed, signed_cell
-from attnscope.render.kit.words.command import asking, finding, opening_head
+from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words.command import asking, finding, label, opening_head
+from attnscope.render.kit.words.header import quoted as quoted_tokens
+from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, of_run
 from attnscope.render.sheet.blocks import Beside, Heap, Matrix, Names, Ranking
 from attnscope.render.sheet.heads import HeadGrid, by_head
-from attnscope.render.sheet.said import name
+from attnscope.render.sheet.said import Place, in_sentence, name
 from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table, Values, both_ways, missing, only
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
-from attnscope.results import Kind
-from attnscope.results.claims.effect import LITTLE, Effect, Group, HeadEffect, Method, Part, PlaceEffect
-from attnscope.spelling import spelled
-from attnscope.verbs.ablate import words_sheet as words
+from attnscope.results import Kind, Verdict
+from attnscope.results.claims.effect import (
+    LITTLE,
+    Asks,
+    Effect,
+    Group,
+    HeadEffect,
+    Measured,
+    Method,
+    Part,
+    PlaceEffect,
+)
+from attnscope.results.claims.ranking import LEVEL
+from attnscope.spelling import spelled, told
+from attnscope.tokens import Tokens
 from attnscope.verbs.ablate.result import Ablation, Case
 
 _SHOWN, _PLACES_SHOWN = 12, 16  # heads, and places, that are shown
@@ -57,27 +75,26 @@ _FEW_OTHERS = 3  # of which a heap says something
 
 
 def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
-    say = words.said(result)
-    best = result.moves_most if result.places else result.heads[0] if result.heads else None
+    say = said(result)
+    best = result.by_size[0] if result.places else result.heads[0] if result.heads else None
     blocks = tuple(_blocks(result, say, focus.verbose))
     opens = {} if best is None or result.places else {"layer": best.layer, "head": best.head}
     position = result.answer.position
     if opens and result.kind is not Kind.CROSS and position is not None:
         opens["query"] = position
     part = (("part", result.part.value),) if result.places else ()
-    path = () if result.path is None else (("via", words.via(result)),)
+    path = () if result.path is None else (("via", via(result)),)
     return saying(
         say,
-        answer=words.answer(result, say),
         blocks=blocks,
         table=lambda: _table(result, say, list(_every(result, say)), True),
-        texts=tuple(words.texts(result)),
+        texts=tuple(texts(result)),
         details=tuple(say.lines("details")),
         departs=(f"seed {result.floor.seed}",) if result.floor.seed else (),
         proof=((result.verdict, say("proof")),),
         main=next((each for each in blocks if not isinstance(each, Beside)), None),
         whole=say("both_directions"),
-        summary=(say("summary", words.short(result, say, best)),) if best is not None else (),
+        summary=(say("summary", short(result, say, best)),) if best is not None else (),
         record=(
             ("kind", result.kind.value),
             ("tower", result.tower),
@@ -94,7 +111,7 @@ def sheet(result: Ablation, focus: Focus = WHOLE) -> Sheet:
 def _next(result: Ablation, say: Said) -> Next | None:
     if not result.heads:
         return None
-    asked, first = words.asked_again(result), result.heads[0]
+    asked, first = asked_again(result), result.heads[0]
     if result.case in (Case.NO_GAP, Case.LITTLE, Case.ROUNDING):
         if result.case is Case.NO_GAP or len(result.heads) < 2:
             return Next(say("which_heads"), asking(result, "ablate", *asked))
@@ -118,10 +135,10 @@ def _finding(result: Ablation, query: int, key: int) -> str:
 
 
 def _next_of_places(result: Ablation, say: Said) -> Next | None:
-    best = result.moves_most
+    best = result.by_size[0]
     if best.layer < 0 or result.link is not None or not isinstance(best, PlaceEffect):
         return None
-    asked = words.asked_again(result)
+    asked = asked_again(result)
     if result.method is Method.MEAN:
         asked = (*asked, "--with", "mean")
     if result.other is not None and result.other.texts:
@@ -153,7 +170,7 @@ def _group_row(result: Ablation, say: Said) -> list[Row]:
 
 
 def _place(result: Ablation, say: Said, one: PlaceEffect) -> Row:
-    layer, named = None if one.layer < 0 else one.layer, words.short(result, say, one)
+    layer, named = None if one.layer < 0 else one.layer, short(result, say, one)
     return Row(named, "", layer, one.head, one, one, positions=one.positions, enough=one.enough)
 
 
@@ -229,8 +246,8 @@ def _table(result: Ablation, say: Said, rows: Sequence[Row], whole: bool) -> Tab
         return [getattr(row.beside, field, None) for row in rows]
 
     changes, back = of_each("change"), [row.enough for row in rows]
-    shares = [words.share(result, each) for each in changes]
-    shares_back = [words.share(result, each, True) for each in back]
+    shares = [share(result, each) for each in changes]
+    shares_back = [share(result, each, True) for each in back]
     pairs = [
         "" if each is None else say("pair", each.before, each.after) for each in (row.effect for row in rows)
     ]
@@ -246,7 +263,7 @@ def _table(result: Ablation, say: Said, rows: Sequence[Row], whole: bool) -> Tab
         Column("layer", [row.layer for row in rows]),
         Column("head", [row.head for row in rows]),
         Column("position", [",".join(map(str, row.positions)) for row in rows]),
-        Column("token", [printable(spelled(words.tokens_of(result), row.positions)) for row in rows]),
+        Column("token", [printable(spelled(tokens_of(result), row.positions)) for row in rows]),
         Column("before", of_each("before")),
         Column("after", of_each("after"), told=pairs),
         Column("change", changes, form=change, scale=Scale.around([each or 0.0 for each in changes])),
@@ -258,8 +275,8 @@ def _table(result: Ablation, say: Said, rows: Sequence[Row], whole: bool) -> Tab
         Column("drawn", ["" if row.kind == "foretold" else row.kind for row in rows]),
         Column("enough", back),
         Column("whole", of_each("whole"), form=change, spared=1),
-        Column("share", shares, told=words.share_words(say, shares, changes)),
-        Column("share_enough", shares_back, told=words.share_words(say, shares_back, back)),
+        Column("share", shares, told=share_words(say, shares, changes)),
+        Column("share_enough", shares_back, told=share_words(say, shares_back, back)),
         Column("instead", of_each("instead"), spared=2),
     )
     # fmt: on
@@ -283,25 +300,20 @@ _PARTS = {"millionths": (1e-4, 1e6), "thousandths": (0.1, 1e3)}
 
 def grids(result: Ablation, say: Said) -> Iterator[HeadGrid]:
     """The grid of layers and heads: what was predicted of all, or what came out where there are several."""
-    if result.predicted:
-        foretold = {(each.layer, each.head): each.change for each in result.predicted}
-        layers = tuple(sorted({layer for layer, _ in foretold}))
-        heads = tuple(range(1 + max(head for _, head in foretold)))
-        values = by_head(layers, heads, foretold)
-        form = alike(values, 2, signed_cell)
-        yield HeadGrid(say("grid_title"), layers, heads, values, Scale.around(values), form)
-    elif len(result.layers) > 1 and len(result.heads) > 1:
-        values, largest = result.grid, largest_magnitude(result.grid)
-        heads = tuple(range(values.shape[1]))
-        fine = (each for each, (most, _) in _PARTS.items() if 0 < largest < most)
-        part = next(fine, "")
-        form = _in(_PARTS[part][1]) if part else signed_cell
-        unit = say("in_parts", part) if part else ""
-        yield HeadGrid(say("grid_title"), result.layers, heads, values, Scale.around(values), form, unit)
-
-
-def _in(many: float) -> Callable[[float], str]:
-    return lambda value: signed_cell(many * value, 1)
+    if not result.predicted and min(len(result.layers), len(result.heads)) < 2:
+        return
+    changes = {(each.layer, each.head): each.change for each in result.predicted or result.heads}
+    layers = tuple(sorted({layer for layer, _ in changes}))
+    heads = tuple(range(1 + max(head for _, head in changes)))
+    values, unit = by_head(layers, heads, changes), ""
+    form = alike(values, 2, signed_cell)
+    if not result.predicted:
+        parts = (each for each, (most, _) in _PARTS.items() if 0 < largest_magnitude(values) < most)
+        unit = next(parts, "")
+        many = _PARTS[unit][1] if unit else 0.0
+        form = (lambda value: signed_cell(many * value, 1)) if unit else signed_cell
+    unit = say("in_parts", unit) if unit else ""
+    yield HeadGrid(say("grid_title"), layers, heads, values, Scale.around(values), form, unit)
 
 
 def matrices(result: Ablation, say: Said) -> Iterator[Matrix | Beside]:
@@ -318,20 +330,20 @@ def matrices(result: Ablation, say: Said) -> Iterator[Matrix | Beside]:
 def _direction(
     result: Ablation, say: Said, title: str, changes: Sequence[float | None], back: bool
 ) -> Matrix:
-    shares = [words.share(result, each, back) for each in changes]
-    if all(words.is_share(each) for each in shares if each is not None):
+    shares = [share(result, each, back) for each in changes]
+    if all(is_share(each) for each in shares if each is not None):
         return _matrix(result, say, say(title, True), shares)
     return _matrix(result, say, say(title, False), changes)
 
 
 def _matrix(result: Ablation, say: Said, title: str, values: Sequence[float | None]) -> Matrix:
-    tokens = words.tokens_of(result)
-    rows = list(dict.fromkeys(words.row_words(result, each) for each in result.places))
+    tokens = tokens_of(result)
+    rows = list(dict.fromkeys(row_words(result, each) for each in result.places))
     heads = any(each.head is not None for each in result.places)
     layers = tuple(dict.fromkeys(each.layer for each in result.places))
     cells = np.full((len(rows), len(tokens)), np.nan)
     for place, each in zip(result.places, values, strict=True):
-        row = rows.index(words.row_words(result, place))
+        row = rows.index(row_words(result, place))
         cells[row, list(place.positions)] = np.nan if each is None else each
     return Matrix(
         title=title,
@@ -366,3 +378,349 @@ def _heap(result: Ablation, say: Said) -> Iterator[Heap]:
         measured=say("measured_words"),
         form=signed,
     )
+
+
+def figures(result: Ablation) -> Told:
+    if result.method is Method.LINK:
+        raise InputError("no script: a link is cut within the softmax, where no module can be told to")
+    if result.path is not None:
+        raise InputError("no script: in a program a change comes to everything, and not along one path")
+    if result.places:
+        raise InputError("no script: only heads are taken away in a program, at all tokens")
+    if result.measured is not Measured.CHANCE:
+        raise InputError(f"no script: a program measures probabilities, no {result.measured}")
+    if result.answer.asks is Asks.SPAN:
+        raise InputError("no script: a program reads one row of scores, and the ends of a span stand in two")
+    told = of_run(result.provenance, result.tokens, result.kind, result.tower)
+    answer, group = result.answer, result.group
+    first = answer.position
+    if first is None:  # what a decoder writes ends where its input does, behind what it was given
+        written = result.provenance.inputs.get("decoder_input_ids", ())
+        first = max(len(written) - 1 - len(answer.ids), 0)
+    rows = list(range(first, first + len(answer.ids)))
+    rows = rows if answer.asks is Asks.WRITTEN or answer.position is not None else []
+    texts: list[dict[str, Any]] = [
+        {side.input: side.ids[i % len(side.ids)].tolist() for side in result.mean_over}
+        for i in range(max((len(side.ids) for side in result.mean_over), default=0))
+    ]
+    if result.other is not None:
+        texts = [{"input_ids": result.other.ids}]
+    return told | {
+        "allowed": max(NATS if result.provenance.dtype in EXACT else COARSE, 4 * result.floor.rounding),
+        "modules": result.modules,
+        "texts": texts,
+        "rows": rows,
+        "answer": answer.ids,
+        "said": answer.text,
+        "probability": answer.probability,
+        "heads": [(each.layer, each.head, each.change, each.kl) for each in result.heads],
+        "random heads": [(each.layer, each.head, each.change) for each in result.floor.random],
+        "group": [] if group is None else group.heads,
+        "group change": None if group is None else group.effect.change,
+        "drawn": [] if group is None else group.drawn,
+        "drawn median": None if group is None else group.typical,
+    }
+
+
+_LONGEST, _HEADING = 60, 24  # cells of an answer in a sentence, and above a column
+_BEYOND = 0.1  # of a gap: what lies further outside of it is no share
+_AGREE = 0.1  # of a sum: so near to it two changes are as much as their sum
+_NOTHING = 1e-4  # nats or logits, of an answer that something else moves by more
+_NAMED = 3  # heads of a group that are named one by one
+_INPUTS = 3  # of a head: queries, keys and values
+
+Alone = HeadEffect | PlaceEffect
+
+
+def said(result: Ablation) -> Said:
+    """The words of `ablate` about this result."""
+    answer, floor, part = result.answer, result.floor, result.part
+    alone: Sequence[Alone] = result.alone
+    # what changes it most, or goes furthest on the way to the other text
+    best = None if not alone else result.by_size[0]
+    if alone and result.case is Case.CLOSES:
+        best = max(alone, key=lambda each: share(result, each.change) or 0.0)
+    query = key = ""
+    if result.link is not None:
+        ends = result.link_spans or (result.link[:1], result.link[1:])  # positions only of what stands twice
+        query, key = _spelled(result.query_tokens, ends[0]), _spelled(result.key_tokens, ends[1])
+    total, path, against = result.total, result.path, result.against
+    shares = [share(result, each.change) for each in result.alone]
+    back = [share(result, each.enough, True) for each in result.places]
+    closing = result.case is Case.CLOSES
+    moved = share(result, None if best is None else best.change)
+    half = _HEADING // (2 if result.measured is Measured.DIFFERENCE else 1)
+    little, group = result.measured.little, _group(result)
+    at_once = result.group if result.case is Case.TOGETHER else None
+    grouped = at_once is not None and abs(at_once.effect.change) < little
+    facts = {
+        # what was changed, and how
+        "part_of": part.value,
+        "places": bool(result.places),
+        "link": f"{query} → {key}" if result.link is not None else "",
+        "query": query,
+        "count": len(result.alone),
+        "predicted": len(result.predicted),
+        "path": path is not None,
+        "readers": _readers(result),
+        # what is measured
+        "asks": answer.asks.value,
+        "answer": _quoted(answer.text),
+        "answer_short": _quoted(answer.text, half),
+        "against": None if against is None else _quoted(against.text),
+        "against_short": None if against is None else _quoted(against.text, half),
+        "stands": None if answer.position is None else settled(result.tokens.named(answer.position)),
+        "little": little,
+        # what came out
+        "best": None if best is None else _one(result, best),
+        "second": _one(result, result.by_size[1]) if result.case is Case.FLAT else None,
+        "group": group,
+        "hardly": result.case is Case.LITTLE or grouped,
+        "apart": any(map(result.is_the_answers_own, result.places)),
+        "whole": None if best is None or path is None else best.whole,
+        "others_read": _others_read(result),
+        # another text
+        "here": None if total is None else total.before,
+        "there": None if total is None else total.after,
+        "gap": None if total is None else total.change,
+        "far": total is not None and abs(total.change) >= little,
+        "closes": any(each and each > 0 for each in shares),
+        "part": moved if is_share(moved) else None,
+        "stretches": _stretches(result),
+        "back": _back(result, back),
+        "any_enough": total is not None and any(each.enough is not None for each in result.places),
+        "beyond": closing and not all(is_share(each) for each in (*shares, *back) if each is not None),
+        # beside what
+        "all_others": result.beside,
+        "random": len(floor.random),
+        "random_layers": _layers([(each.layer, each.head) for each in floor.random]),
+        "compared": any(each.controls for each in result.heads),
+        "luck": f"{1 / LEVEL:.0f}",
+        # whether it was done
+        "verdict": verdict_words(result.verdict),
+        "stored": result.verdict is Verdict.STORED,
+    }
+    return Said("ablate", result, facts)
+
+
+def _quoted(text: str, longest: int = _LONGEST) -> str:
+    return f"“{settled(fit(printable(text), longest))}”"
+
+
+def share(result: Ablation, change: float | None, back: bool = False) -> float | None:
+    """Which part of the gap between two texts a change closes, or brings `back` in the other text.
+
+    None where there is no gap to speak of.
+    """
+    gap = 0.0 if result.total is None else result.total.change
+    if change is None or not gap or not (back or result.case is Case.CLOSES):
+        return None
+    return (-change if back else change) / gap
+
+
+def is_share(part: float | None) -> bool:
+    """Whether it is a part of a whole, or nearly: nobody understands -238 % of a gap."""
+    return part is not None and -_BEYOND <= part <= 1 + _BEYOND
+
+
+def share_words(say: Said, parts: Sequence[float | None], changes: Sequence[float | None]) -> list[str]:
+    """`38 %`, and of what is no part of the gap by how much it changes the answer."""
+    both = zip(parts, changes, strict=True)
+    return ["" if part is None else say("share", part if is_share(part) else None, by) for part, by in both]
+
+
+def tokens_of(result: Ablation) -> Tokens:
+    """What the positions of places are of: of a link the keys, else what the part is at."""
+    return result.key_tokens if result.link is not None else result.query_tokens
+
+
+def row_words(result: Ablation, one: Alone) -> str:
+    if result.part is Part.POSITION:
+        return ""
+    return f"L{one.layer}" if one.head is None else name(one.layer, one.head)
+
+
+def short(result: Ablation, say: Said, one: Alone) -> str:
+    """`L3 at 8 opened`, `L3 H11`."""
+    positions = one.positions if isinstance(one, PlaceEffect) else ()
+    where = settled(told(tokens_of(result), positions)) if positions else ""
+    return say("short", row_words(result, one), where)
+
+
+def texts(result: Ablation) -> Iterator[str]:
+    """What was read, by the decoder too, and the text that outputs were taken from."""
+    both = result.kind is not Kind.ENCODER and result.target is not None
+    first = "reads   " if both else "A " if result.other is not None else ""
+    sides = (first, result.tokens), ("decoder ", result.target if both else None), ("B ", result.other)
+    yield from (
+        f"{side}{quoted_tokens(tokens).plain}"
+        for side, tokens in sides
+        if tokens is not None and tokens.texts
+    )
+
+
+def asked_again(result: Ablation) -> tuple[str, ...]:
+    """The options that name the answer, and what it is held against, as they were asked for."""
+    answer = result.answer
+    several = len(answer.ids) > 1 and answer.asks is Asks.NEXT  # without it one token would be asked about
+    mine = () if answer.likeliest and not several else ("--answer", word(result.answer.text))
+    if answer.asks is Asks.TAG and answer.position is not None:
+        mine = ("--from", label(result.tokens, answer.position), *mine)
+    mine = mine if result.against is None else (*mine, "--against", word(result.against.text))
+    return mine if result.path is None else (*mine, "--via", via(result))
+
+
+def via(result: Ablation) -> str:
+    """`L1H3.k,L2H0,direct`, `L1.k`: the path as an option."""
+    path, whole = result.path, _are_whole_layers(result)
+    assert path is not None, "there is a path"
+    ways = [
+        f"L{each.layer}{'' if whole else f'H{each.head}'}"
+        + ("" if len(each.inputs) == _INPUTS else f".{each.inputs}")
+        for each in path.receivers
+    ]
+    return ",".join(dict.fromkeys([*ways, "direct"] if path.direct else ways))
+
+
+def _are_whole_layers(result: Ablation) -> bool:
+    """Whether all heads of some layers read the change: otherwise others of the same layers were tried."""
+    if result.path is None:
+        return False
+    heads = [(each.layer, each.head) for each in result.path.receivers]
+    mine = _layers(heads)
+    same = any(_layers(one.heads) == mine for one in result.path.others)
+    return not same and len(heads) > len(mine)
+
+
+def _layers(heads: Sequence[Place]) -> list[int]:
+    return sorted({layer for layer, _ in heads})
+
+
+def _one(result: Ablation, one: Alone) -> dict[str, object]:
+    """A head, a part of a layer or a position: its name and what the answer becomes without it."""
+    positions = one.positions if isinstance(one, PlaceEffect) else ()
+    row = row_words(result, one)
+    if result.link is not None and one.head is None:
+        row = f"layer {one.layer}"
+    return {
+        "layer": one.layer,
+        "row": row,
+        "at": _spelled(tokens_of(result), positions) if positions else "",
+        "before": one.before,
+        "after": one.after,
+        "change": one.change,
+        "typical": _after(result, one, one.typical if one.controls else None),
+        "more": one.controls - one.below,
+        "others": one.controls,
+        "instead": _quoted(one.instead) if one.instead else "",
+    }
+
+
+def _after(result: Ablation, effect: Effect, size: float | None) -> float | None:
+    """What is measured after a change of this size in the direction of this effect."""
+    if size is None:
+        return None
+    change = math.copysign(size, effect.change)
+    if result.measured is Measured.CHANCE:
+        return min(1.0, effect.before * math.exp(change))
+    return effect.before + change
+
+
+def _spelled(tokens: Tokens, positions: Sequence[int]) -> str:
+    return (
+        in_sentence(tokens, positions[0])
+        if len(positions) == 1
+        else f"“{settled(spelled(tokens, positions))}”"
+    )
+
+
+def _group(result: Ablation) -> dict[str, object] | None:
+    group = result.group
+    if group is None:
+        return None
+    apart, effect = sum(each.change for each in result.heads), group.effect
+    return {
+        "size": len(group.heads),
+        "names": [name(*each) for each in group.heads] if len(group.heads) <= _NAMED else [],
+        "layers": _layers(group.heads),
+        "of_layers": group.of_layers,
+        "before": effect.before,
+        "after": effect.after,
+        "change": effect.change,
+        "typical": _after(result, effect, group.typical),
+        "others": group.controls,
+        "apart": apart,
+        "sum": _sum(result, effect.change, apart),
+        "instead": _quoted(effect.instead) if effect.instead else "",
+    }
+
+
+def _sum(result: Ablation, together: float, apart: float) -> str:
+    """What changes one by one are beside that of all at once."""
+    if together * apart < 0:
+        return "opposite"
+    if abs(together - apart) <= max(_AGREE * abs(apart), result.floor.rounding):
+        return "same"
+    return "less" if abs(together) > abs(apart) else "more"
+
+
+def _readers(result: Ablation) -> list[object]:
+    """What alone reads the change, along a path: heads by which of their inputs, and `direct` the answer."""
+    path = result.path
+    if path is None:
+        return []
+    groups: dict[str, list[Place]] = {}
+    for each in path.receivers:
+        groups.setdefault(each.inputs, []).append((each.layer, each.head))
+    whole = _are_whole_layers(result)
+    told: list[object] = [
+        {
+            "inputs": inputs,
+            "names": [name(*each) for each in heads] if len(heads) <= _NAMED else [],
+            "count": len(heads),
+            "layers": _layers(heads),
+            "whole": whole,
+        }
+        for inputs, heads in groups.items()
+    ]
+    return [*told, "direct"] if path.direct and told else told
+
+
+def _others_read(result: Ablation) -> dict[str, object] | None:
+    """What else was tried to read the change that changes the answer most, one by one."""
+    path = result.path
+    if path is None or not path.others:
+        return None
+    layers = _layers([head for one in path.others for head in one.heads])
+    mine = sorted({each.layer for each in path.receivers})
+    most = max((one.effect.change for one in path.others), key=abs)
+    kind = "head" if len(path.others[0].heads) == 1 else "group"
+    if layers != mine:
+        kind = "layers" if len(mine) > 1 else "layer"
+    nothing = abs(most) <= max(result.floor.rounding, _NOTHING)
+    return {"kind": kind, "count": len(path.others), "layers": layers, "most": most, "nothing": nothing}
+
+
+def _stretches(result: Ablation) -> list[dict[str, object]]:
+    """At which token what makes the answers of two texts differ stands, layer by layer."""
+    if result.part is not Part.RESIDUAL or not result.of_several_tokens or result.case is not Case.CLOSES:
+        return []
+    best = [
+        max(places, key=lambda each: share(result, each.change) or 0.0)
+        for _, places in groupby(result.places, key=lambda each: each.layer)
+    ]
+    told = []
+    for at, places in groupby(best, key=lambda each: _spelled(tokens_of(result), each.positions)):
+        there = list(places)
+        least = min(share(result, each.change) or 0.0 for each in there)
+        told.append({"at": at, "layers": [each.layer for each in there], "least": min(max(least, 0.0), 1.0)})
+    return told
+
+
+def _back(result: Ablation, parts: Sequence[float | None]) -> dict[str, object] | None:
+    """The place that brings most of the answer back in the other text, and which part of the gap that is."""
+    known = [(part, place) for part, place in zip(parts, result.places, strict=True) if part is not None]
+    if not known:
+        return None
+    part, place = max(known, key=lambda each: each[0])
+    return _one(result, place) | {"enough": part, "part": part if is_share(part) else None}

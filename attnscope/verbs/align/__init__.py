@@ -14,12 +14,12 @@ VERB = Verb(
         "alignment": Kind(
             ".result:Alignment",
             ".sheet:sheet",
-            files={".pharaoh": ".files:as_pharaoh", ".tsv": ".files:links_as_tsv"},
+            files={".pharaoh": ".sheet:as_pharaoh", ".tsv": ".sheet:links_as_tsv"},
         ),
         "timing": Kind(
             ".result:Timing",
             ".sheet:sheet",
-            files={".srt": ".files:as_srt", ".vtt": ".files:as_vtt", ".tsv": ".files:times_as_tsv"},
+            files={".srt": ".sheet:as_srt", ".vtt": ".sheet:as_vtt", ".tsv": ".sheet:times_as_tsv"},
         ),
     },
 )

@@ -7,6 +7,7 @@ one through the same doors, and a few of its cases are certified.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -20,22 +21,45 @@ from attnscope.capture.weights import Weights
 from attnscope.errors import AttnscopeError, InputError
 from attnscope.reference import exact
 from attnscope.results import Verdict
+from attnscope.results.base.groups import Groups, joined, sets_no_blanks, words_of
 from attnscope.results.base.origin import worst
 from attnscope.session.choosing import Chosen
 from attnscope.session.reading import Reading
+from attnscope.session.request import Inputs
 from attnscope.tokens import Tokens
-from attnscope.verbs.align import gold as golds
+from attnscope.verbs.align.gold import GoldLinks, GoldTimes, read_links
 from attnscope.verbs.align.judging import (
+    Gold,
+    Learnt,
+    Pairs,
     Rows,
     Shares,
+    WordWeights,
     agreement,
     by_sharpness,
+    by_words,
     even,
+    learn,
     left_out,
+    mixed,
     reliabilities,
+    score_diagonal,
+    score_even,
+    score_links,
     shuffled,
+    strongest,
+    sure,
 )
-from attnscope.verbs.align.result import Judged, LinkScore, TimeScore, Weighed, Weighing
+from attnscope.verbs.align.result import (
+    Alignment,
+    Direction,
+    Judged,
+    LinkScore,
+    TimeScore,
+    Weighed,
+    Weighing,
+    WordLink,
+)
 from attnscope.vocabulary import Route
 
 SAMPLE = 3  # cases of gold that are certified in full
@@ -43,9 +67,11 @@ Own = TypeVar("Own")
 Case = TypeVar("Case")
 Answer = TypeVar("Answer")
 Sides = TypeVar("Sides")
-Gold = TypeVar("Gold", golds.GoldLinks, golds.GoldTimes)
-Learnt = TypeVar("Learnt", bound="CountsHeads")
+OneGold = TypeVar("OneGold", GoldLinks, GoldTimes)
+Taught = TypeVar("Taught", bound="CountsHeads")
 Verdicts = tuple[tuple[Verdict, ...], ...]
+# so many words; ways held against gold; how sure each answer is said to be, and whether it is right
+Scored = tuple[int, tuple[LinkScore | TimeScore, ...], Iterable[float], Iterable[bool]]
 
 
 class CountsHeads(Protocol):
@@ -63,14 +89,6 @@ class Attended:
     verdicts: Verdicts
     keys: Tokens
     attention: Any
-
-    @property
-    def tower(self) -> str:
-        return str(self.attention.tower)
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        return (self.attention.reason,) if isinstance(self.attention, Returned) else ()
 
 
 def attended(reading: Reading, chosen: Chosen) -> Attended:
@@ -109,16 +127,8 @@ def _every(chosen: Chosen) -> list[tuple[int, int]]:
     return [(layer, head) for layer in chosen.layers for head in chosen.heads]
 
 
-def weighed(chosen: Chosen, shares: Shares) -> tuple[Weighed, ...]:
-    """Every head that counts, most first."""
-    every = [
-        Weighed(*head, float(share)) for head, share in zip(_every(chosen), shares, strict=True) if share
-    ]
-    return tuple(sorted(every, key=lambda each: -each.share))
-
-
 class Cases:
-    """Gold of other sentences or sounds, read case by case; a few are certified."""
+    """OneGold of other sentences or sounds, read case by case; a few are certified."""
 
     def __init__(self, reading: Reading, chosen: Chosen) -> None:
         self.reading, self.chosen = reading, chosen
@@ -126,7 +136,7 @@ class Cases:
         self.verdicts = list[Verdicts]()
         self.skipped = 0
 
-    def read(self, gold: Sequence[Gold], make: "Callable[[Cases, Gold, bool], Case]") -> list[Case]:
+    def read(self, gold: Sequence[OneGold], make: "Callable[[Cases, OneGold, bool], Case]") -> list[Case]:
         """What `make` says of each case; those that the model cannot read are told and left out."""
         found, name = list[Case](), self.reading.model.name
         sampled = {0, len(gold) // 2, len(gold) - 1} if len(gold) > SAMPLE else set(range(len(gold)))
@@ -169,7 +179,7 @@ class Told(Generic[Own]):
     says: Rows
 
 
-class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
+class Aligning(ABC, Generic[OneGold, Sides, Own, Case, Taught, Answer]):
     """What is asked: `gold` is what the answer is held against, `learn` what heads are learnt on; files.
 
     Both are read at once, so that what is wrong with them is told before any model is.
@@ -181,12 +191,12 @@ class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
                 "--gold and --learn are one file: leave --gold out, each part is judged by the others"
             )
         self.gold_name, self.learn_name = ("" if each is None else each.name for each in (gold, learn))
-        self.gold: tuple[Gold, ...] = () if gold is None else self.read(gold)
-        self.learn: tuple[Gold, ...] = () if learn is None else self.read(learn)
+        self.gold: tuple[OneGold, ...] = () if gold is None else self.read(gold)
+        self.learn: tuple[OneGold, ...] = () if learn is None else self.read(learn)
         self.check()
 
     @abstractmethod
-    def read(self, file: Path) -> tuple[Gold, ...]:
+    def read(self, file: Path) -> tuple[OneGold, ...]:
         """The cases of a file."""
 
     @abstractmethod
@@ -202,15 +212,15 @@ class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
         """What heads say of the reading that is shown."""
 
     @abstractmethod
-    def case(self, cases: Cases, gold: Gold, certify: bool) -> Case:
+    def case(self, cases: Cases, gold: OneGold, certify: bool) -> Case:
         """A case of gold, read."""
 
     @abstractmethod
-    def own_case(self, told: Told[Own], gold: Gold) -> Case:
+    def own_case(self, told: Told[Own], gold: OneGold) -> Case:
         """The reading that is shown, with its gold."""
 
     @abstractmethod
-    def learnt(self, cases: Sequence[Case]) -> Learnt:
+    def learnt(self, cases: Sequence[Case]) -> Taught:
         """What is learnt of these."""
 
     @abstractmethod
@@ -218,8 +228,8 @@ class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
         self,
         told: Told[Own],
         shares: Shares,
-        learnt: Learnt | None,
-        gold: Gold | None,
+        learnt: Taught | None,
+        gold: OneGold | None,
         sides: Sides,
         **parts: Any,
     ) -> Answer:
@@ -227,8 +237,8 @@ class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
 
     @abstractmethod
     def scored(
-        self, cases: Sequence[Case], learnt: Sequence[Learnt] | None, weigh: Callable[[Rows], Shares]
-    ) -> "Scored":
+        self, cases: Sequence[Case], learnt: Sequence[Taught] | None, weigh: Callable[[Rows], Shares]
+    ) -> Scored:
         """How the answer's way does, and others."""
 
     def answer(self, reading: Reading, chosen: Chosen) -> Answer:
@@ -245,20 +255,24 @@ class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
         weighing, shares = shares_of(reading, chosen, told.rows)
         if learnt is not None:
             weighing, shares = Weighing.LEARNT, learnt.shares_of(told.own)
+        heads = zip(_every(chosen), shares, strict=True)
+        weighed = (Weighed(*head, float(share)) for head, share in heads if share)
         known = [self.own_case(told, own)] if own is not None else cases.read(self.gold, self.case)
         out = not known
         judged = None
         if known or learnt is not None:
             every = known or learnt_on
             by = None if learnt is None else left_out(every, self.learnt) if out else [learnt] * len(every)
-            scored = self.scored(every, by, lambda rows: shares_of(reading, chosen, rows)[1])
+            words, scores, said, right = self.scored(
+                every, by, lambda rows: shares_of(reading, chosen, rows)[1]
+            )
             judged = Judged(
                 name=self.learn_name if out else self.gold_name,
                 cases=len(every),
-                words=scored.words,
+                words=words,
                 held_out=out,
-                scores=scored.scores,
-                reliability=() if by is None else reliabilities(scored.said, scored.right),
+                scores=scores,
+                reliability=() if by is None else reliabilities(said, right),
                 skipped=cases.skipped,
                 certified=len(cases.verdicts),
             )
@@ -272,23 +286,188 @@ class Aligning(ABC, Generic[Gold, Sides, Own, Case, Learnt, Answer]):
             layers=chosen.layers,
             heads=chosen.heads,
             weighing=weighing,
-            weighed=weighed(chosen, shares),
+            weighed=tuple(sorted(weighed, key=lambda each: -each.share)),
             agreement=agreement(told.says, shares),
             shuffled=shuffled(told.says, shares),
             verdicts=cases.worst(shown.verdicts),
             provenance=shown.attention.provenance,
             judged=judged,
             learnt_on=self.learn_name,
-            tower=shown.tower,
-            notes=shown.notes,
+            tower=str(shown.attention.tower),
+            notes=(shown.attention.reason,) if isinstance(shown.attention, Returned) else (),
         )
 
 
 @dataclass(frozen=True, eq=False)
-class Scored:
-    """Ways held against gold of so many words; how sure each answer is `said` to be, and whether it is."""
+class Side:
+    """The words of one text: the tokens of each, and what they are called."""
 
-    words: int
-    scores: tuple[LinkScore | TimeScore, ...]
-    said: Iterable[float]
-    right: Iterable[bool]
+    groups: Groups
+    words: Tokens
+
+    @classmethod
+    def of(cls, tokens: Tokens, *, plain: bool = False) -> "Side":
+        """Words between blanks, marks at their ends apart unless these are `plain`; special tokens are none.
+
+        Of scripts that set no blanks words are the tokenizer's.
+        """
+        own = replace(tokens, words_given=False) if not plain else tokens
+        special = {i for i, token in enumerate(tokens.items) if token.special}
+        groups = list[list[int]]()
+        for group in words_of(own):
+            if not special & {*group}:
+                if groups and goes_on(own, groups[-1], group, plain=plain):
+                    groups[-1].extend(group)
+                else:
+                    groups.append([*group])
+        found = tuple(map(tuple, groups))
+        return cls(found, joined(tokens, found))
+
+
+def goes_on(tokens: Tokens, before: Sequence[int], group: Sequence[int], *, plain: bool) -> bool:
+    """Whether a word of the tokenizer belongs to the one before: no blank between, no mark at an end."""
+    last, first = tokens.items[before[-1]], tokens.items[group[0]]
+    if last.span is None or first.span is None or last.part != first.part or first.part >= len(tokens.texts):
+        return False
+    text, (_, end), (start, _) = tokens.texts[first.part], last.span, first.span
+    between = text[end : start + 1] if start >= end else ""
+    if any(each.isspace() for each in between) or text[end - 1 : end].isspace():
+        return False
+    if plain:
+        return True
+    if sets_no_blanks(text[end - 1 : end]) or sets_no_blanks(text[start : start + 1]):
+        return False
+    left, right = text[:end].split()[-1], text[start:].split()[0]
+    return any(map(str.isalnum, left)) and any(map(str.isalnum, right))
+
+
+def written_by(groups: Groups, name: str) -> None:
+    """Raises `InputError` where a word has no row before it, which writes it."""
+    if any(word[0] == 0 for word in groups):
+        raise InputError(
+            f"{name}: the first token of the target is a word: nothing writes it, begin with a start"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    words: WordWeights
+    gold: Gold
+
+
+_Sides = tuple[Side, Side]
+
+
+class AligningWords(Aligning[GoldLinks, _Sides, WordWeights, _Pair, Learnt, Alignment]):
+    """The links of what is read: the likely ones by what gold teaches, else the strongest of either side."""
+
+    def read(self, file: Path) -> tuple[GoldLinks, ...]:
+        return read_links(file)
+
+    def check(self) -> None:
+        if self.learn and self.learn[0].source is None:
+            raise InputError(f"{self.learn[0].place}: heads are learnt on source ||| target ||| links")
+        if len(self.learn) == 1:
+            raise InputError(f"{self.learn[0].place}: one pair is too few to learn from: two at least")
+
+    def sides(self, reading: Reading) -> _Sides:
+        source, target = sides_of(reading, plain=reading.encoded.tokens.words_given)
+        if self.gold and self.gold[0].of_what_is_shown:
+            self.gold[0].check(len(source.groups), len(target.groups))
+        return source, target
+
+    def told(self, reading: Reading, shown: Attended, sides: _Sides) -> Told[WordWeights]:
+        source, target = sides
+        words = by_words(shown.weights, target.groups, source.groups)
+        return Told(words, words.writes, words.says)
+
+    def case(self, cases: Cases, gold: GoldLinks, certify: bool) -> _Pair:
+        model, shown = cases.reading.model, cases.reading
+        encoded = model.encode((gold.source or "",))
+        target = model.target(encoded, gold.target)
+        asked = Inputs(gold.source, target=gold.target)
+        reading = replace(shown, asked=asked, encoded=encoded, target=target)
+        source, said = sides_of(reading, plain=True)
+        if (len(source.groups), len(said.groups)) != gold.counts:
+            raise InputError(f"{model.name} does not read every word")
+        words = by_words(cases.weights(reading, certify=certify), said.groups, source.groups)
+        return self.own_case(Told(words, words.writes, words.says), gold)
+
+    def own_case(self, told: Told[WordWeights], gold: GoldLinks) -> _Pair:
+        targets, sources = told.own.writes.shape[1:]
+        matrices = (gold.matrix(sources, targets, sure=only) for only in (True, False))
+        return _Pair(told.own, Gold(*matrices))
+
+    def learnt(self, cases: Sequence[_Pair]) -> Learnt:
+        return learn([each.words for each in cases], [each.gold.sure for each in cases])
+
+    def answered(
+        self,
+        told: Told[WordWeights],
+        shares: Shares,
+        learnt: Learnt | None,
+        gold: GoldLinks | None,
+        sides: _Sides,
+        **parts: Any,
+    ) -> Alignment:
+        source, target = sides
+        strengths = mixed(told.says, shares) if learnt is None else learnt.chances(told.own)
+        return Alignment(
+            query_tokens=target.words,
+            key_tokens=source.words,
+            strengths=strengths,
+            links=_links(strengths, learnt is not None, gold),
+            **parts,
+        )
+
+    def scored(
+        self, cases: Sequence[_Pair], learnt: Sequence[Learnt] | None, weigh: Callable[[Rows], Shares]
+    ) -> Scored:
+        true = [each.gold for each in cases]
+        if learnt is not None:
+            chances = [way.chances(each.words) for way, each in zip(learnt, cases, strict=True)]
+            links = [sure(each) for each in chances]
+        else:
+            chances = [mixed(each.words.says, weigh(each.words.writes)) for each in cases]
+            links = [np.logical_or(*strongest(each)) for each in chances]
+        means = [each.words.writes.mean(axis=0) for each in cases]
+        scores = (
+            score_links("these links", chances, links, true),
+            score_links("mean of heads", means, [strongest(each)[0] for each in means], true),
+            score_diagonal(true),
+            score_even(true),
+        )
+        said = chain.from_iterable(c[own].tolist() for c, own in zip(chances, links, strict=True))
+        right = chain.from_iterable(g.possible[own].tolist() for g, own in zip(true, links, strict=True))
+        return sum(len(each.sure) for each in true), scores, said, right
+
+
+def sides_of(reading: Reading, *, plain: bool) -> _Sides:
+    """The words of the source and of the target; `InputError` where one has none."""
+    if reading.target is None:
+        raise InputError(f"{reading.model.name} writes no target: align needs a decoder beside an encoder")
+    source = Side.of(reading.encoded.tokens, plain=plain)
+    target = Side.of(reading.target.tokens, plain=plain)
+    if not target.groups:
+        raise InputError(f"{reading.model.name} writes no word: --target says what stands for the text")
+    if not source.groups:
+        raise InputError("the source has no word")
+    written_by(target.groups, reading.model.name)
+    return source, target
+
+
+def _links(strengths: Pairs, chances: bool, known: GoldLinks | None) -> tuple[WordLink, ...]:
+    forth, back = strongest(strengths)
+    linked = sure(strengths) if chances else forth | back
+    sides = {(True, False): Direction.TARGET, (False, True): Direction.SOURCE}
+    found = list[WordLink]()
+    for query, key in np.argwhere(linked).tolist():
+        strength, gold = float(strengths[query, key]), None
+        if known is not None:
+            gold = "sure" if (key, query) in known.sure else "none"
+            gold = "possible" if gold == "none" and (key, query) in known.possible else gold
+        side = sides.get(
+            (bool(forth[query, key]), bool(back[query, key])), Direction.BOTH
+        )  # as good from both
+        found.append(WordLink(query, key, strength, strength if chances else None, side, gold))
+    return tuple(found)

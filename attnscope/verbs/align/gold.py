@@ -116,7 +116,10 @@ class GoldTimes:
 
     def check(self, words: tuple[str, ...]) -> None:
         """Raises `InputError` where these are not the words that were heard, but for case and marks."""
-        ours, theirs = ([_bare(word) for word in side] for side in (words, self.words))
+        ours, theirs = (
+            ["".join(filter(str.isalnum, word.casefold())) or word.strip() for word in side]
+            for side in (words, self.words)
+        )
         if len(ours) != len(theirs):
             raise InputError(f"{self.place}: gold has {len(theirs)} words, what is timed has {len(ours)}")
         for n, (one, other) in enumerate(zip(ours, theirs, strict=True)):
@@ -124,10 +127,6 @@ class GoldTimes:
                 raise InputError(
                     f"{self.place}: word {n} of the gold is '{self.words[n]}', of what is timed '{words[n]}'"
                 )
-
-
-def _bare(word: str) -> str:
-    return "".join(each for each in word.casefold() if each.isalnum()) or word.strip()
 
 
 def read_times(file: Path) -> tuple[GoldTimes, ...]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
 from attnscope.analysis.controls import wilson
 from attnscope.errors import InputError
 from attnscope.results.base.groups import Groups, members
-from attnscope.verbs.align.result import SURE, Direction, LinkScore, Reliability, TimeScore
+from attnscope.verbs.align.result import SURE, LinkScore, Reliability, TimeScore
 
 FOLDS = 5  # parts of what is learnt on, each of which is judged by the others
 NEAR = 0.1  # seconds: a begin that lies no farther off counts as right
@@ -55,23 +55,15 @@ def _score(name: str, counts: np.ndarray, found: float, words: int, cases: int) 
     )
 
 
-def forward(strengths: Pairs) -> Linked:
-    """Each word of the target with its strongest source: what a plain script answers."""
-    linked = np.zeros(strengths.shape, dtype=bool)
-    linked[np.arange(len(strengths)), strengths.argmax(axis=1)] = True
-    return linked
-
-
 def score_diagonal(gold: Sequence[Gold]) -> LinkScore:
     """Each word with the one as far along."""
-    ways = [_diagonal(*each.sure.shape) for each in gold]
+    ways = list[Pairs]()
+    for each in gold:
+        count, others = each.sure.shape
+        words = np.arange(count)
+        ways.append(np.zeros((count, others)))
+        ways[-1][words, np.rint(words * (others - 1) / max(1, count - 1)).astype(int)] = 1.0
     return score_links("diagonal", ways, [way > 0 for way in ways], gold)
-
-
-def _diagonal(words: int, others: int) -> Pairs:
-    made = np.zeros((words, others))
-    made[np.arange(words), np.rint(np.arange(words) * (others - 1) / max(1, words - 1)).astype(int)] = 1.0
-    return made
 
 
 def score_even(gold: Sequence[Gold]) -> LinkScore:
@@ -198,11 +190,8 @@ def shuffled(rows: Rows, shares: Shares, draws: int = DRAWS, seed: int = 0) -> F
     random, used = np.random.default_rng(seed), shares > 0
     kept, own = rows[used], shares[used]
     each = np.arange(len(kept))[:, None]
-    return np.array([agreement(kept[each, _orders(random, kept)], own) for _ in range(draws)])
-
-
-def _orders(random: np.random.Generator, rows: Rows) -> Int[np.ndarray, "head row"]:
-    return np.argsort(random.random(rows.shape[:2]), axis=1)
+    orders = (np.argsort(random.random(kept.shape[:2]), axis=1) for _ in range(draws))
+    return np.array([agreement(kept[each, order], own) for order in orders])
 
 
 _FLOOR = 0.1  # added to a column, so that one that nobody looks at is not blown up
@@ -250,13 +239,6 @@ def strongest(strengths: Pairs) -> tuple[Bool[np.ndarray, "word other"], Bool[np
     forth[np.arange(len(strengths)), strengths.argmax(axis=1)] = True
     back[strengths.argmax(axis=0), np.arange(strengths.shape[1])] = True
     return forth, back
-
-
-def direction(forth: bool, back: bool) -> Direction:
-    """From which side a link is the strongest; one that is not is as good from both."""
-    return (
-        Direction.TARGET if forth and not back else Direction.SOURCE if back and not forth else Direction.BOTH
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from attnscope.printable import printable
 from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import chance, exact, number, percent, weight
 from attnscope.render.kit.palette import scale_of
@@ -55,7 +56,11 @@ def sheet(result: _Aligned, focus: Focus = WHOLE) -> Sheet:
                 each.key,
                 each.strength,
                 each.direction is not Direction.BOTH,
-                say("tie", *_pair(result, each), _sure(each)),
+                say(
+                    "tie",
+                    *_pair(result, each),
+                    weight(each.strength) if each.confidence is None else chance(each.confidence),
+                ),
             )
             for each in result.links
         ),
@@ -97,10 +102,6 @@ def aligned(
 
 def _pair(result: Alignment, link: WordLink) -> tuple[str, str]:
     return in_sentence(result.query_tokens, link.query), in_sentence(result.key_tokens, link.key)
-
-
-def _sure(link: WordLink) -> str:
-    return weight(link.strength) if link.confidence is None else chance(link.confidence)
 
 
 def _ranking(result: Alignment, say: Said) -> Ranking:
@@ -221,6 +222,8 @@ def _head_shares(result: _Aligned, say: Said) -> Ranking:
 def said(result: _Aligned) -> Said:
     """The words of `align` about this result."""
     judged, timed = result.judged, isinstance(result, Timing)
+    sure = [(each.count, each.right) for each in judged.reliability if each.low >= _SURE] if judged else []
+    counts, right = np.array(sure).reshape(-1, 2).T
     facts = {
         "timed": timed,
         "words": len(result.query_tokens),
@@ -233,7 +236,8 @@ def said(result: _Aligned) -> Said:
         "of": len(result.layers) * len(result.heads),
         "gold": judged,
         "lot": judged.others[-1] if judged is not None and judged.others else None,
-        "right": None if judged is None else _right(judged),
+        # of what is said to be 90 % sure or more how much is right
+        "right": float((counts * right).sum() / counts.sum()) if counts.sum() else None,
         **dict.fromkeys(("linked_words", "best", "sure", "even", "first", "last", "seconds", "width")),
         **(_of_times(result) if isinstance(result, Timing) else _of_links(result)),
     }
@@ -260,13 +264,6 @@ def _of_times(result: Timing) -> dict[str, object]:
         "seconds": result.seconds,
         "width": result.width,
     }
-
-
-def _right(judged: Judged) -> float | None:
-    """Of what is said to be 90 % sure or more how much is right; None where nothing is."""
-    sure = [(each.count, each.right) for each in judged.reliability if each.low >= _SURE]
-    counts, right = np.array(sure).reshape(-1, 2).T
-    return float((counts * right).sum() / counts.sum()) if counts.sum() else None
 
 
 _OF_WORDS = "word begin end strength confidence gold_begin gold_end"
@@ -322,3 +319,53 @@ def _times_rows(result: Timing) -> Iterator[tuple[object, ...]]:
         numbers = each.confidence, each.gold_begin, each.gold_end
         told = ("" if number is None else exact(number) for number in numbers)
         yield word, exact(each.begin), exact(each.end), exact(each.strength), *told
+
+
+def as_pharaoh(result: Alignment) -> str:
+    return f"{result.pharaoh}\n"
+
+
+def links_as_tsv(result: Alignment) -> str:
+    """A link a line: the numbers of both words, the words, the strength and, by gold, the chance."""
+    lines = ["source\ttarget\tsource_word\ttarget_word\tstrength\tconfidence"]
+    for link in result.links:
+        said = "" if link.confidence is None else f"{link.confidence:.6g}"
+        pair = _field(result.key_tokens.names[link.key]), _field(result.query_tokens.names[link.query])
+        lines.append("\t".join((str(link.key), str(link.query), *pair, f"{link.strength:.6g}", said)))
+    return "\n".join(lines) + "\n"
+
+
+def times_as_tsv(result: Timing) -> str:
+    """A word a line, as gold has it."""
+    return "".join(
+        f"{_field(word)}\t{each.begin:.3f}\t{each.end:.3f}\n"
+        for word, each in zip(result.query_tokens.names, result.times, strict=True)
+    )
+
+
+def as_srt(result: Timing) -> str:
+    """SubRip: numbered cues, a comma before the milliseconds."""
+    cues = enumerate(_cues(result, ","), start=1)
+    return "\n".join(f"{number}\n{times}\n{word}\n" for number, (times, word) in cues)
+
+
+def as_vtt(result: Timing) -> str:
+    """WebVTT, in which & and < are markup."""
+    return "WEBVTT\n\n" + "\n".join(
+        f"{times}\n{word.replace('&', '&amp;').replace('<', '&lt;')}\n" for times, word in _cues(result, ".")
+    )
+
+
+def _cues(result: Timing, mark: str) -> Iterator[tuple[str, str]]:
+    for word, each in zip(result.query_tokens.names, result.times, strict=True):
+        yield f"{_clock(each.begin, mark)} --> {_clock(each.end, mark)}", _field(word)
+
+
+def _clock(seconds: float, mark: str) -> str:
+    whole = round(1000 * seconds)
+    minutes, rest = divmod(whole, 60_000)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02}{mark}{rest % 1000:03}"
+
+
+def _field(word: str) -> str:
+    return " ".join(printable(word).split())

@@ -12,6 +12,6 @@ VERB = Verb(
     ),
     kinds={
         "citation": Kind(".result:Citation", ".sheet:sheet"),
-        "referee": Kind(".referee_result:Referee", ".sheet:sheet"),
+        "referee": Kind(".result:Referee", ".sheet:sheet"),
     },
 )

@@ -1,14 +1,18 @@
 """Which passage every sentence of an answer is from: taken away, looked at, followed back by gradients."""
 
-from collections.abc import Iterator
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 from attnscope import incoming
 from attnscope.analysis.answers.question import written_at
+from attnscope.analysis.controls import wilson
 from attnscope.analysis.inputs.attributing import Chance, attributed
 from attnscope.analysis.inputs.entrance import of_tokens
 from attnscope.analysis.inputs.replacing import Input
@@ -31,26 +35,28 @@ from attnscope.session.questions.passages import (
     woven,
 )
 from attnscope.session.questions.replacing import MOST_HELD, replacement
-from attnscope.session.questions.rows import (
-    notes_of,
-)
+from attnscope.session.questions.rows import notes_of
 from attnscope.session.reading import Reading, complete, encode_inputs
 from attnscope.session.request import Inputs
 from attnscope.tokens import Tokens
-from attnscope.verbs.cite.judging import judged, scored
 from attnscope.verbs.cite.question import Cite, Judge
-from attnscope.verbs.cite.referee_result import Judged, Referee
 from attnscope.verbs.cite.result import (
     ATTENTION,
     BY_NORM,
     COPYING,
     FIT,
+    LONGEST,
+    NEAREST,
+    WORDS,
     Citation,
     Column,
+    Judged,
     Method,
+    Referee,
+    Score,
     Statement,
 )
-from attnscope.verbs.cite.taking import Groups, Looked, Taken, looked, taken_away
+from attnscope.verbs.cite.taking import Groups, Taken, looked, taken_away
 from attnscope.vocabulary import Kind, Route
 
 
@@ -77,16 +83,25 @@ def cite(reading: Reading, chosen: Chosen, asked: Cite) -> Citation:
     parts = cut(reading.encoded.tokens, asked.by, asked.context, reading.asked.prompt.fields)
     answers = answered(reading, asked.answer, asked.generate, asked.whole)
     passages = [each.positions for each in parts.passages]
-    taken = _taken(answers, passages, asked)
+    subsets = asked.subsets or (SUBSETS if len(passages) > MOST_EACH else None)
+    with answers.reading.running(f"removing {len(passages)} passages"):
+        taken = taken_away(answers.answered, answers.sentences, passages, subsets, asked.seed)
     attention, layers, certified = attention_behind(answers, chosen)
     told, tokens = answers.answered, answers.reading.encoded.tokens
     seen = looked(layers, chosen.heads, told.rows, told.ids, tokens.ids, passages, answers.sentences)
+    none = "no head's strongest key among the passages is the token that is written"
+    unknown = "the way out of the heads is not known"
     return Citation(
         tokens=tokens,
         passages=parts.passages,
         answer=text_of(answers.tokens, answers.positions),
         statements=tuple(_statements(answers, taken)),
-        columns=(*_by_attention(seen), *_by_gradients(answers, chosen, passages, asked.gradients)),
+        columns=(
+            Column(ATTENTION, seen.attention),
+            Column(COPYING, seen.copying, none if seen.copying is None else ""),
+            Column(BY_NORM, seen.by_norm, unknown if seen.by_norm is None else ""),
+            *_by_gradients(answers, chosen, passages, asked.gradients),
+        ),
         lost=taken.lost,
         kept=parts.kept,
         how=answers.how,
@@ -113,22 +128,6 @@ def _statements(answers: Answers, taken: Taken) -> Iterator[Statement]:
         said, before, gone = text_of(answers.tokens, positions), taken.before[i], taken.without_all[i]
         beside = taken.candidates[i], taken.controls[i], taken.r2[i]
         yield Statement(said, positions, float(before), float(gone), *beside)
-
-
-def _taken(answers: Answers, passages: Groups, asked: Cite) -> Taken:
-    subsets = asked.subsets or (SUBSETS if len(passages) > MOST_EACH else None)
-    with answers.reading.running(f"removing {len(passages)} passages"):
-        return taken_away(answers.answered, answers.sentences, passages, subsets, asked.seed)
-
-
-def _by_attention(seen: Looked) -> tuple[Column, ...]:
-    none = "no head's strongest key among the passages is the token that is written"
-    unknown = "the way out of the heads is not known"
-    return (
-        Column(ATTENTION, seen.attention),
-        Column(COPYING, seen.copying, "" if seen.copying is not None else none),
-        Column(BY_NORM, seen.by_norm, "" if seen.by_norm is not None else unknown),
-    )
 
 
 def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups, wanted: bool) -> tuple[Column, ...]:
@@ -261,3 +260,72 @@ def judge(reading: Reading, chosen: Chosen, asked: Judge) -> Referee:
         last.tower,
         asked.seed,
     )
+
+
+DRAWS = 1000  # of the cases, for the interval of a mean
+_OUTER = 0.05
+_WORD = re.compile(r"\w+")
+
+
+def judged(
+    line: int, result: Citation, question: str, source: tuple[int, ...], methods: Sequence[str]
+) -> Judged:
+    """One case, whose answer was asked about as a whole."""
+    asked = {*_WORD.findall(f"{question} {result.answer}".casefold())}
+    texts = [{*_WORD.findall(each.text.casefold())} for each in result.passages]
+    given: Mapping[str, Float[np.ndarray, " passage"]] = {
+        **{name: each[0] for name, each in result.methods.items()},
+        LONGEST: np.array([float(len(each.positions)) for each in result.passages]),
+        NEAREST: np.array([float(each.positions[-1]) for each in result.passages]),
+        WORDS: np.array([len(asked & each) / max(len(asked), 1) for each in texts]),
+    }
+    every = [given.get(method) for method in methods]
+    return Judged(
+        line,
+        question,
+        result.answer,
+        result.statements[0].probability,
+        source,
+        len(result.passages),
+        result.sources[0],
+        tuple(math.nan if each is None else rank(each, source) for each in every),
+        tuple(math.nan if each is None else float(np.nanmax(each)) for each in every),
+    )
+
+
+def rank(values: Float[np.ndarray, " passage"], source: Sequence[int]) -> float:
+    """The place of the first source, those of one value at the middle of their places; NaN without any."""
+    if not source:
+        return math.nan
+    known = np.nan_to_num(values, nan=-np.inf)
+    best = max(float(known[each]) for each in source)
+    others = np.delete(known, list(source))
+    return 1.0 + float((others > best).sum()) + float((others == best).sum()) / 2
+
+
+def scored(cases: Sequence[Judged], method: Method, number: int, seed: int = 0) -> Score:
+    """How well one of the methods does, by the ranks and tops at its `number`."""
+    ranks = np.array([each.ranks[number] for each in cases])
+    known = ranks[~np.isnan(ranks)]
+    tells = _tells(
+        [each.tops[number] for each in cases if each.source],
+        [each.tops[number] for each in cases if not each.source],
+    )
+    if not len(known):
+        nothing = math.nan, math.nan, math.nan
+        return Score(method, 0, *nothing, *nothing, tells)
+    top1 = float((known == 1).mean())
+    gained = 1 / known
+    drawn = np.random.default_rng(seed).integers(0, len(known), (DRAWS, len(known)))
+    low, high = np.quantile(gained[drawn].mean(axis=1), (_OUTER / 2, 1 - _OUTER / 2)).tolist()
+    own = top1, *wilson(top1, len(known)), float(gained.mean()), low, high
+    return Score(method, len(known), *own, tells)
+
+
+def _tells(sourced: Sequence[float], none: Sequence[float]) -> float:
+    """The chance that one of the first is larger than one of the second, ties counted half."""
+    one, other = (np.array([each for each in side if not math.isnan(each)]) for side in (sourced, none))
+    if not len(one) or not len(other):
+        return math.nan
+    above = (one[:, None] > other).mean() + (one[:, None] == other).mean() / 2
+    return float(above)

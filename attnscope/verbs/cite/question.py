@@ -22,8 +22,10 @@ from attnscope.vocabulary import PASSAGES, Purpose, Unit
 if TYPE_CHECKING:
     from attnscope.session.request import Inputs
     from attnscope.tokens import Tokens
-    from attnscope.verbs.cite.referee_result import Referee  # noqa: F401
-    from attnscope.verbs.cite.result import Citation  # noqa: F401
+    from attnscope.verbs.cite.result import (
+        Citation,  # noqa: F401
+        Referee,  # noqa: F401
+    )
 
 LEAST_SUBSETS = 8
 _PASSAGES = "attnscope.session.questions.passages"

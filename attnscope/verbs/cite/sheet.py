@@ -15,7 +15,6 @@ from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.claims.attributed import ByGradients
 from attnscope.results.claims.ranking import AHEAD, LEVEL, times
-from attnscope.verbs.cite.referee_result import Referee
 from attnscope.verbs.cite.result import (
     ATTENTION,
     BY_NORM,
@@ -29,6 +28,7 @@ from attnscope.verbs.cite.result import (
     Case,
     Citation,
     Method,
+    Referee,
     floor_of,
 )
 
@@ -47,12 +47,12 @@ def sheet(result: Citation | Referee, focus: Focus = WHOLE) -> Sheet:
     say, several, whole = said(result), len(result.statements) > 1, focus.verbose
     first = range(len(result.statements) if whole else min(len(result.statements), _SENTENCES))
     rankings = tuple(_ranking(result, say, i, whole) for i in first)
-    matrix = _matrix(result, say)
+    matrix, keys = _matrix(result, say), tuple(each.replace(" ", "_") for each in result.methods)
     answer = () if result.answer_tokens is None else text(result.answer_tokens)
     return saying(
         say,
         blocks=(*((matrix,) if several else ()), *rankings, _found(result, say)),
-        table=lambda: Table.of(("sentence", "passage", "said", "text", *_keys(result)), _rows(result)),
+        table=lambda: Table.of(("sentence", "passage", "said", "text", *keys), _rows(result)),
         texts=(*text(result.tokens), *answer),
         notes=(*result.notes, *say.lines("notes")),
         departs=(f"seed {result.seed}",) if result.seed else (),
@@ -63,19 +63,11 @@ def sheet(result: Citation | Referee, focus: Focus = WHOLE) -> Sheet:
     )
 
 
-def _keys(result: Citation) -> tuple[str, ...]:
-    return tuple(each.replace(" ", "_") for each in result.methods)
-
-
 def _rows(result: Citation) -> Iterator[tuple[object, ...]]:
     for i, statement in enumerate(result.statements):
         for j, passage in enumerate(result.passages):
             numbers = (exact(float(each[i, j])) for each in result.methods.values())
             yield (i, j, statement.text, passage.text, *numbers)
-
-
-def _named(result: Citation, passage: int) -> str:
-    return f"{passage} {quoted(result.passages[passage].text)}"
 
 
 def _ranking(result: Citation, say: Said, i: int, whole: bool) -> Ranking:
@@ -93,7 +85,7 @@ def _ranking(result: Citation, say: Said, i: int, whole: bool) -> Ranking:
     return Ranking(
         title=say("ranking_title", quoted(own.text), own.probability),
         of="passage",
-        names=tuple(_named(result, each) for each in shown),
+        names=tuple(f"{each} {quoted(result.passages[each].text)}" for each in shown),
         table=Table(*columns),
         measured="nats lost",
         marks=(
@@ -101,9 +93,9 @@ def _ranking(result: Citation, say: Said, i: int, whole: bool) -> Ranking:
             Mark("span", "control", say("floor_mark"), *ends, low=True),
         ),
         written=REMOVAL,
-        chosen=frozenset(at for at, each in enumerate(shown) if each in result.sources[i]),
+        chosen=frozenset((at for at, each in enumerate(shown) if each in result.sources[i])),
         hidden=hidden,
-        unshown=f"{counted(hidden, 'more passage')}{'' if whole else ' (-v)'}",
+        unshown=f"{counted(hidden, 'more passage')}{('' if whole else ' (-v)')}",
     )
 
 
@@ -247,7 +239,13 @@ def _referee(result: Referee, focus: Focus) -> Sheet:
     return saying(
         say,
         blocks=(ranking, *((cases,) if focus.verbose else ())),
-        table=lambda: Table.of(_WAY_COLUMNS, _way_rows(result)),
+        table=lambda: Table.of(
+            _WAY_COLUMNS,
+            (
+                (each.method, each.cases, *(exact(getattr(each, name)) for name in _WAY_COLUMNS.split()[2:]))
+                for each in result.scores
+            ),
+        ),
         notes=tuple(say.lines("notes")),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=tuple(proof(result.certified, "head", say("proof"))),
@@ -257,15 +255,10 @@ def _referee(result: Referee, focus: Focus) -> Sheet:
     )
 
 
-def _way_rows(result: Referee) -> Iterator[tuple[object, ...]]:
-    for each in result.scores:
-        numbers = [exact(getattr(each, name)) for name in _WAY_COLUMNS.split()[2:]]
-        yield (each.method, each.cases, *numbers)
-
-
 def referee_said(result: Referee) -> Said:
     """The words of `cite --cases` about this result."""
-    methods = [each.method for each in result.scores if each.method not in (REMOVAL, *CONTROLS)]
+    asked = [each.method for each in result.scores]
+    methods = [each for each in asked if each not in (REMOVAL, *CONTROLS)]
     removal, by_model = result.score(REMOVAL), [*filter(None, map(result.score, methods))]
     best = max(by_model, key=lambda each: each.top1, default=None)
     facts = {
@@ -276,16 +269,11 @@ def referee_said(result: Referee) -> Said:
         "sourceless": result.none,
         "judged": len(result.judged),
         "silent": [each.method for each in result.scores if math.isnan(each.top1) and result.sourced],
-        "left": _left_out(result),
+        "left": [] if {*ByGradients} & {*asked} else [Method(each) for each in ByGradients],
         "refused": [each.line for each in result.refused],
         "unlikely": sum(each.probability < 0.5 for each in result.judged) if result.how == "given" else 0,
     }
     return Said("referee", result, facts)
-
-
-def _left_out(result: Referee) -> list[Method]:
-    asked = {each.method for each in result.scores}
-    return [] if asked & {*ByGradients} else [Method(each) for each in ByGradients]
 
 
 def _ways(result: Referee, say: Said) -> Ranking:

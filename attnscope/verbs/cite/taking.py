@@ -28,18 +28,13 @@ def halves(passages: int, count: int, seed: int) -> Bool[np.ndarray, "subset pas
     return np.asarray(random.random((count, passages)) < KEPT)
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """What each passage adds to the log odds of a sentence, and R² on the subsets that were held out."""
-
-    weights: Float[np.ndarray, " passage"]
-    r2: float
-
-
 def fitted(
     there: Bool[np.ndarray, "subset passage"], chances: Float[np.ndarray, " subset"], tokens: int
-) -> Fitted:
-    """The fit to log probabilities of a sentence of so many tokens; R² is NaN where they are all the same."""
+) -> tuple[Float[np.ndarray, " passage"], float]:
+    """What each passage adds to the log odds of a sentence of so many tokens, and R² on what was held out.
+
+    R² is NaN where the log probabilities held out are all the same.
+    """
     odds = log_odds(chances)
     held = max(2, round(HELD_OUT * len(odds)))
     known, left = slice(None, -held), slice(-held, None)
@@ -47,7 +42,7 @@ def fitted(
     if np.ptp(odds[left]) > 0:
         weights, rest = _lasso(there[known], odds[known], tokens)
         r2 = float(r2_score(odds[left], there[left] @ weights + rest))
-    return Fitted(_lasso(there, odds, tokens)[0], r2)
+    return _lasso(there, odds, tokens)[0], r2
 
 
 def log_odds(chances: Float[np.ndarray, " subset"]) -> Float[np.ndarray, " subset"]:
@@ -156,8 +151,8 @@ def _by_halves(
     gone = [frozenset().union(*(places[i] for i in np.flatnonzero(~each).tolist())) for each in there]
     chances = runs.without(gone)
     fits = [fitted(there, chances[:, i], len(own)) for i, own in enumerate(runs.sentences)]
-    taken.weights, taken.r2 = np.array([each.weights for each in fits]), [each.r2 for each in fits]
-    first = {int(i) for each in fits for i in np.argsort(-each.weights, kind="stable")[:VERIFIED]}
+    taken.weights, taken.r2 = np.array([weights for weights, _ in fits]), [r2 for _, r2 in fits]
+    first = {int(i) for row in taken.weights for i in np.argsort(-row, kind="stable")[:VERIFIED]}
     lot = np.random.default_rng(seed).permutation(len(places))[:VERIFIED]
     return sorted(first | {*lot.tolist()})
 
@@ -201,7 +196,9 @@ def looked(
     sentences: Sequence[Sequence[int]],
 ) -> Looked:
     """`written[i]` is the id of the token that `rows[i]` writes; `sentences` count these, `keys` are ids."""
-    there, own = members(tuple(map(tuple, passages)), len(keys)), _averaging(sentences, len(rows))
+    there = members(tuple(map(tuple, passages)), len(keys))
+    own = members(tuple(map(tuple, sentences)), len(rows)).astype(float)
+    own /= own.sum(axis=1, keepdims=True)
     inside, ids = there.any(axis=0), np.array(keys)
     columns, numbers = there.T.astype(float), list[int]()
     weights, scores, moving = list[np.ndarray](), list[np.ndarray](), list[np.ndarray | None]()
@@ -215,19 +212,13 @@ def looked(
         moving.append(None if lengths is None else (given * lengths[list(heads)][:, None]).sum(axis=0))
     every, copied = np.array(weights), np.array(scores)  # layer, head, row, passage; layer, head
     known = [each for each in moving if each is not None]
+    all_moved = np.sum(known, axis=0)
     copies = copied >= max(COPIES, copied.max() / 2)
     return Looked(
         own @ every.mean(axis=(0, 1)),
         own @ every[copies].mean(axis=0) if copies.any() else None,
         tuple((numbers[i], heads[j]) for i, j in np.argwhere(copies).tolist()),
-        None if len(known) < len(moving) else own @ _shares(np.sum(known, axis=0)) @ columns,
+        None
+        if len(known) < len(moving)
+        else own @ (all_moved / all_moved.sum(axis=1, keepdims=True)) @ columns,
     )
-
-
-def _shares(moved: Float[np.ndarray, "row key"]) -> Float[np.ndarray, "row key"]:
-    return np.asarray(moved / moved.sum(axis=1, keepdims=True))
-
-
-def _averaging(sentences: Sequence[Sequence[int]], rows: int) -> Float[np.ndarray, "sentence row"]:
-    taken = members(tuple(map(tuple, sentences)), rows).astype(float)
-    return np.asarray(taken / taken.sum(axis=1, keepdims=True))

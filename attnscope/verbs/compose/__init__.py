@@ -11,6 +11,6 @@ VERB = Verb(
         "attnscope compose -m demo-causal --layer 1 --head 8 -o partners.png",
     ),
     kinds={
-        "composition": Kind(".result:Composition", ".sheet:sheet", script=".script:figures", again=".again"),
+        "composition": Kind(".result:Composition", ".sheet:sheet", script=".sheet:figures", again=".again"),
     },
 )

@@ -8,13 +8,11 @@ layers; what was read is in no score.
 from contextlib import nullcontext
 from dataclasses import replace
 
-from attnscope.attention import Capture
 from attnscope.capture.circuits.paths import Circuits, read_circuits
 from attnscope.errors import InputError, listed
 from attnscope.model.anatomy.placed import device_of
 from attnscope.model.media.files import noise
 from attnscope.reference import place
-from attnscope.results import Verdict
 from attnscope.results.base.origin import tallied
 from attnscope.session import selection as ranges
 from attnscope.session.choosing import Chosen
@@ -42,7 +40,11 @@ def compose(opened: Opened, chosen: Chosen, asked: Compose, listener: Listener) 
         raise InputError(f"{name} has one layer of {chosen.kind} attention: no head comes before another")
     with listener.working("reading the matrices of its heads"):
         circuits, text = _circuits(opened, chosen)
-        certified = _certified(circuits.captured)
+        captured = circuits.captured
+        calls = [captured.call(layer) for layer in dict.fromkeys(call.layer for call in captured.calls)]
+        # that head h reads the keys of its group is proved by these
+        proofs = (proof for call in calls for proof in certify_heads(call, range(call.heads)))
+        certified = tallied(proof.verdict for proof in proofs)
     through = tuple(Through) if asked.through is None else (Through(asked.through),)
     where = place(device_of(opened.model.module))
     composing = Composing(circuits, through, asked.draws, asked.seed, head, where)
@@ -57,23 +59,16 @@ def compose(opened: Opened, chosen: Chosen, asked: Compose, listener: Listener) 
         kind=chosen.kind,
         layers=tuple(circuit.layer for circuit in circuits.layers),
         counts=tuple(circuit.heads for circuit in circuits.layers),
-        hidden=pairs.hidden,
         through=through,
-        pairs=pairs.pairs,
-        scores=pairs.scores,
-        chance=pairs.chance,
-        spread=pairs.spread,
-        below=pairs.below,
-        limit=pairs.limits,
+        **vars(pairs),
         draws=asked.draws,
         seed=asked.seed,
         inside=inside,
         outside=outside,
-        reasons=pairs.reasons,
         certified=certified,
-        provenance=circuits.captured.provenance.of_no_text,
+        provenance=captured.provenance.of_no_text,
         shown=head,
-        tower=circuits.captured.tower,
+        tower=captured.tower,
         read_back_in=text,
         matrices=matrices,
         norms=tuple(parts.norms.values()),
@@ -106,9 +101,3 @@ def _circuits(opened: Opened, chosen: Chosen) -> tuple[Circuits, str]:
     with reading.running():
         circuits = read_circuits(model.module, reading.inputs, chosen.selection(), reading.labels(chosen))
     return circuits, " ".join(inputs.texts(model)) if inputs.ids is None else ""
-
-
-def _certified(captured: Capture) -> dict[Verdict, int]:
-    """How many heads have each verdict: that head h reads the keys of its group is proved by these."""
-    calls = [captured.call(layer) for layer in dict.fromkeys(call.layer for call in captured.calls)]
-    return tallied(proof.verdict for call in calls for proof in certify_heads(call, range(call.heads)))

@@ -1,6 +1,26 @@
-"""Every pair of heads that is asked for: its scores beside chance, and what of the model is in them."""
+"""Every pair of heads that is asked for: its scores beside chance, and what of the model is in them.
 
-from collections.abc import Callable, Iterator, Sequence
+Scores are of low-rank factors: no matrix of hidden by hidden is made.
+What an earlier head writes is x W_V W_O; a later one reads its queries by W_Q, its keys by W_K, its values by
+W_V. Elhage et al. 2021, A Mathematical Framework for Transformer Circuits: the Frobenius norm of the product
+of both circuits over the product of their norms, with the later circuit W_Q W_K' entered from its queries
+(Q-composition) or its keys (K), or W_V W_O from its values (V). A factor that only stands at the end of a
+product counts by its triangular part, which has the same lengths: |X W D'| = |X W R'| with D = Q R.
+
+By chance, circuits have the same singular values in random directions. With directions drawn evenly
+(Haar) the square of a score is p' E q: p and q are the squared singular values of both circuits over their
+sums, E the squares of the cosines between random directions, which is a block of a random rotation of the
+hidden space. Its mean is 1 / hidden, whatever the circuits are; how far single draws lie from it depends on
+how many directions they use.
+
+Of many pairs the best lies far above its own draws by chance. `limits` says how far. The cosines are taken
+as independent normal numbers, which reach farther than those of a rotation: so the square of a score is a
+weighted sum of chi-squares, and its tail is read off a saddlepoint approximation (Barndorff-Nielsen 1986,
+Inference on full or partial parameters based on the standardized signed log likelihood ratio; Kuonen 1999,
+Saddlepoint approximations for distributions of quadratic forms in normal variables).
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,19 +31,155 @@ from torch import Tensor, nn
 from attnscope.capture.circuits.paths import NO_PATH, SIDES, Circuits, Factors
 from attnscope.capture.circuits.skeleton import Gain
 from attnscope.model.anatomy.placed import weight_of
-from attnscope.reference import exact
+from attnscope.reference import EXACT, exact
 from attnscope.verbs.compose.result import BY_CHANCE, HeadMatrix, Norm, Through, Way
-from attnscope.verbs.compose.scores import (
-    Reads,
-    Written,
-    beside_chance,
-    cosines,
-    limits,
-    reads,
-    scores,
-    spectrum,
-    written,
-)
+
+Written = Float[Tensor, "head value_dim hidden"]
+Reads = Float[Tensor, "head hidden dim"]
+
+
+def written(layer: Factors, reader: Gain | None, way: Sequence[Gain], heads: Sequence[int]) -> Written:
+    """W_V W_O of the heads of an earlier layer after the norms on the way, `hidden` on one side only.
+
+    The other side is folded: the product of W_V W_O with anything from the right has the same length.
+    """
+    assert layer.value is not None, "asked of layers that have it"
+    assert layer.output is not None, "asked of layers that have it"
+    values = _triangular(_folded(layer.value.matrix, reader))
+    output = exact(layer.output.matrix)[list(heads)]
+    for each in way:
+        output = each.forward(output)
+    return values[[layer.key_head(head) for head in heads]] @ output
+
+
+def reads(layer: Factors, through: Through, readers: dict[str, Gain | None], heads: Sequence[int]) -> Reads:
+    """The circuit of the heads of a later layer, entered through queries, keys or values; folded likewise."""
+    shared, own = [layer.key_head(head) for head in heads], list(heads)
+    if through is Through.VALUE:
+        assert layer.value is not None, "asked of layers that have it"
+        assert layer.output is not None, "asked of layers that have it"
+        end = _triangular(exact(layer.output.matrix).transpose(1, 2))[own]
+        return _folded(layer.value.matrix, readers["value"])[shared] @ end.transpose(1, 2)
+    assert layer.query is not None, "asked of layers that have it"
+    assert layer.key is not None, "asked of layers that have it"
+    queries = _folded(layer.query.matrix, readers["query"])
+    keys = _folded(layer.key.matrix, readers["key"])
+    if through is Through.QUERY:
+        return queries[own] @ _triangular(keys)[shared].transpose(1, 2)
+    return keys[shared] @ _triangular(queries)[own].transpose(1, 2)
+
+
+def scores(
+    early: Float[Tensor, "early value_dim hidden"], late: Float[Tensor, "late hidden dim"]
+) -> Float[Tensor, "early late"]:
+    """Every earlier head with every later one, 0 to 1; NaN where a circuit is nothing."""
+    (first, dim, hidden), (second, _, width) = early.shape, late.shape
+    product = early.reshape(-1, hidden) @ late.transpose(0, 1).reshape(hidden, -1)
+    lengths = product.reshape(first, dim, second, width).square().sum((1, 3)).sqrt()
+    found: Tensor = lengths / (early.flatten(1).norm(dim=1)[:, None] * late.flatten(1).norm(dim=1))
+    return found
+
+
+def _folded(matrix: Float[Tensor, "head read dim"], reader: Gain | None) -> Float[Tensor, "head read dim"]:
+    """The matrix with the norm before it: its weight, and the mean taken away where it does so."""
+    matrix = exact(matrix)
+    return matrix if reader is None else reader.backward(matrix.transpose(1, 2)).transpose(1, 2)
+
+
+def _triangular(matrix: Float[Tensor, "head read dim"]) -> Float[Tensor, "head rank dim"]:
+    triangle: Tensor = torch.linalg.qr(matrix, mode="r").R
+    return triangle
+
+
+_TERMS = 96  # of the series in the sums of powers
+_PLACES = torch.logspace(-2, 1.5, 80, dtype=EXACT)  # of saddlepoints x, as -log(1 - x)
+
+
+def spectrum(circuit: Float[Tensor, "head row column"]) -> Float[Tensor, "head rank"]:
+    """The squared singular values of each circuit over their sum."""
+    thin = circuit if circuit.shape[1] <= circuit.shape[2] else circuit.transpose(1, 2)
+    squares: Tensor = torch.linalg.eigvalsh(thin @ thin.transpose(1, 2)).clamp(min=0)
+    return squares / squares.sum(-1, keepdim=True)
+
+
+def cosines(ranks: tuple[int, int], hidden: int, draws: int, seed: int) -> Float[Tensor, "draw early late"]:
+    """Squared cosines between the first directions and as many random ones, in `hidden` dimensions."""
+    first, second = (min(rank, hidden) for rank in ranks)
+    random = torch.Generator().manual_seed(seed)
+    drawn = torch.empty(draws, first, second, dtype=EXACT)
+    for draw in drawn:
+        normal = torch.randn(hidden, second, generator=random, dtype=EXACT)
+        triangle = torch.linalg.cholesky(normal.T @ normal)  # its frame is normal / triangle', drawn evenly
+        frame = torch.linalg.solve_triangular(triangle, normal[:first].T, upper=False).T
+        draw[:] = frame.square()
+    return drawn
+
+
+def beside_chance(
+    real: Float[Tensor, "early late"],
+    early: Float[Tensor, "early early_rank"],
+    late: Float[Tensor, "late late_rank"],
+    squares: Float[Tensor, "draw early_rank late_rank"],
+) -> tuple[Float[Tensor, "early late"], Float[Tensor, "early late"], Float[Tensor, "early late"]]:
+    """Of random scores mean and deviation, and how many lie below the real one; of equal ones half.
+
+    `early` and `late` are spectra. All pairs share each draw.
+    """
+    drawn = (early @ squares @ late.T).sqrt()
+    below = exact(drawn < real).sum(0) + exact(drawn == real).sum(0) / 2
+    return drawn.mean(0), drawn.std(0, correction=0), below
+
+
+def limits(
+    early: Float[Tensor, "early early_rank"],
+    late: Float[Tensor, "late late_rank"],
+    hidden: int,
+    share: float,
+) -> Float[Tensor, "early late"]:
+    """The score that a random pair passes in at most this `share` of draws; `early` and `late` are spectra.
+
+    NaN where a circuit is nothing.
+    """
+    aim = -float(torch.special.ndtri(torch.tensor(share, dtype=EXACT)))
+    deviates, sums = _tails(_sums_of_powers(early), _sums_of_powers(late))
+    after = (deviates < aim).sum(0).clamp(1, len(_PLACES) - 1)[None]
+    low, high = (deviates.gather(0, place)[0] for place in (after - 1, after))
+    below, above = (sums.log().gather(0, place)[0] for place in (after - 1, after))
+    size = torch.exp(below + (above - below) * (aim - low) / (high - low))
+    return (early.amax(1)[:, None] * late.amax(1) / hidden * size).sqrt()
+
+
+def _sums_of_powers(spectra: Float[Tensor, "head rank"]) -> Float[Tensor, "head term"]:
+    """Of each spectrum over its largest value, the sum of the first, second, third ... powers."""
+    parts = spectra / spectra.amax(1, keepdim=True)
+    return torch.stack([(parts**power).sum(1) for power in range(1, _TERMS + 1)], 1)
+
+
+def _tails(
+    early: Float[Tensor, "early term"], late: Float[Tensor, "late term"]
+) -> tuple[Float[Tensor, "place early late"], Float[Tensor, "place early late"]]:
+    """At every place the normal deviate of a tail, and the sum beyond which it lies.
+
+    All are series in x with the products of both sums of powers as factors. These come near one, since the
+    largest value of all stays, and a series of ones has a closed form; only what goes beyond one is added up.
+    """
+    k = torch.arange(1, _TERMS + 1, dtype=EXACT)
+    x = -torch.expm1(-_PLACES)
+    odds = x / (1 - x)
+    powers = x[:, None] ** k
+
+    def series(
+        factors: Float[Tensor, " term"], ones: Float[Tensor, " place"]
+    ) -> Float[Tensor, "place early late"]:
+        weights = powers * factors
+        added: Tensor = (early * weights[:, None]) @ late.T
+        return added + (ones - weights.sum(1))[:, None, None]
+
+    first = series(torch.ones_like(k), odds)
+    entropy = series((k - 1) / k, odds - _PLACES)
+    curvature = series(k - 1, odds.square())
+    root = entropy.sqrt()
+    return root + (curvature / 2 / entropy).log() / 2 / root, first / x[:, None, None]
 
 
 class Parts:
@@ -80,7 +236,6 @@ _NEEDS = {
 }
 
 _NUMBERS = 5  # of each pair: its score, and four that say what chance makes of it
-_PLURAL = {Through.QUERY: "queries", Through.KEY: "keys", Through.VALUE: "values"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +247,7 @@ class Pairs:
     chance: Float[np.ndarray, "through pair"]
     spread: Float[np.ndarray, "through pair"]
     below: Float[np.ndarray, "through pair"]
-    limits: Float[np.ndarray, "through pair"]
+    limit: Float[np.ndarray, "through pair"]
     reasons: tuple[str, ...]
     hidden: int
 
@@ -118,13 +273,18 @@ class Composing:
             (each.output.matrix.shape[2] for each in self.by_layer.values() if each.output), default=0
         )
 
-    def pairs(self, tell: Callable[[int, int], None] = lambda done, total: None) -> Pairs:
-        """Every pair; `tell` hears how many pairs of layers are done, and of how many."""
+    def pairs(self) -> Pairs:
+        """Every pair."""
         names, values = list[np.ndarray](), list[np.ndarray]()
         todo = list(self._layers())
-        share = BY_CHANCE / max(1, sum(self._count(early, late) for early, late in todo))
-        for done, (early, late) in enumerate(todo):
-            tell(done, len(todo))
+        count = sum(
+            len(self._heads(early)) * len(self._heads(late))
+            for early, late in todo
+            for through in self.through
+            if not self._lacking(through, early, late)
+        )
+        share = BY_CHANCE / max(1, count)
+        for early, late in todo:
             first, second = self._heads(early), self._heads(late)
             found = np.stack([self._of(through, early, late, share) for through in self.through], 1)
             grid = np.stack(np.meshgrid(first, second, indexing="ij"), -1).reshape(-1, 2)
@@ -133,13 +293,12 @@ class Composing:
         pairs = np.concatenate(names) if names else np.empty((0, 4), int)
         numbers = np.concatenate(values, -1) if values else np.empty((_NUMBERS, len(self.through), 0))
         order = np.lexsort(pairs.T[::-1])
-        told = tuple(f"{_layers_named(places)}: {why}" for why, places in self.reasons.items())
+        told = tuple(
+            f"{', '.join(at[:3])}{f' and {len(at) - 3} more' if len(at) > 3 else ''}: {why}"
+            for why, at in self.reasons.items()
+        )
         real, mean, spread, below, limit = numbers[..., order]
         return Pairs(pairs[order], real, mean, spread, below, limit, told, self.hidden)
-
-    def _count(self, early: Factors, late: Factors) -> int:
-        inputs = sum(not self._lacking(through, early, late) for through in self.through)
-        return inputs * len(self._heads(early)) * len(self._heads(late))
 
     def _layers(self) -> Iterator[tuple[Factors, Factors]]:
         """Earlier and later layers; with one head only those that it is of.
@@ -183,13 +342,22 @@ class Composing:
                     self.reasons[name].append(place)
             return np.full((_NUMBERS, len(first), len(second)), np.nan)
         way = self.circuits.paths.way[early.layer, late.layer, through.value]
-        writes, written_by = self._early(early, way, first)
+        key = early.layer, *map(id, way)
+        if key not in self._written:
+            reader = self.circuits.paths.reader.get((early.layer, "value"))
+            made = written(early, reader, way, first).to(self.device)
+            if len(self._written) > len(self.by_layer):
+                self._written.clear()  # of paths that are all different none comes again
+            self._written[key] = made, spectrum(made).cpu()
+        writes, written_by = self._written[key]
         enters, read_by = self._late(late, through, second)
         real = scores(writes, enters).cpu()
-        squares = self._random((writes.shape[1], enters.shape[2]))
-        found = beside_chance(real, written_by, read_by, squares)
+        ranks = writes.shape[1], enters.shape[2]
+        if ranks not in self._cosines:
+            self._cosines[ranks] = cosines(ranks, self.hidden, self.draws, self.seed)
+        found = beside_chance(real, written_by, read_by, self._cosines[ranks])
         limit = limits(written_by, read_by, self.hidden, share)
-        return torch.stack([real, found.mean, found.spread, found.below, limit]).numpy()
+        return torch.stack([real, *found, limit]).numpy()
 
     def _lacking(self, through: Through, early: Factors, late: Factors) -> dict[str, str]:
         """Why there is no such score, by layer; nothing where there is one."""
@@ -204,7 +372,7 @@ class Composing:
         if place in self.circuits.paths.reasons:
             why = self.circuits.paths.reasons[place]
             if why == NO_PATH:
-                why = f"through {_PLURAL[through]}: {why}"
+                why = f"through {through.plural}: {why}"
             return {why: f"L{early.layer} to L{late.layer}"}
         assert early.output is not None, "looked for above"
         assert early.value is not None, "looked for above"
@@ -212,18 +380,6 @@ class Composing:
         if not early.value.matrix.shape[1] == early.output.matrix.shape[2] == entered.matrix.shape[1]:
             return {"its matrices are not of one size": f"L{early.layer} to L{late.layer}"}
         return {}
-
-    def _early(
-        self, layer: Factors, way: tuple[Gain, ...], heads: Sequence[int]
-    ) -> tuple[Written, Float[Tensor, "head rank"]]:
-        key = layer.layer, *map(id, way)
-        if key not in self._written:
-            reader = self.circuits.paths.reader.get((layer.layer, "value"))
-            made = written(layer, reader, way, heads).to(self.device)
-            if len(self._written) > len(self.by_layer):
-                self._written.clear()  # of paths that are all different none comes again
-            self._written[key] = made, spectrum(made).cpu()
-        return self._written[key]
 
     def _late(
         self, layer: Factors, through: Through, heads: Sequence[int]
@@ -237,18 +393,9 @@ class Composing:
             self._read[layer.layer, through] = made, spectrum(made).cpu()
         return self._read[layer.layer, through]
 
-    def _random(self, ranks: tuple[int, int]) -> Float[Tensor, "draw early late"]:
-        if ranks not in self._cosines:
-            self._cosines[ranks] = cosines(ranks, self.hidden, self.draws, self.seed)
-        return self._cosines[ranks]
-
 
 def _norm_of(gain: Gain | None) -> nn.Module | None:
     return None if gain is None else gain.part
-
-
-def _layers_named(places: Sequence[str]) -> str:
-    return ", ".join(places[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
 
 
 def facts(circuits: Circuits) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -233,14 +233,12 @@ class Composition(Counted, Presented):
         numbers = (self.scores, self.chance, self.spread, self.below, self.limit)
         score, chance, spread, below, limit = (float(each[t, i]) for each in numbers)
         heads = (first, head), (second, other)
-        return Pair(*heads, through, score, chance, spread, below, limit, self._beside(t, i))
-
-    def _beside(self, t: int, i: int) -> float:
         alike = (self.pairs[:, [0, 2]] == self.pairs[i, [0, 2]]).all(1)
         alike[i] = False
         others = self.scores[t, alike]
         others = others[np.isfinite(others)]
-        return float(np.median(others)) if len(others) else float("nan")
+        beside = float(np.median(others)) if len(others) else float("nan")
+        return Pair(*heads, through, score, chance, spread, below, limit, beside)
 
     def grid(self, through: Through) -> Float[np.ndarray, "layer head"]:
         """Score less chance of the head shown with every other one, by layer and head; NaN for none."""

@@ -9,6 +9,7 @@ import numpy as np
 from attnscope.printable import word
 from attnscope.render.kit.numbers import cell, counted, signed, weight
 from attnscope.render.kit.words.command import asking_of_model
+from attnscope.render.script.figures import Told, of_model
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import name, proof
@@ -17,7 +18,7 @@ from attnscope.render.sheet.table import Column, Mark, Scale, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results import Kind
-from attnscope.verbs.compose.result import Composition, Pair, Through
+from attnscope.verbs.compose.result import STRONGEST, Composition, Pair, Through
 
 _ONE_INPUT = 15  # pairs where there is only one input
 _SIDE, _MOST = 3, 60  # of one head those before it, and as many after it; of all that stand out, under -v
@@ -41,7 +42,6 @@ def sheet(result: Composition, focus: Focus = WHOLE) -> Sheet:
     first = None if result.best is None else list(ranked).index(result.best.through)
     return saying(
         say,
-        answer=say(result.case.value),
         blocks=tuple(rows),
         table=lambda: _every(result),
         notes=(*say.lines("notes"), *_lacking(result, say)),
@@ -217,3 +217,29 @@ def _following(result: Composition, say: Said) -> Next | None:
         return None
     opened = asking_of_model(f"heads {word(result.read_back_in)}", run, *own)
     return Next(say("looks_at"), opened)
+
+
+def figures(result: Composition) -> Told:
+    pairs = [pair for through in result.through for pair in result.ranked(through, most=STRONGEST)]
+    layers = {layer for pair in pairs for layer in (pair.early[0], pair.late[0])}
+    between = {(pair.early[0], pair.late[0], pair.through) for pair in pairs}
+    return of_model(result.provenance, result.tower) | {
+        "norms": [(each.module, each.weight, each.one, each.centred) for each in result.norms],
+        "matrices": {
+            f"{each.side} of L{each.layer}": (each.module, each.firsts, each.size, each.reader)
+            for each in result.matrices
+            if each.layer in layers
+        },
+        "ways": {
+            f"L{each.early} to {each.through.value} of L{each.late}": each.norms
+            for each in result.ways
+            if (each.early, each.late, each.through) in between
+        },
+        "hidden": result.hidden,
+        "draws": result.draws,
+        "seed": result.seed,
+        "pairs": [
+            (*pair.early, *pair.late, pair.through.value, pair.score, pair.chance, pair.below)
+            for pair in pairs
+        ],
+    }

@@ -35,9 +35,8 @@ from attnscope.verbs.dependencies.relations import (
     FIXED_DISTANCES,
     Pairs,
     Tally,
-    accuracies,
-    distance_accuracies,
     ranked,
+    shares,
 )
 from attnscope.verbs.dependencies.result import Dependencies, Treebank
 from attnscope.vocabulary import Kind, Route
@@ -109,16 +108,7 @@ _ROUNDING = 1e-3  # of weights in a batch and alone, beyond which it is told
 
 def find_relations(opened: Opened, chosen: Chosen, asked: Relate, listener: Listener) -> Dependencies:
     """Every head of `chosen` on every sentence of the treebank."""
-    bank: Bank = asked.bank
-    _check(opened.model, chosen)
-    with listener.working("cutting the sentences into tokens"):
-        lengths = Lengths.of(opened.model, bank.sentences)
-    counted = _Counted(opened, chosen, bank, lengths, listener)
-    counted.read(asked.batch)
-    return counted.result(asked)
-
-
-def _check(model: Model, chosen: Chosen) -> None:
+    bank, model = asked.bank, opened.model
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
     if chosen.kind is Kind.CROSS or (model.writes and chosen.kind is Kind.DECODER):
@@ -126,6 +116,11 @@ def _check(model: Model, chosen: Chosen) -> None:
             f"{model.name}: relations are among the words that it reads, {chosen.kind} attention is about "
             "those that it writes: --kind encoder"
         )
+    with listener.working("cutting the sentences into tokens"):
+        lengths = Lengths.of(model, bank.sentences)
+    counted = _Counted(opened, chosen, bank, lengths, listener)
+    counted.read(asked.batch)
+    return counted.result(asked)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +205,13 @@ class _Counted:
             by_layer = self.weights.read(inputs, make)
         answers_by_layer = np.stack([by_layer[layer].numpy() for layer in self.chosen.layers], axis=1)
         for row, one in enumerate(group):
-            self._count(one, answers_by_layer[row], pieces[row].any(-1).numpy())
+            there, edges = pieces[row].any(-1).numpy(), one.sentence.edges
+            known = [edge for edge in edges if there[edge[0]] and there[edge[1]]]
+            self.without_piece += len(edges) - len(known)
+            if known:
+                self.scored += 1
+                self.tally.add(one.number, known, answers_by_layer[row])
+                self.pairs.add(one.index, known, answers_by_layer[row])
         for row, one in sampled.items():
             self._prove(one, row, inputs, kept[row])
 
@@ -220,14 +221,6 @@ class _Counted:
         if self.model.writes:
             joined["decoder_input_ids"] = self.model.opening().ids.repeat_interleave(len(group), 0)
         return joined
-
-    def _count(self, one: _Encoded, answered: np.ndarray, there: np.ndarray) -> None:
-        edges = [edge for edge in one.sentence.edges if there[edge[0]] and there[edge[1]]]
-        self.without_piece += len(one.sentence.edges) - len(edges)
-        if edges:
-            self.scored += 1
-            self.tally.add(one.number, edges, answered)
-            self.pairs.add(one.index, edges, answered)
 
     def _prove(self, one: _Encoded, row: int, inputs: dict[str, Any], counted: dict[int, Tensor]) -> None:
         selection, source = replace(self.weights.selection, row=row), origin_of(self.model, self.chosen)
@@ -262,9 +255,9 @@ class _Counted:
             heads=self.chosen.heads,
             relations=tuple(relations[i] for i in there),
             overall=overall,
-            accuracies=accuracies(whole)[..., there],
+            accuracies=shares(whole.right, whole.count)[..., there],
             fixed_distances=FIXED_DISTANCES,
-            distance_accuracies=distance_accuracies(whole)[:, there],
+            distance_accuracies=shares(whole.distance_right, whole.count)[:, there],
             ahead=self.ahead,
             certified=tallied(self.proof.verdicts.elements()),
             sampled=self.proof.sentences,

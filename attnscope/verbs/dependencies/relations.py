@@ -14,6 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -60,19 +61,15 @@ class Half:
         return Half(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
-def _empty(layers: int, heads: int, relations: int) -> Half:
-    one, each = (relations,), (layers, heads, len(Direction), relations)
-    fixed = (len(FIXED_DISTANCES), relations)
-    shapes = (one, one, one, one, each, each, each, fixed, fixed, fixed, (*each[:3], *fixed))
-    return Half(*map(np.zeros, shapes))
-
-
 class Tally:
     """Counts sentence by sentence; `names` are the relations there are, without the root."""
 
     def __init__(self, layers: int, heads: int, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        self.halves = tuple(_empty(layers, heads, len(names) + 1) for _ in range(_HALVES))
+        one, fixed = (len(names) + 1,), (len(FIXED_DISTANCES), len(names) + 1)
+        by_head = (layers, heads, len(Direction))
+        shapes = [one] * 4 + [(*by_head, *one)] * 3 + [fixed] * 3 + [(*by_head, *fixed)]
+        self.halves = tuple(Half(*map(np.zeros, shapes)) for _ in range(_HALVES))
 
     def add(self, number: int, edges: Edges, answered: Int[np.ndarray, "layer head way word"]) -> None:
         """Sentence `number` of those that are counted, with what every head answers for every word."""
@@ -127,17 +124,8 @@ def ranked(tally: Tally, heads: Heads) -> tuple[tuple[Relation, ...], Relation]:
     return tuple(every[:-1]), every[-1]
 
 
-def accuracies(whole: Half) -> Float[np.ndarray, "layer head direction relation"]:
-    """How many of the edges of each relation each head finds; NaN where there is no edge."""
-    return _shares(whole.right, whole.count)
-
-
-def distance_accuracies(whole: Half) -> Float[np.ndarray, "fixed_distance relation"]:
-    """How many of the edges of each relation each fixed distance finds."""
-    return _shares(whole.distance_right, whole.count)
-
-
-def _shares(right: np.ndarray, count: np.ndarray) -> np.ndarray:
+def shares(right: Float[np.ndarray, "... relation"], count: Float[np.ndarray, " relation"]) -> np.ndarray:
+    """How many of the edges of each relation are found; NaN where there is no edge."""
     return np.asarray(np.divide(right, count, out=np.full(right.shape, np.nan), where=count > 0))
 
 
@@ -255,8 +243,5 @@ class Pairs:
             for index, dependent, governor in self.wanted.get(relation.name, ())
             if (found := self._taken.get((index, dependent))) is not None
         ]
-        return _first(every, right=True) + _first(every, right=False)
-
-
-def _first(every: Sequence[Example], *, right: bool) -> tuple[Example, ...]:
-    return tuple([each for each in every if each.right == right][:1])
+        firsts = ([each for each in every if each.right == right][:1] for right in (True, False))
+        return tuple(chain(*firsts))

@@ -21,7 +21,6 @@ from attnscope.verbs.dependencies.result import (
     Example,
     HeldOut,
     Relation,
-    Share,
 )
 
 _MANY = 14  # relations that are shown; of more so many of each group
@@ -137,7 +136,8 @@ def _relations(result: Dependencies, say: Said, whole: bool) -> Ranking:
                say("interval_says"), spared=2),
         Column("accuracy", [each.accuracy for each in best], "on all" if whole else "", weight,
                say("on_all_says"), spared=4),
-        Column("interval", [_between(each) for each in best], "95 %" if whole else "", as_written, spared=5),
+        Column("interval", [f"{weight(each.low)}-{weight(each.high)}" for each in best],
+               "95 %" if whole else "", as_written, spared=5),
 )
     # fmt: on
     return Ranking(
@@ -159,10 +159,6 @@ def _relations(result: Dependencies, say: Said, whole: bool) -> Ranking:
         unshown="; ".join(say.lines("hidden", len(result.judged) + 1 - len(rows), rare)),
         hidden=len(result.relations) + 1 - len(rows),
     )
-
-
-def _between(share: Share) -> str:
-    return f"{weight(share.low)}-{weight(share.high)}"
 
 
 def ranked_heads(result: Dependencies, relation: Relation) -> list[tuple[int, int, Direction, float]]:
@@ -244,34 +240,21 @@ def _next(result: Dependencies, say: Said) -> Next | None:
 
 def _records(result: Dependencies) -> Iterator[tuple[object, ...]]:
     for relation in (*result.relations, result.overall):
-        yield from _summary(relation)
+        own, best, fixed = (relation.name, relation.count), relation.best, relation.baseline
+        place, share = (best.layer, best.head, best.direction.value), fixed.accuracy
+        yield "best head", *own, *place, "", best.accuracy, best.low, best.high
+        yield "best fixed distance", *own, "", "", "", fixed.fixed_distance, share, fixed.low, fixed.high
+        if (held := relation.held_out) is not None:
+            yield "head held out", *own, "", "", "", "", held.accuracy, "", ""
+            yield "above control held out", *own, "", "", "", "", held.above_control, held.low, held.high
     for r, relation in enumerate(result.relations):
         own = relation.name, relation.count
         for d, distance in enumerate(result.fixed_distances):
-            yield (
-                "fixed distance",
-                *own,
-                "",
-                "",
-                "",
-                distance,
-                float(result.distance_accuracies[d, r]),
-                "",
-                "",
-            )
+            share = float(result.distance_accuracies[d, r])
+            yield "fixed distance", *own, "", "", "", distance, share, "", ""
         for i, j, k in np.ndindex(result.accuracies.shape[:3]):
             head = result.layers[i], result.heads[j], tuple(Direction)[k].value
             yield "head", *own, *head, "", float(result.accuracies[i, j, k, r]), "", ""
-
-
-def _summary(relation: Relation) -> Iterator[tuple[object, ...]]:
-    own, best, fixed = (relation.name, relation.count), relation.best, relation.baseline
-    head = best.layer, best.head, best.direction.value
-    yield "best head", *own, *head, "", best.accuracy, best.low, best.high
-    yield "best fixed distance", *own, "", "", "", fixed.fixed_distance, fixed.accuracy, fixed.low, fixed.high
-    if (held := relation.held_out) is not None:
-        yield "head held out", *own, "", "", "", "", held.accuracy, "", ""
-        yield "above control held out", *own, "", "", "", "", held.above_control, held.low, held.high
 
 
 def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:

@@ -16,9 +16,9 @@ from attnscope.render.sheet.table import Column, Mark, Scale, Table, both_ways
 from attnscope.render.sheets import WHOLE, Focus, sheet_of
 from attnscope.render.words import Said
 from attnscope.results import Kind
-from attnscope.verbs.ablate import words_sheet as ablation_words
+from attnscope.verbs.ablate import sheet as ablation_words
 from attnscope.verbs.explain.result import Asked, Explanation, Lost, Replaced
-from attnscope.verbs.find import words_sheet as finding_words
+from attnscope.verbs.find import sheet as finding_words
 from attnscope.verbs.why import sheet as why
 from attnscope.verbs.why.result import Side
 

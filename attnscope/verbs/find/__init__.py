@@ -12,10 +12,10 @@ VERB = Verb(
     ),
     kinds={
         "finding": Kind(
-            ".result:Finding", ".sheet:sheet", script=".script:figures", again=".again", many=".many:figures"
+            ".result:Finding", ".sheet:sheet", script=".sheet:figures", again=".again", many=".answer:figures"
         ),
-        "links": Kind(".links_result:Links", ".links_sheet:sheet"),
-        "retrieval": Kind(".retrieval_result:Retrieval", ".retrieval_sheet:sheet"),
+        "links": Kind(".result:Links", ".links_sheet:sheet"),
+        "retrieval": Kind(".result:Retrieval", ".retrieval_sheet:sheet"),
     },
     also={"Controls": ".result:Controls", "Sought": ".result:Sought"},
 )

@@ -1,23 +1,18 @@
 """Which heads do it: every chosen head ranked, beside controls of the same shape with other contents."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from attnscope.analysis.controls import ControlTexts
-from attnscope.analysis.rows import (
-    AnyRows,
-    Layer,
-    Lens,
-    check_numbers,
-    lens,
-    rows_of,
-    verdicts_of,
-)
+from attnscope.analysis.prompts import Figures, OnePrompt, Seen, Spans, of_head
+from attnscope.analysis.rows import AnyRows, Layer, Lens, check_numbers, lens, rows_of, verdicts_of
 from attnscope.analysis.scores.dense import unplaced
 from attnscope.attention import AttentionCall, Capture
 from attnscope.capture.following.describe import names_in
@@ -26,7 +21,9 @@ from attnscope.capture.returned import Returned
 from attnscope.errors import DoesNotFitError, InputError, listed
 from attnscope.model.anatomy.sites import layer_stacks
 from attnscope.results import Pattern, Special
-from attnscope.results.base.evidence import Weights
+from attnscope.results.base.evidence import LEAST, Explained, Link, Weights, telling_pairs
+from attnscope.results.claims.prompts import Asked, Figure
+from attnscope.results.claims.ranking import LEVEL
 from attnscope.session.choosing import Chosen
 from attnscope.session.question import Answer
 from attnscope.session.questions.exchanging import (
@@ -39,20 +36,11 @@ from attnscope.session.questions.exchanging import (
     runs,
 )
 from attnscope.session.questions.heads import tell_windows
-from attnscope.session.questions.rows import (
-    attention_of,
-    check_whole_fits,
-    controls_by_rows,
-    may_read_rows,
-)
+from attnscope.session.questions.rows import attention_of, check_whole_fits, controls_by_rows, may_read_rows
 from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
-from attnscope.verbs.find.links import InPrompt as InPrompt
-from attnscope.verbs.find.links import Read, in_order, telling_links
-from attnscope.verbs.find.links_result import Links
 from attnscope.verbs.find.question import Find, FindLinks
 from attnscope.verbs.find.rank import (
-    Away,
     ByHead,
     Likeness,
     Target,
@@ -62,7 +50,7 @@ from attnscope.verbs.find.rank import (
     pair,
     pattern_keys,
 )
-from attnscope.verbs.find.result import Finding, Sought
+from attnscope.verbs.find.result import Finding, Links, Sought
 from attnscope.vocabulary import Kind
 
 _OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places
@@ -101,16 +89,19 @@ def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
     with reading.listener.working(f"reading {len(controls)} controls"):
         notes = (*notes_of(attention, layers), *reading.notes)
         if reading.captured is not None:
-            notes += _of_writing(reading, chosen, exchange, target, own, seen, rounding(whole))
+            once = alone(reading, chosen, exchange.name, reading.inputs[exchange.name])
+            strays = _strays(own, numbers(target, once, chosen.heads, seen, left_out))
+            if strays > rounding(whole):
+                of_writing = f"its numbers lie up to {strays:.2g} from those of writing"
+                notes += (f"read at once, as the controls are, {of_writing}",)
         away = wider = None
         if sought.key is not None:
-            away = Away(exchange.went(controls, key), exchange.changed(controls, key))
+            away = exchange.went(controls, key), exchange.changed(controls, key)
         if isinstance(target, Target) and not crosses:
             wider = exchange.wider(controls, seen.queries, seen.keys, target.links)
         summary, stayed, followed = beside_controls(
             target, own, control_runs, chosen.heads, seen, away, left_out, wider
         )
-    compared = beside(target, layers, chosen.heads, seen, crosses=crosses)
     return Finding(
         question=sought,
         kind=chosen.kind,
@@ -120,13 +111,8 @@ def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
         heads=chosen.heads,
         rows=len(target.queries) if isinstance(target, Target) else len(seen.queries),
         weights=own,
-        ranks=compared.ranks,
-        norms=compared.norms,
-        shares=compared.shares,
-        even_attention=compared.even,
+        **beside(target, layers, chosen.heads, seen, crosses=crosses),
         stayed=stayed,
-        elsewhere=compared.elsewhere,
-        sampled=compared.sampled,
         key_lengths=None if crosses or queries is not None else _lengths(reading, chosen, key),
         followed=followed,
         controls=summary.described(controls, exchange.name),
@@ -163,11 +149,8 @@ def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.n
     if not key or reading.perceived is not None or reading.captured is not None:
         return None
     path = chosen.tower.sites[0].path
-    stacks = [
-        stack
-        for name, stack in layer_stacks(module, reading.model.sites).items()
-        if path.startswith(f"{name}.")
-    ]
+    every = layer_stacks(module, reading.model.sites)
+    stacks = [stack for name, stack in every.items() if path.startswith(f"{name}.")]
     states = list[Tensor]()
     if len(stacks) == 1:
         with suppress(InputError), reading.running():
@@ -183,23 +166,6 @@ def _strays(own: ByHead, others: ByHead) -> float:
     if not np.array_equal(np.isnan(own), np.isnan(others)):
         return float("inf")
     return float(np.nanmax(np.abs(own - others), initial=0.0))
-
-
-def _of_writing(
-    reading: Reading,
-    chosen: Chosen,
-    exchange: Exchange,
-    target: Target | Likeness,
-    own: ByHead,
-    seen: Lens,
-    rounding: float,
-) -> tuple[str, ...]:
-    given = reading.inputs[exchange.name]
-    again = numbers(target, alone(reading, chosen, exchange.name, given), chosen.heads, seen, chosen.left_out)
-    strays = _strays(own, again)
-    if strays <= rounding:
-        return ()
-    return (f"read at once, as the controls are, its numbers lie up to {strays:.2g} from those of writing",)
 
 
 def check_names(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Find) -> None:
@@ -277,14 +243,11 @@ def _likeness(like: tuple[int, int], layers: Sequence[Layer]) -> Likeness:
     if layer not in there:
         raise InputError(f"--like L{layer}H{head}: layers looked at are {listed(there)}")
     place = there.index(layer)
-    count = _heads(layers[place])
+    its = layers[place]
+    count = its.heads if isinstance(its, AttentionCall) else len(its.weights)
     if not 0 <= head < count:
         raise InputError(f"--like L{layer}H{head}: layer {layer} has heads 0-{count - 1}")
     return Likeness(place, head)
-
-
-def _heads(layer: Layer) -> int:
-    return layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
 
 
 def _controls(
@@ -328,7 +291,12 @@ def links_in(reading: Reading, chosen: Chosen, asked: FindLinks) -> Answer[Links
         raise InputError("links are sought in whole lists of heads: name these (--layer, --head), or a pair")
     if reading.asked.goes_on:
         raise InputError("links are sought in a text that is there: leave --generate out")
-    _check_room(reading, chosen)
+    both, heads = tuple(map(len, reading.sides(chosen.kind))), len(chosen.layers) * len(chosen.heads)
+    if (count := heads * both[0] * both[1]) > MOST_WEIGHTS:
+        raise DoesNotFitError(
+            f"all links of {both[0]:,} x {both[1]:,} tokens in {heads:,} heads are {count:,} weights, and "
+            f"{MOST_WEIGHTS:,} have room: choose layers with --layer, or name a pair with --from and --to"
+        )
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
     layers, whole = layers_of(attention, chosen)
@@ -379,12 +347,178 @@ def _weights(layers: Sequence[Layer], chosen: Chosen) -> Weights:
     return np.asarray(np.stack([rows_of(layer, chosen.heads) for layer in layers]))
 
 
-def _check_room(reading: Reading, chosen: Chosen) -> None:
-    queries, keys = map(len, reading.sides(chosen.kind))
-    heads = len(chosen.layers) * len(chosen.heads)
-    numbers = heads * queries * keys
-    if numbers > MOST_WEIGHTS:
-        raise DoesNotFitError(
-            f"all links of {queries:,} x {keys:,} tokens in {heads:,} heads are {numbers:,} weights, and "
-            f"{MOST_WEIGHTS:,} have room: choose layers with --layer, or name a pair with --from and --to"
-        )
+@dataclass(frozen=True, eq=False)
+class Telling:
+    """Links of the first text, most evidence first, with `layer` and `head` as places among those read.
+
+    `best` is the most evidence that any link has in each of the other texts, 0 where none has any.
+    `explained` is the most that may explain each weight of the first text, NaN for what is no pair of words.
+    """
+
+    links: tuple[Link, ...]
+    best: Float[np.ndarray, " control"]
+    explained: Weights
+
+
+@dataclass(frozen=True, eq=False)
+class Read:
+    """The weights of all heads over one text, and its tokens on either side."""
+
+    weights: Weights
+    queries: Tokens
+    keys: Tokens
+
+
+def telling_links(texts: Iterable[Read], *, crosses: bool, causal: bool) -> Telling:
+    """The links of the first text that have at least `LEAST` evidence, and the best of every other one."""
+    others = iter(texts)
+    text = next(others)
+    shape, count = text.weights.shape, 0
+    most, second, left = np.full(shape, -1.0), np.zeros(shape), np.zeros(shape)
+    whose = np.zeros(shape, dtype=np.int32)
+    for count, read in enumerate(chain([text], others)):
+        pairs = telling_pairs(read.queries, read.keys, crosses=crosses, causal=causal)
+        for i, layer in enumerate(read.weights):
+            explained = Explained.of(np.nan_to_num(layer), crosses=crosses)
+            weights, more = explained.weights, explained.weights > most[i]
+            np.maximum(second[i], np.minimum(most[i], weights), out=second[i])
+            np.maximum(most[i], weights, out=most[i])
+            np.copyto(left[i], np.where(pairs & explained.allowed, explained.most, np.inf), where=more)
+            whose[i][more] = count
+    evidence = most - np.maximum(second, left)
+    best = np.zeros(count + 1)
+    np.maximum.at(best, whose.ravel(), np.maximum(evidence, 0.0).ravel())
+    links, told = list[Link](), telling_pairs(text.queries, text.keys, crosses=crosses, causal=causal)
+    others_most = np.where(whose == 0, second, most)
+    for i, layer in enumerate(text.weights):
+        explained = Explained.of(np.nan_to_num(layer), crosses=crosses)
+        others_most[i] = np.where(told & explained.allowed, np.fmax(others_most[i], explained.most), np.nan)
+        mine = np.argwhere((whose[i] == 0) & (evidence[i] >= LEAST)).tolist()
+        links += [
+            explained.link(i, (j, query, key), float(second[i, j, query, key])) for j, query, key in mine
+        ]
+    return Telling(tuple(sorted(links, key=lambda link: -link.evidence)), best[1:], others_most)
+
+
+def in_order(tokens: Tokens, sources: Int[np.ndarray, " token"]) -> Tokens:
+    """The tokens of a control: at each place the one that `sources` names."""
+    return replace(tokens, items=tuple(tokens.items[int(source)] for source in sources))
+
+
+Place = tuple[int, int]
+Pair = tuple[str, str]
+_MOST = 200  # figures that are told
+
+
+@dataclass(frozen=True, eq=False)
+class InPrompt:
+    """The links of one text, with the weight of every pair of its words in every head.
+
+    `explained` is the most that may explain each: what any control text has at the two places, other queries
+    at that distance or to that key, even attention; NaN for what is no pair of two words.
+    """
+
+    links: Links
+    weights: Weights
+    explained: Weights
+
+    def together(self, every: Sequence["InPrompt"]) -> tuple[list[Figures], int, str]:
+        """The links of all texts, prompt by prompt, among how many they were chosen, and that in words."""
+        found, pairs = figures_of_links(every)
+        among = pairs * self.weights.shape[0] * self.weights.shape[1]
+        if not pairs:
+            why = "no two words or fields stand in most of these prompts, as in a template they do (--fill)"
+            return found, among, why
+        of = f"{pairs:,} pairs of words or fields" if pairs > 1 else "one pair of words or fields"
+        return found, among, f"{among:,} links were held against one another: {of} in every head"
+
+
+def figures_of_links(every: Sequence[InPrompt]) -> tuple[list[Figures], int]:
+    """The links that lie above what explains them in the mean, prompt by prompt, and of how many pairs.
+
+    Pairs are those that stand in at least half of the texts, and in two of them.
+    """
+    pairs = [_pairs(each) for each in every]
+    times = Counter(pair for each in pairs for pair in each)
+    shared = [pair for pair, count in times.items() if count >= max(2, len(every) / 2)]
+    found: list[Figures] = [{} for _ in every]
+    told = [
+        (float(np.mean([seen.value - seen.control for _, seen in seen_in])), figure, seen_in)
+        for pair in shared
+        for figure, seen_in in _of_pair(pair, every, pairs)
+    ]
+    told = sorted((each for each in told if each[0] >= LEAST), key=lambda each: -each[0])
+    for _, figure, seen_in in told[:_MOST]:
+        for number, seen in seen_in:
+            found[number][figure] = seen
+    return found, len(shared)
+
+
+def _of_pair(
+    pair: Pair, every: Sequence[InPrompt], pairs: Sequence[dict[Pair, list[Place]]]
+) -> Iterator[tuple[Figure, list[tuple[int, Seen]]]]:
+    seen = {number: _seen(every[number], its[pair]) for number, its in enumerate(pairs) if pair in its}
+    layers, heads = every[0].links.layers, every[0].links.heads
+    for i, layer in enumerate(layers):
+        for j, head in enumerate(heads):
+            name = f"L{layer} H{head} from {pair[0]} at {pair[1]}"
+            yield (
+                Figure(name, "weight", layer, head),
+                [(number, its(i, j)) for number, its in seen.items()],
+            )
+
+
+def _seen(one: InPrompt, places: Sequence[Place]) -> Callable[[int, int], Seen]:
+    queries, keys = (list(side) for side in zip(*places, strict=True))
+    weights, explained = (each[:, :, queries, keys] for each in (one.weights, one.explained))
+    best = (weights - explained).argmax(axis=2)
+    out = {
+        (link.layer, link.head, link.query, link.key)
+        for link in one.links.links
+        if one.links.chance(link) <= LEVEL
+    }
+
+    def at(i: int, j: int) -> Seen:
+        k = int(best[i, j])
+        place = (one.links.layers[i], one.links.heads[j], *places[k])
+        return Seen(float(weights[i, j, k]), float(explained[i, j, k]), stands=place in out)
+
+    return at
+
+
+def _pairs(one: InPrompt) -> dict[Pair, list[Place]]:
+    queries, keys = called(one.links.query_tokens), called(one.links.key_tokens)
+    found = dict[Pair, list[Place]]()
+    for query, key in np.argwhere(~np.isnan(one.explained[0, 0])).tolist():
+        if queries[query] != keys[key]:
+            found.setdefault((queries[query], keys[key]), []).append((query, key))
+    return found
+
+
+def called(tokens: Tokens) -> list[str]:
+    """Every token by its field or by its word, and which of them it is where there are several."""
+    names = [token.text.strip() or token.name for token in tokens.items]
+    times, nth = Counter(names), Counter[str]()
+    told = []
+    for name in names:
+        nth[name] += 1
+        told.append(f"“{name}”" + (f"#{nth[name]}" if times[name] > 1 else ""))
+    several, of_name = Counter(each.name for each in tokens.fields), Counter[str]()
+    for field in tokens.fields:
+        of_name[field.name] += 1
+        which = f"#{of_name[field.name]}" if several[field.name] > 1 else ""
+        for place in field.positions:
+            told[place] = f"field:{field.name}{which}"
+    return told
+
+
+def figures(result: Finding, spans: Spans) -> OnePrompt:
+    """Each head by its number, beside the controls of this prompt."""
+    measured, found = "distance" if result.smaller_is_better else "weight", dict[Figure, Seen]()
+    for i, j in result.places:
+        own, control = float(result.weights[i, j]), float(result.controls.mean[i, j])
+        if result.elsewhere is not None:  # what other queries give explains as much
+            control = float(np.fmax(control, result.elsewhere[i, j]))
+        stands = bool(np.isfinite(own)) and result.stands_out((i, j))
+        found[of_head(result.layers[i], result.heads[j], measured)] = Seen(own, control, stands=stands)
+    return OnePrompt(Asked.LIKE if result.smaller_is_better else Asked.FIND, found)

@@ -12,28 +12,29 @@ from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
 from attnscope.results.base.evidence import LEAST, Link
 from attnscope.results.claims.ranking import LEAST_CONTROLS
-from attnscope.verbs.find.links_result import Links
+from attnscope.verbs.find.result import Links
 
 _SHOWN = 12
 _COLUMNS = "layer head query key weight evidence controls distance others even"
 
 
 def sheet(result: Links, focus: Focus = WHOLE) -> Sheet:
-    say = said(result)
+    say, first = said(result), result.links[0] if result.links else None
     ranking = _ranking(result, say, focus.verbose)
+    places = ("layer", "head", "query", "key")
     return saying(
         say,
-        blocks=(ranking,) if result.links else (),
+        blocks=(ranking,) if first else (),
         table=lambda: Table.of(_COLUMNS, _rows(result)),
         texts=tuple(read(result.kind, result.query_tokens, result.key_tokens)),
         notes=(*result.notes, *say.lines("notes")),
         departs=(f"seed {result.seed}",) if result.seed else (),
         proof=tuple(proof((each for row in result.verdicts for each in row), "head")),
         verdicts=by_head(result.layers, result.heads, result.verdicts),
-        main=ranking if result.links else None,
+        main=ranking if first else None,
         record=(("kind", result.kind.value), ("tower", result.tower)),
-        next=_next(result, say),
-        opens=_opens(result),
+        next=Next(say("which_heads"), finding(result, first.query, first.key)) if first else None,
+        opens={each: getattr(first, each) for each in places} if first else {},
     )
 
 
@@ -101,20 +102,6 @@ def _ranking(result: Links, say: Said, whole: bool) -> Ranking:
         unshown=say("hidden", hidden, whole),
         sections=tuple(sections),
     )  # fmt: skip
-
-
-def _next(result: Links, say: Said) -> Next | None:
-    if not result.links:
-        return None
-    first = result.links[0]
-    return Next(say("which_heads"), finding(result, first.query, first.key))
-
-
-def _opens(result: Links) -> dict[str, int]:
-    if not result.links:
-        return {}
-    first = result.links[0]
-    return {"layer": first.layer, "head": first.head, "query": first.query, "key": first.key}
 
 
 def _rows(result: Links) -> Iterator[tuple[object, ...]]:

@@ -10,60 +10,10 @@ from dataclasses import dataclass
 
 from attnscope.errors import InputError
 
-_FIRST, _SECOND = (
-    ["Mar", "El", "Jo", "Ka", "Ben", "Dar", "Gra", "Hol", "Mi", "Nor", "Vel", "Ros"],
-    ["na", "ton", "rik", "vin", "mir", "bert", "ris"],
-)
-_THINGS = [
-    "key",
-    "hat",
-    "car",
-    "coat",
-    "door",
-    "bag",
-    "boat",
-    "cup",
-    "book",
-    "lamp",
-    "chair",
-    "box",
-    "dog",
-    "bike",
-    "ring",
-    "shirt",
-    "tent",
-    "clock",
-]
-_LIKE = [
-    "blue",
-    "red",
-    "green",
-    "white",
-    "black",
-    "yellow",
-    "purple",
-    "brown",
-    "pink",
-    "silver",
-    "golden",
-    "small",
-    "large",
-    "round",
-]
-_PLACES = [
-    "market",
-    "river",
-    "school",
-    "garden",
-    "bridge",
-    "station",
-    "forest",
-    "church",
-    "library",
-    "kitchen",
-    "tower",
-    "field",
-]
+_FIRST, _SECOND = "Mar El Jo Ka Ben Dar Gra Hol Mi Nor Vel Ros", "na ton rik vin mir bert ris"
+_THINGS = "key hat car coat door bag boat cup book lamp chair box dog bike ring shirt tent clock"
+_LIKE = "blue red green white black yellow purple brown pink silver golden small large round"
+_PLACES = "market river school garden bridge station forest church library kitchen tower field"
 _ASIDES = (
     "{a} walks to the {place} with {b}.",
     "The {place} was {like} today.",
@@ -100,10 +50,10 @@ class Planted:
 def bundled_facts(count: int, seed: int, goes_on: bool = False) -> tuple[Fact, ...]:
     """So many facts, each of another name and thing, asked for by a question or a sentence to go on with."""
     draw = random.Random(f"facts {seed}")
-    pairs = draw.sample([(name, thing) for name in _names() for thing in _THINGS], count)
+    pairs = draw.sample([(name, thing) for name in _names() for thing in _THINGS.split()], count)
     facts = list[Fact]()
     for name, thing in pairs:
-        like = draw.choice(_LIKE)
+        like = draw.choice(_LIKE.split())
         asks = f"The {thing} of {name} is" if goes_on else f"Question: what is the {thing} of {name}? Answer:"
         facts.append(Fact(f"The {thing} of {name} is {like}.", asks, like))
     return tuple(facts)
@@ -115,13 +65,13 @@ def bundled_text() -> str:
     told = list[str]()
     for i in range(ASIDES):
         a, b = draw.sample(_names(), 2)
-        drawn = {name: draw.choice(every) for name, every in words.items()}
+        drawn = {name: draw.choice(every.split()) for name, every in words.items()}
         told.append(_ASIDES[i % len(_ASIDES)].format(a=a, b=b, **drawn))
     return " ".join(told)
 
 
 def _names() -> list[str]:
-    return [first + second for first in _FIRST for second in _SECOND]
+    return [first + second for first in _FIRST.split() for second in _SECOND.split()]
 
 
 def planted(

@@ -24,10 +24,12 @@ from attnscope.vocabulary import Pattern, Purpose
 
 if TYPE_CHECKING:
     from attnscope.session.request import Inputs
-    from attnscope.verbs.find.links_result import Links  # noqa: F401
     from attnscope.verbs.find.needles import Fact
-    from attnscope.verbs.find.result import Finding  # noqa: F401
-    from attnscope.verbs.find.retrieval_result import Retrieval  # noqa: F401
+    from attnscope.verbs.find.result import (
+        Finding,  # noqa: F401
+        Links,  # noqa: F401
+        Retrieval,  # noqa: F401
+    )
 
 RETRIEVAL, LENGTHS = "retrieval", (256,)
 _CHOICE = "say what to find, one of these: --from and --to, --pattern, --like"

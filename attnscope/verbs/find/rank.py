@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -98,7 +99,8 @@ def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndar
     followed = np.concatenate([np.zeros((len(tokens), 1), dtype=bool), same[:, :-1]], axis=1)
     special = np.array([token.special for token in keys.items])
     words = ~np.array([token.special for token in tokens.items])[:, None] & ~special
-    beside = in_rows(tokens)
+    beside, sensed = in_rows(tokens), {place for each in keys.stretches for place in each.positions}
+    marks = np.array([i not in sensed and is_punctuation(each) for i, each in enumerate(keys.items)])
     makes: dict[Pattern, Callable[[], Bool[np.ndarray, "query key"]]] = {
         Pattern.PREVIOUS: lambda: (behind == -1) if beside is None else beside == -1,
         Pattern.NEXT: lambda: (behind == 1) if beside is None else beside == 1,
@@ -107,7 +109,7 @@ def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndar
         Pattern.SAME: lambda: same & (behind != 0) & words,
         # the token behind an earlier one of the query's own: its place is at most the query's
         Pattern.INDUCTION: lambda: followed & (behind <= 0) & words,
-        Pattern.PUNCTUATION: lambda: np.broadcast_to(_punctuation(keys) & ~special, behind.shape),
+        Pattern.PUNCTUATION: lambda: np.broadcast_to(marks & ~special, behind.shape),
         Pattern.SPECIAL: lambda: np.broadcast_to(special, behind.shape),
     }
     return np.asarray(makes[pattern]())
@@ -128,11 +130,6 @@ def in_rows(tokens: Tokens) -> Int[np.ndarray, "query key"] | None:
             row[place], column[place] = divmod(number, patches.columns)
     together = (row[:, None] == row) & (row >= 0)
     return np.where(together, column[None, :] - column[:, None], far)
-
-
-def _punctuation(tokens: Tokens) -> Bool[np.ndarray, " key"]:
-    sensed = {place for stretch in tokens.stretches for place in stretch.positions}
-    return np.array([i not in sensed and is_punctuation(token) for i, token in enumerate(tokens.items)])
 
 
 def divergence(rows: Weights, given: Float[np.ndarray, "query key"]) -> Numbers:
@@ -163,35 +160,14 @@ def numbers(
     left_out: LeftOut = None,
 ) -> ByHead:
     """The number of every head in one text; NaN for those that are `left_out`, and the one likened to."""
-    found = _every_number(target, layers, heads, seen)
-    return found if left_out is None else np.where(left_out, np.nan, found)
-
-
-def _every_number(
-    target: Target | Likeness, layers: Sequence[AnyRows], heads: Sequence[int], seen: Lens
-) -> ByHead:
     if isinstance(target, Target):
-        return np.array([target.number(seen.rows(each, heads, target.queries)) for each in layers])
-    given = seen.rows(layers[target.layer], [target.head])[0]
-    found = np.array([divergence(seen.rows(each, heads), given) for each in layers])
-    if target.head in heads:
-        found[target.layer, list(heads).index(target.head)] = np.nan
-    return found
-
-
-@dataclass(frozen=True, eq=False)
-class Beside:
-    """What stands beside the number of every head in the text itself; None where it has no meaning.
-
-    `sampled` is how many queries `elsewhere` is of where these are not all others, 0 where they are.
-    """
-
-    ranks: ByHead | None = None
-    norms: ByHead | None = None
-    shares: ByHead | None = None
-    even: ByHead | None = None
-    elsewhere: ByHead | None = None
-    sampled: int = 0
+        found = np.array([target.number(seen.rows(each, heads, target.queries)) for each in layers])
+    else:
+        given = seen.rows(layers[target.layer], [target.head])[0]
+        found = np.array([divergence(seen.rows(each, heads), given) for each in layers])
+        if target.head in heads:
+            found[target.layer, list(heads).index(target.head)] = np.nan
+    return found if left_out is None else np.where(left_out, np.nan, found)
 
 
 def beside(
@@ -201,13 +177,15 @@ def beside(
     seen: Lens,
     *,
     crosses: bool = False,
-) -> Beside:
+) -> dict[str, Any]:
     """Rank, weight by norm, its share of the row, and what even attention and the other queries would have.
 
-    What a key gives itself is no other query's weight, unless keys are of the other side of two (`crosses`).
+    As `Finding` calls them, each None where it has no meaning. What a key gives itself is no other query's
+    weight, unless keys are of the other side of two (`crosses`). `sampled` is how many queries `elsewhere` is
+    of where these are not all others, 0 where they are.
     """
     if isinstance(target, Likeness):
-        return Beside()
+        return dict.fromkeys(("ranks", "norms", "shares", "even_attention", "elsewhere")) | {"sampled": 0}
     norms, shares = list[Numbers](), list[Numbers]()
     for each in layers:
         if (found := seen.moved(each, heads, target.queries)) is None:
@@ -230,27 +208,18 @@ def beside(
     if len(queries) < count:
         others = target.others(visible(layers[0]), queries)[:, target.own.any(axis=0)]
         sampled = int(others.sum(axis=0).max())
-    return Beside(
-        ranks=np.array([target.rank(seen.rows(each, heads, target.queries)) for each in layers]),
-        norms=np.array(norms) if known else None,
-        shares=np.array(shares) if known else None,
-        even=np.array([target.number(seen.even(each, heads, target.queries)) for each in layers]),
-        elsewhere=np.array(
+    return {
+        "ranks": np.array([target.rank(seen.rows(each, heads, target.queries)) for each in layers]),
+        "norms": np.array(norms) if known else None,
+        "shares": np.array(shares) if known else None,
+        "even_attention": np.array(
+            [target.number(seen.even(each, heads, target.queries)) for each in layers]
+        ),
+        "elsewhere": np.array(
             [target.elsewhere(seen.rows(each, heads, queries), visible(each), queries) for each in layers]
         ),
-        sampled=sampled,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Away:
-    """Where the tokens of the one key that is asked for stand in each control.
-
-    `changed` says in which of these another token than in the text stands in their place.
-    """
-
-    went: Sequence[Sequence[int]]
-    changed: Bool[np.ndarray, " control"]
+        "sampled": sampled,
+    }
 
 
 def beside_controls(
@@ -259,25 +228,28 @@ def beside_controls(
     runs: Iterable[Sequence[AnyRows]],
     heads: Sequence[int],
     seen: Lens,
-    away: Away | None,
+    away: tuple[Sequence[Sequence[int]], Bool[np.ndarray, " control"]] | None,
     left_out: LeftOut = None,
     wider: Float[np.ndarray, " control"] | None = None,
 ) -> "tuple[Summary, ByHead | None, ByHead | None]":
     """The numbers of control texts, which `runs` are, in few words; what stayed with the place, and the word.
 
+    `away` is where the tokens of the one key that is asked for stand in each control, and in which of these
+    another token than in the text stands in their place.
     These two are means over the controls that have another word at the key: what the query gave to the place
     of the key, and what to the key's own token. None where no single key is asked for, or it never changes;
     where its token always went to places that the query may not look at, nothing is said of that.
     """
     found, followed = list[ByHead](), list[ByHead]()
+    went, changed = away or ((), np.zeros(0, dtype=bool))
     for number, layers in enumerate(runs):
         check_numbers(layers)
         found.append(numbers(target, layers, heads, seen, left_out))
-        if away is not None and away.changed[number] and isinstance(target, Target):
-            there = (seen.on_tokens(each, heads, target.queries[0], away.went[number]) for each in layers)
+        if away is not None and changed[number] and isinstance(target, Target):
+            there = (seen.on_tokens(each, heads, target.queries[0], went[number]) for each in layers)
             followed.append(np.array(list(there)))
     every = np.array(found)
-    stayed = _mean(every[away.changed]) if away is not None and away.changed.any() else None
+    stayed = _mean(every[changed]) if changed.any() else None
     mean = _mean(np.array(followed)) if followed else np.array(np.nan)
     return (
         summary(own, every, isinstance(target, Likeness), wider),

@@ -10,7 +10,7 @@ from attnscope.render.sheet.sheet import Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Table, as_written
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
-from attnscope.verbs.find.retrieval_result import Confirmation, Retrieval
+from attnscope.verbs.find.result import Confirmation, Retrieval
 
 _COLUMNS = "layer head score low high control chance weight weight_other named"
 _SHOWN = 12  # heads in the terminal

@@ -12,7 +12,7 @@ VERB = Verb(
     ),
     kinds={
         "flow": Kind(
-            ".result:Flow", ".sheet:sheet", script=".script:figures", again=".again", many=".many:figures"
+            ".result:Flow", ".sheet:sheet", script=".sheet:figures", again=".again", many=".answer:figures"
         ),
     },
 )

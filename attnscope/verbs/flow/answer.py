@@ -1,21 +1,49 @@
 """From one token back to the input through all layers, and what replacing each input token really does."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.analysis.answers.question import Question
 from attnscope.analysis.heads.view import Units, units_of
+from attnscope.analysis.inputs.attributing import Chance, Direction, Measured, attributed
+from attnscope.analysis.inputs.entrance import of_pieces, of_tokens
+from attnscope.analysis.inputs.replacing import SHUFFLES, Blanked, Input, trusted, vectors
+from attnscope.analysis.prediction import last_of as last_token
+from attnscope.analysis.prompts import NONE, OnePrompt, Seen, Spans
 from attnscope.analysis.rows import Layer, rows_of
 from attnscope.attention import Capture
+from attnscope.capture import Selection
 from attnscope.capture.returned import Returned
+from attnscope.capture.running import evaluating
 from attnscope.errors import InputError, listed
 from attnscope.model.pooling import is_pooled, named_pooling
 from attnscope.results import Verdict
+from attnscope.results.claims.attributed import DISTANCE, Attributed, ByGradients
+from attnscope.results.claims.effect import Asks
+from attnscope.results.claims.prompts import CORRELATION, Asked, Figure
 from attnscope.session.choosing import Chosen
-from attnscope.session.questions.answers import finds, query_of, tags
-from attnscope.session.questions.pooled import pooled_by, pooling_asked
+from attnscope.session.questions.answers import (
+    behind,
+    finds,
+    meant_at,
+    query_of,
+    question_of,
+    spoken_token,
+    tags,
+)
+from attnscope.session.questions.pooled import last_of, pooled_by, pooling_asked
+from attnscope.session.questions.replacing import (
+    MOST_HELD,
+    Replacing,
+    layer_module,
+    replaced_each,
+    silent,
+    word_of,
+)
 from attnscope.session.questions.rows import (
     attention_of,
     check_whole_fits,
@@ -26,18 +54,10 @@ from attnscope.session.questions.rows import (
 )
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
-from attnscope.tokens import Tokens
+from attnscope.tokens import Patches, Tokens
 from attnscope.verbs.flow.question import Follow
-from attnscope.verbs.flow.replaced import beside_replacing
-from attnscope.verbs.flow.result import Flow
-from attnscope.verbs.flow.rollout import (
-    by_units,
-    followed_back,
-    max_flow,
-    mean_weights,
-    mixed,
-    rolled_out,
-)
+from attnscope.verbs.flow.result import Ablated, Flow
+from attnscope.verbs.flow.rollout import by_units, followed_back, max_flow, mean_weights, mixed, rolled_out
 from attnscope.vocabulary import Kind, Route, Special
 
 MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
@@ -53,7 +73,10 @@ def flow(reading: Reading, chosen: Chosen, asked: Follow) -> Flow:
     say how. Without a query a tagger is asked for the token whose tag is surest. `InputError` for
     cross-attention, for layers that read in windows, and for layers that leave some out before them.
     """
-    _check(reading, chosen)
+    _check_kind(chosen)
+    before = [layer for layer in chosen.tower.layers if layer <= max(chosen.layers)]
+    if list(chosen.layers) != before:
+        raise InputError(f"flow goes back to the input: choose the first layers, --layer {listed(before)}")
     asked = replace(asked, **reading.filled(vars(asked)))
     query, looking = query_of(reading, asked), asked.looking
     if asked.names_answer and reading.task is None and not tags(reading) and not finds(reading):
@@ -68,7 +91,8 @@ def flow(reading: Reading, chosen: Chosen, asked: Follow) -> Flow:
     tokens = layers[0].query_tokens
     units = None if pooling is not None else _units(chosen, tokens, query, looking)
     own = () if units is None else units.queries[units.query or 0]
-    place = None if units is None else _answers_at(reading, tokens, own)
+    masks = [i for i in own if tokens.items[i].id == reading.encoded.mask_id]
+    place = None if units is None else masks[0] if len(masks) == 1 else own[-1]
     pooled = None if pooling is None else pooled_by(reading, chosen, pooling, len(tokens))
     start = np.isin(np.arange(len(tokens)), own) / len(own) if pooled is None else pooled.weights
     with reading.listener.working("following the attention through the layers"):
@@ -133,11 +157,6 @@ def _units(chosen: Chosen, tokens: Tokens, query: str | int, looking: Looking) -
     return units_of(tokens, tokens, by=by, query=query)
 
 
-def _answers_at(reading: Reading, tokens: Tokens, asked: Sequence[int]) -> int:
-    masks = [i for i in asked if tokens.items[i].id == reading.encoded.mask_id]
-    return masks[0] if len(masks) == 1 else asked[-1]
-
-
 def _sampled(reading: Reading, chosen: Chosen, query: str | int, looking: Looking) -> tuple[int, ...] | None:
     """The rows by which heads of a long text are certified, the query's among them; None: all are read."""
     if may_read_rows(reading, chosen):
@@ -169,13 +188,6 @@ def _check_kind(chosen: Chosen) -> None:
         )
 
 
-def _check(reading: Reading, chosen: Chosen) -> None:
-    _check_kind(chosen)
-    before = [layer for layer in chosen.tower.layers if layer <= max(chosen.layers)]
-    if list(chosen.layers) != before:
-        raise InputError(f"flow goes back to the input: choose the first layers, --layer {listed(before)}")
-
-
 def _layers(
     attention: Capture | Returned, chosen: Chosen, sensed: bool
 ) -> tuple[list[Layer], dict[Verdict, int]]:
@@ -205,7 +217,173 @@ def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow, start: Float[n
     module, inputs = reading.model.module, reading.inputs
     try:
         with reading.running("zeroing values"):
-            zeroed = rolled_out(module, inputs, selection, chosen.heads, len(result.tokens))
+            zeroed, seen = rolled_out(module, inputs, selection, chosen.heads, len(result.tokens))
     except InputError as error:
         return replace(result, no_zeroing=str(error))
-    return replace(result, zeroed=np.einsum("q,lqk->lk", start, zeroed.rollout), zeroing=zeroed.intervention)
+    return replace(result, zeroed=np.einsum("q,lqk->lk", start, zeroed), zeroing=seen)
+
+
+def beside_replacing(
+    reading: Reading, chosen: Chosen, result: Flow, units: Units | None, meant: Follow
+) -> Flow:
+    """The flow with what replacing each of the `units` does, or with the reason why none could be.
+
+    Without units each token is one, and none of them is the query.
+    """
+    question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
+    own = () if units is None else units.queries[units.query or 0]
+    if meant.names_answer and finds(reading):
+        question = question_of(reading, meant.answer, meant.against)
+        if not {*(question.ids or ())} <= {*own}:
+            raise InputError(f"a flow of an answer goes back from its own tokens: --from '{question.text}'")
+    elif meant.names_answer:
+        if question is None:
+            raise InputError(f"{silent(reading)}: leave --answer and --against out")
+        reading, question = meant_behind(reading, question, result, meant.answer, meant.against)
+        result = replace(result, notes=(*result.notes, *reading.told))
+    if result.tokens.stretches and result.pooled is not None:
+        return replace(result, reason="parts of pictures and sounds are replaced for one query alone")
+    layer = result.layers[-1]
+    groups = units.keys if units is not None and result.by.joins else ()
+    asked = Replacing(
+        result.tokens, result.reached, result.query, layer, question, result.pooled, own, groups, result.by
+    )
+    found = replaced_each(reading, chosen, asked)
+    if isinstance(found, str):
+        return replace(result, reason=found)
+    answer = None if question is None else Chance(question, found.effect.ids)
+    result = by_gradients(reading, chosen, result, found.given, answer)
+    effects = np.full(len(result.tokens), np.nan)
+    for places, lost in zip(found.places, found.effect.lost, strict=True):
+        effects[list(places)] = lost
+    groups = found.places if found.together else ()
+    near = _near(result, own)
+    ablated = Ablated(
+        effects,
+        found.by,
+        found.effect.answer,
+        float("nan") if found.effect.against else found.effect.chance,
+        *trusted(result.methods, effects, near, meant.seed, groups),
+        SHUFFLES,
+        meant.seed,
+        groups,
+        found.input,
+        replacement_id=found.id,
+        answer_ids=found.effect.ids,
+        against=found.effect.against,
+        lead=found.effect.chance if found.effect.against else float("nan"),
+        tag=question is not None and question.asks in (Asks.TAG, Asks.SPAN),
+    )
+    return replace(result, ablated=ablated)
+
+
+def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
+    """The closer to the query the more: along the text or in time, of a picture across its grid."""
+    stretch = next(iter(result.tokens.stretches), None)
+    if result.query is None:
+        assert result.pooled is not None, "otherwise there is a query"
+        weights = result.pooled.weights
+        far = np.abs(np.arange(len(weights)) - int(np.argmax(weights))).astype(np.float64)
+        return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean is near to none
+    if not isinstance(stretch, Patches):
+        return np.asarray(-np.abs(np.arange(len(result.tokens)) - float(np.mean(query))))
+    near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
+    if result.query not in numbers:
+        return near  # nothing is nearer to a token that stands for no place
+    row, column = divmod(numbers[result.query], stretch.columns)
+    for place, number in numbers.items():
+        if place >= 0:
+            near[place] = -np.hypot(number // stretch.columns - row, number % stretch.columns - column)
+    return near
+
+
+def meant_behind(
+    reading: Reading, question: Question, result: Flow, answer: str | None, against: str | None
+) -> tuple[Reading, Question]:
+    """What is asked at the query of a flow of the answer that is named, and what the model reads for it."""
+    named = [each for each in (answer, against) if each is not None]
+    single = all(spoken_token(reading, each) is not None for each in named)
+    if answer is None or single or question.asks is not Asks.NEXT or reading.perceived is not None:
+        return reading, meant_at(reading, question, answer, against)
+    if question.position != last_token(result.tokens):
+        raise InputError(
+            f"--answer '{answer}' has several tokens, which follow the text: --from takes its last token, "
+            f"{result.tokens.named(last_token(result.tokens))}"
+        )
+    prompt = result.tokens.only(range(last_token(result.tokens) + 1))
+    whole, question, _ = behind(reading, prompt, question, answer, against)
+    return whole, question
+
+
+def by_gradients(
+    reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, answer: Chance | None
+) -> Flow:
+    """The flow with the ways back by gradients from the same answer, or why there are none.
+
+    Where nothing is answered they go back from the vector of the query.
+    """
+    if result.by.joins:
+        return _without(result, f"they go back to tokens: leave --by {result.by} out")
+    if result.query is None:
+        return _without(result, "they follow the answer or the vector of one token, not a pooled vector")
+    if len(result.tokens) > MOST_HELD:
+        return _without(result, f"all of a run is kept for it: up to {MOST_HELD} positions")
+    model, inputs = reading.model.module, reading.inputs
+    selection: Selection | str = chosen.selection()
+    if chosen.route is Route.RETURNED:
+        selection = "weights that a model returns have no gradient here"
+    elif chosen.block:
+        selection = "a layer that reads in blocks has no one matrix of weights"
+    with reading.running("following the answer back by gradients"):
+        try:
+            entrance = (
+                of_tokens(model, inputs, replaced)
+                if isinstance(replaced, Input)
+                else of_pieces(inputs, replaced, len(result.tokens))
+            )
+            measured = _turned(reading, chosen, result, replaced) if answer is None else answer
+        except InputError as error:
+            return _without(result, str(error))
+        found = attributed(model, entrance, measured, selection, result.layers, result.heads)
+    count = len(result.tokens)  # behind the text the answer's own tokens may be read
+    of_text = (each if each.values is None else replace(each, values=each.values[:count]) for each in found)
+    return replace(result, attributed=tuple(of_text))
+
+
+def _without(result: Flow, reason: str) -> Flow:
+    return replace(result, attributed=tuple(Attributed(name, None, reason) for name in ByGradients))
+
+
+def _turned(reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked) -> Measured:
+    module, inputs = reading.model.module, reading.inputs
+    inside = chosen.kind is Kind.ENCODER and reading.model.writes
+    tokens = isinstance(replaced, Input)
+    last = last_of(module, inside) if tokens else layer_module(module, chosen, result.layers[-1])
+    assert last is not None, "its vectors turned"
+    with evaluating(module):
+        was = vectors(module, inputs, last, nullcontext())
+    assert was is not None, "its vectors turned"
+    assert result.query is not None, "a query, where nothing is pooled"
+    return Direction(last, result.query, was[:, result.query].float())
+
+
+def figures(result: Flow, spans: Spans) -> OnePrompt:
+    """Each method by its correlation, each field by what is lost without it."""
+    found = dict[Figure, Seen]()
+    if (replaced := result.ablated) is None:
+        return OnePrompt(Asked.FLOW, found)
+    alone = next((each.correlation for each in replaced.trust if each.method == DISTANCE), NONE)
+    for each in replaced.trust:
+        if each.method != DISTANCE:
+            stands = bool(each.correlation > each.high)
+            found[Figure(each.method, CORRELATION)] = Seen(each.correlation, alone, stands=stands)
+    measured = f"{replaced.unit} lost" if replaced.answer else replaced.unit
+    tried = np.isfinite(replaced.effects)
+    for name, places in spans.items():
+        own = np.isin(np.arange(len(tried)), places) & tried
+        rest = replaced.effects[tried & ~own]
+        if own.any():
+            value, others = float(replaced.effects[own].mean()), float(rest.mean()) if len(rest) else NONE
+            stands = bool(np.isfinite(others)) and value > float(rest.max())
+            found[Figure(f"field:{name}", measured)] = Seen(value, others, stands=stands)
+    return OnePrompt(Asked.FLOW, found)

@@ -14,7 +14,7 @@ Unlike a weight, C holds what the layer itself makes of it: output projection, r
 So no identity is mixed in: what a token keeps of itself stands on the diagonal already.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from attnscope.errors import CertificateError, InputError
 from attnscope.reference import exact
 from attnscope.results.base.groups import members
 from attnscope.results.claims.effect import Intervention
-from attnscope.verbs.flow.result import Ablated, Flow
+from attnscope.verbs.flow.result import Flow
 
 Matrix = Float[np.ndarray, "query key"]
 _WHOLE = 2**28  # what a capacity of 1 is in whole numbers, which is what SciPy's flow counts in
@@ -92,26 +92,19 @@ def _graph(layers: Sequence[Matrix]) -> csr_array:
     return csr_array((np.concatenate(sizes), places), shape=(nodes, nodes))
 
 
-@dataclass(frozen=True, eq=False)
-class Zeroed:
-    """What has come through the layers up to each, and whether the values were really zero."""
-
-    rollout: Float[np.ndarray, "layer query key"]
-    intervention: Intervention
-
-
 def rolled_out(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, heads: Sequence[int], tokens: int
-) -> Zeroed:
+) -> tuple[Float[np.ndarray, "layer query key"], Intervention]:
     """All `tokens` zeroed in each of the selected layers, in `heads`, and the layers multiplied.
 
+    What has come through the layers up to each, and whether the values were really zero.
     Raises `InputError` where a layer cannot be run alone with other values, or reads other positions.
     """
     made = value_zeroing_on(model, inputs, selection)
     if {*made.lengths.values()} != {tokens}:
         raise InputError("the layers read other positions than the tokens")
     found = [shares_of_change(made.distances(layer, heads).numpy()) for layer in made.layers]
-    return Zeroed(rollout(found), Intervention.of(made.back, made.lost, made.unseen, made.faithful))
+    return rollout(found), Intervention.of(made.back, made.lost, made.unseen, made.faithful)
 
 
 def shares_of_change(distances: Matrix) -> Matrix:
@@ -132,6 +125,10 @@ def by_units(result: Flow, units: Units) -> Flow:
     def summed(shares: Shares | None) -> Float[np.ndarray, "layer unit"] | None:
         return None if shares is None else np.asarray(shares @ belongs)
 
+    ablated = result.ablated
+    if ablated is not None:
+        effects = [ablated.effects[unit[0]] if unit in {*ablated.groups} else np.nan for unit in units.keys]
+        ablated = replace(ablated, effects=np.array(effects), groups=())
     return replace(
         result,
         query=units.query,
@@ -140,18 +137,9 @@ def by_units(result: Flow, units: Units) -> Flow:
         rollout=result.rollout @ belongs,
         by_norm=summed(result.by_norm),
         zeroed=summed(result.zeroed),
-        ablated=None if result.ablated is None else _effects(result.ablated, units),
+        ablated=ablated,
         answers_at=result.query,
     )
-
-
-def _effects(ablated: Ablated, units: Units) -> Ablated:
-    effects = np.full(len(units.keys), np.nan)
-    replaced = set(ablated.groups)
-    for number, unit in enumerate(units.keys):
-        if unit in replaced:
-            effects[number] = ablated.effects[unit[0]]
-    return replace(ablated, effects=effects, groups=())
 
 
 _AT_ONCE = 2**21  # weights of a block, of all heads
@@ -189,7 +177,9 @@ def followed_back(
         products = overlaps(layer, heads) if known and isinstance(layer, AttentionCall) else None
         to_plain, to_normed = np.zeros_like(plain), np.zeros_like(normed)
         own = np.zeros(count)
-        for rows in _blocks(layer, np.flatnonzero(plain.any(axis=0))):
+        every = layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
+        step, reached = max(1, _AT_ONCE // (every * count)), np.flatnonzero(plain.any(axis=0)).tolist()
+        for rows in (reached[first : first + step] for first in range(0, len(reached), step)):
             weights = rows_of(layer, heads, rows)
             mean = mean_weights(layer, heads, rows, weights)
             to_plain += plain[:, rows] @ mixed(mean, rows)
@@ -200,12 +190,6 @@ def followed_back(
         raw.insert(0, own)
         plain, normed = to_plain, to_normed
     return Back(np.array(raw), plain, normed if known else None)
-
-
-def _blocks(layer: Layer, rows: np.ndarray) -> Iterator[list[int]]:
-    heads = layer.heads if isinstance(layer, AttentionCall) else len(layer.weights)
-    step = max(1, _AT_ONCE // (heads * len(layer.key_tokens)))
-    yield from (rows[start : start + step].tolist() for start in range(0, len(rows), step))
 
 
 def mean_weights(

@@ -1,11 +1,12 @@
 """From one token back to the input: what each method gives to every token, beside what replacing it does."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from jaxtyping import Float
 
+from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import largest_magnitude, number, signed, signed_cell, weight, weight_cell
@@ -13,6 +14,7 @@ from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.kit.words.certificate import verdict_words
 from attnscope.render.kit.words.command import asking, finding, looked_at
 from attnscope.render.kit.words.header import model_words
+from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, names_of, of_run
 from attnscope.render.sheet import said as sheet_said
 from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Passage, Ranking
 from attnscope.render.sheet.said import at, attention, in_sentence, numbered, proof, text
@@ -83,7 +85,10 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
     shown, ablated = _shown(result, whole), result.ablated
     first = list(result.methods) if ablated is None else ordered(result, ablated)
     first = first if ablated is None or whole else first[: 1 + _BEST]
-    shares = {name: _seen(result, result.methods[name], shown) for name in first}
+    shares = {
+        name: [float(result.methods[name][key]) if result.reached[key] else math.nan for key in shown]
+        for name in first
+    }
     largest = max(float(np.nanmax(values)) for name, values in result.methods.items() if name not in SIGNED)
     shades = Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
@@ -103,7 +108,9 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
         columns.append(
             Column(name.replace(" ", "_"), values, say("heading", name), shape, say("says", name), scale)
         )
-    hidden = len(result.tokens) - len(shown)
+    hidden, rows, seen = len(result.tokens) - len(shown), {*shown}, {*np.flatnonzero(result.reached).tolist()}
+    tried = set[int]() if ablated is None else {*ablated.ranking}
+    unshown = len(tried - rows), len(seen - tried - rows), len(result.tokens) - len(seen)
     return Ranking(
         title=say("tokens_title"),
         of=unit(result),
@@ -115,18 +122,8 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
         cells=tuple(name.replace(" ", "_") for name in shares),
         chosen=frozenset({shown.index(result.query)}) if result.query in shown else frozenset(),
         hidden=hidden,
-        unshown=_unshown(result, say, shown) if hidden else "",
+        unshown=say("unshown", *unshown) if hidden else "",
     )
-
-
-def _unshown(result: Flow, say: Said, shown: Sequence[int]) -> str:
-    rows, seen = set(shown), set(np.flatnonzero(result.reached).tolist())
-    tried = set() if result.ablated is None else set(result.ablated.ranking)
-    return say("unshown", len(tried - rows), len(seen - tried - rows), len(result.tokens) - len(seen))
-
-
-def _seen(result: Flow, values: Float[np.ndarray, " key"], shown: Sequence[int]) -> list[float]:
-    return [float(values[key]) if result.reached[key] else math.nan for key in shown]
 
 
 def _maps(result: Flow, say: Said, patches: Patches) -> Iterator[Matrix]:
@@ -391,3 +388,38 @@ def ordered(result: Flow, ablated: Ablated) -> list[str]:
     agrees = {each.method: each.correlation for each in ablated.trust if not math.isnan(each.correlation)}
     others = [each for each in result.methods if each != _FIRST]
     return [_FIRST, *sorted(others, key=lambda each: -agrees.get(each, -math.inf))]
+
+
+def figures(result: Flow) -> Told:
+    ablated = result.ablated
+    if ablated is None:
+        raise InputError(f"no script: nothing was replaced: {result.reason}")
+    if result.query is None:
+        raise InputError("no script: none computes a pooled vector again")
+    if result.by.joins:
+        raise InputError(f"no script: it is by {result.by.several}, and a script follows tokens")
+    if result.query_span:
+        raise InputError("no script: it is from several tokens, and a script goes back from one")
+    if ablated.against:
+        raise InputError("no script: it is of a lead, and a script tells what one answer loses")
+    if len(ablated.answer_ids) > 1:
+        raise InputError(
+            "no script: its answer has several tokens, and a script tells what one of them loses"
+        )
+    told = of_run(result.provenance, result.tokens, result.kind, result.tower)
+    places = np.flatnonzero(~np.isnan(ablated.effects)).tolist()
+    return told | {
+        "allowed": NATS if result.provenance.dtype in EXACT else COARSE,
+        "layers": len(result.layers),
+        "heads": result.heads,
+        "query": result.query,
+        "tokens": names_of(result.tokens),
+        "rollout": result.rollout[-1].tolist(),
+        "replaced in": ablated.input,
+        "replacement": ablated.replacement,
+        "replacement id": ablated.replacement_id,
+        "said": ablated.answer,
+        "answer": next(iter(ablated.answer_ids), None),
+        "probability": ablated.probability,
+        "effects": [(place, float(ablated.effects[place])) for place in places],
+    }

@@ -17,6 +17,6 @@ VERB = Verb(
             no_picture="an outline of a model has no picture: it is a table of layers",
         ),
     },
-    library={"outline": ".library:outline"},
+    library={"outline": ".answer:outline"},
     command=".command:model",
 )

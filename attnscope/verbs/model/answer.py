@@ -5,17 +5,18 @@ from typing import TYPE_CHECKING
 
 from attnscope.errors import InputError, listed
 from attnscope.model.source.here import BUNDLED
+from attnscope.process.machine import alone
 from attnscope.reference import EXACT
 from attnscope.results import Cost, Outline
 from attnscope.session import selection
-from attnscope.session.listener import Listener
+from attnscope.session.listener import Listener, Log
 from attnscope.session.opening import find_source
-from attnscope.session.wanted import Wanted
+from attnscope.session.wanted import Numbers, Wanted
+from attnscope.vocabulary import Kind
 
 if TYPE_CHECKING:
     from attnscope.model.anatomy.towers import Tower
     from attnscope.model.loading.load import Plan
-
 
 Lengths = int | str | Sequence[int] | None
 
@@ -41,13 +42,18 @@ def outline_model(
         option = "--audio" if source.example.suffix == ".wav" else "--image"
         listener.notice(f"an example comes with {source.name}: {option} {source.example}")
     with listener.working(f"looking at {source.name}"):
+        from attnscope.model.anatomy.towers import choose_tower, reading_text
         from attnscope.model.loading.load import plan_model
         from attnscope.model.source.listing import list_files
         from attnscope.verbs.model.outline import outline_plan
 
         files = list_files(source)
         planned = plan_model(files.checkpoint, remote_code=remote_code)
-        tower = _tower(planned, wanted)
+        if wanted.kind is not None or wanted.tower is not None:
+            kind = None if wanted.kind is None else Kind(wanted.kind)
+            tower: Tower | None = choose_tower(planned.towers, kind, wanted.tower, planned.name)
+        else:
+            tower = reading_text(planned.towers) if planned.towers else None
         layer = -1 if tower is None else _layer(planned, tower, wanted.layer)
         return outline_plan(planned, files, tower=tower, layer=layer, length=lengths)
 
@@ -75,16 +81,6 @@ def time_of(cost: Cost) -> tuple[float, float, float]:
     return seconds(cost, *rates), *rates
 
 
-def _tower(planned: "Plan", wanted: Wanted) -> "Tower | None":
-    from attnscope.model.anatomy.towers import choose_tower, reading_text
-    from attnscope.vocabulary import Kind
-
-    if wanted.kind is not None or wanted.tower is not None:
-        kind = None if wanted.kind is None else Kind(wanted.kind)
-        return choose_tower(planned.towers, kind, wanted.tower, planned.name)
-    return reading_text(planned.towers) if planned.towers else None
-
-
 def _layer(planned: "Plan", tower: "Tower", wanted: "str | int | Sequence[int] | None") -> int:
     from attnscope.model.anatomy.towers import layers_without
 
@@ -95,3 +91,24 @@ def _layer(planned: "Plan", tower: "Tower", wanted: "str | int | Sequence[int] |
     if len(chosen) != 1:
         raise InputError(f"the cost is that of one layer, --layer names {len(chosen)}: {listed(chosen)}")
     return chosen[0]
+
+
+@alone
+def outline(
+    name: str | None = None,
+    *,
+    layer: Numbers = -1,
+    kind: str | None = None,
+    tower: str | None = None,
+    length: Lengths = None,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> Outline:
+    """What there is to look at in a model, before any of its weights is fetched or read.
+
+    `costs` of the result says what one head of `layer` would cost at every `length` in tokens: 512,
+    "128,1024", [128, 1024]. `name`, `revision` and `trust_remote_code` are those of `load`, `kind` and
+    `tower` choose as for `Reading`. Raises `ModelUnavailableError` and `InputError` as `load` does.
+    """
+    wanted = Wanted(layer=layer, kind=kind, tower=tower)
+    return outline_model(name, wanted, Log(), revision=revision, remote_code=trust_remote_code, length=length)

@@ -53,6 +53,7 @@ def head_cost(
     cut = number + 1 if can_be_cut(model, planned.config) else None
     head_flops, stages = recomputation(first)
     blocks = sum(each.blocks for each in calls)
+    held = needed(listing.shards, model, cut) if listing.shards else ()  # by weight files, of several
     width = first.dim + first.value_dim  # of a query with its output, and of a key with its value
     rows = first.heads * first.queries + first.key_heads * first.keys
     return Cost(
@@ -70,14 +71,8 @@ def head_cost(
         operands=4 * blocks * rows * width,
         kernel=2 * 4 * blocks * first.heads * first.queries * first.keys,
         reference=2 * stages,
-        shards=_shards(listing, model, cut),
+        shards=tuple(sorted({listing.shards[each] for each in held})),
     )
-
-
-def _shards(listing: Listing, model: nn.Module, cut: int | None) -> tuple[str, ...]:
-    """The weight files that hold something of the layers that are kept; nothing of a single file."""
-    names = needed(listing.shards, model, cut) if listing.shards else ()
-    return tuple(sorted({listing.shards[name] for name in names}))
 
 
 def recomputation(call: DryCall) -> tuple[int, int]:
@@ -180,9 +175,11 @@ def outline_plan(
 
 def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
     if not towers:
-        return [
-            Gap(path, tuple(range(len(stack))), type(stack[0]).__name__) for path, stack in _longest(model)
+        lists = [
+            (path, each) for path, each in model.named_modules() if isinstance(each, nn.ModuleList) and each
         ]
+        longest = [max(lists, key=lambda each: len(each[1]))] if lists else []
+        return [Gap(path, tuple(range(len(stack))), type(stack[0]).__name__) for path, stack in longest]
     attending = {site.module for tower in towers for site in tower.sites}
     gaps: dict[tuple[str, str], list[int]] = {}
     for path, stack in layer_stacks(model, towers[0].sites[0].every).items():
@@ -198,13 +195,6 @@ def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
                 other = [type(part).__name__ for name, part in entry.named_children() if name not in usual]
                 gaps.setdefault((path, (", ".join(other) or type(entry).__name__)), []).append(number)
     return [Gap(path, tuple(numbers), name) for (path, name), numbers in gaps.items()]
-
-
-def _longest(model: nn.Module) -> list[tuple[str, nn.ModuleList]]:
-    stacks = [
-        (path, each) for path, each in model.named_modules() if isinstance(each, nn.ModuleList) and each
-    ]
-    return [max(stacks, key=lambda stack: len(stack[1]))] if stacks else []
 
 
 def cost_at(length: int, context: int | None, usual: int, run: CostAt, name: str) -> Cost | None:

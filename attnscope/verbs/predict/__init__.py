@@ -11,7 +11,7 @@ VERB = Verb(
         'attnscope predict "The door opened." -m demo-translate',
     ),
     kinds={
-        "layers": Kind(".result:LayeredPrediction", ".sheet:sheet", many=".many:figures"),
+        "layers": Kind(".result:LayeredPrediction", ".sheet:sheet", many=".answer:figures"),
     },
     also={"LayerAnswer": ".result:LayerAnswer", "LayeredPlace": ".result:LayeredPlace"},
 )

@@ -97,7 +97,7 @@ class PredictLayers(OfTheModel["LayeredPrediction"]):
     """
 
     METHODS = ("Reading.predict_layers", "Prompted.predict_layers")
-    KIND, ANSWER = "LayeredPrediction", "attnscope.verbs.predict.layers:predict_layers"
+    KIND, ANSWER = "LayeredPrediction", "attnscope.verbs.predict.answer:predict_layers"
 
     layers: Annotated[bool, LAYERS] = field(default=True, init=False)
     controls: Annotated[int, CONTROLS] = 20

@@ -1,12 +1,32 @@
 """Every head of a model certified, and what it answers held against a run that was not touched."""
 
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
+import torch
+from torch import Tensor, nn
+
+from attnscope.analysis.heads.head import uncertified
+from attnscope.attention import AttentionCall, by_layers
 from attnscope.capture import provenance_of
+from attnscope.capture.cause.reaching import reaches_of
+from attnscope.capture.cause.rows import AT_ONCE
+from attnscope.capture.cause.standing import standings_of
+from attnscope.capture.following.describe import sides_of
+from attnscope.capture.run import Labels, run_watched, traced_instead
+from attnscope.capture.running import evaluating, hooked
+from attnscope.errors import InputError
+from attnscope.model.anatomy.sites import find_sites
+from attnscope.model.anatomy.towers import Tower, find_towers, without_attention
+from attnscope.reference import exact
+from attnscope.results import Provenance
 from attnscope.session.reading import Reading
-from attnscope.verbs.verify.certifying import verify_model
+from attnscope.tokens import Tokens
 from attnscope.verbs.verify.question import Verify
-from attnscope.verbs.verify.result import Verification
+from attnscope.verbs.verify.result import LayerCheck, OutputCheck, Verification
+from attnscope.verify import certify_heads
 
 
 def verify_reading(reading: Reading, asked: Verify) -> Verification:
@@ -18,3 +38,106 @@ def verify_reading(reading: Reading, asked: Verify) -> Verification:
         result = verify_model(model.module, inputs, tokens, provenance, target, asked.every_token)
     medium = reading.medium
     return result if medium is None else replace(result, notes=(medium.described, *result.notes))
+
+
+UNSEEN = "no dense softmax attention was seen"
+
+
+def verify_model(
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    tokens: Tokens,
+    provenance: Provenance,
+    target: Tokens | None = None,
+    every_token: bool = False,
+) -> Verification:
+    """The certificates of every layer and head of `model`, made while it runs, layer by layer.
+
+    `tokens` stand for the `input_ids`, `target` for the `decoder_input_ids` of an encoder-decoder. With
+    `every_token` the place of each is tried, however long the text, and every row of a block by itself.
+
+    The model first runs untouched; what it then returns under the takeover must be the same to the bit, since
+    it is the same kernels on the same tensors.
+    """
+    with evaluating(model), final_hidden_states(model) as before:
+        untouched = model(**inputs)
+    towers = find_towers(find_sites(model))
+    if not towers:
+        raise InputError(without_attention(model, provenance.model))
+    tower_of = {site.path: tower for tower in towers for site in tower.sites}
+    checks: list[LayerCheck] = []
+    beside: set[tuple[int, str]] = set()
+
+    every, labels = [site for tower in towers for site in tower.sites], Labels(tokens, target)
+    most = None if every_token else AT_ONCE
+    sides = sides_of(model, inputs, tokens, target)
+    standings = standings_of(model, inputs, every, None, sides, most=most)
+    reaches = reaches_of(
+        model, inputs, every, None, standings.placed, standings.disordered, every_row=every_token
+    )
+
+    def keep(call: AttentionCall) -> None:
+        call = reaches.settled(standings.settled(call))
+        beside.update((call.layer, each) for each in call.beside)
+        certificates = certify_heads(call, range(call.heads))
+        place = (tower_of[call.module].name, str(call.route), call.block)
+        checks.append(LayerCheck(call.layer, call.kind, call.module, certificates, *place))
+
+    ran = set[nn.Module]()
+    watching = (each.module.register_forward_hook(lambda module, *_: ran.add(module)) for each in every)
+    with final_hidden_states(model) as after, hooked(watching):
+        watched = run_watched(model, inputs, every, keep, labels)
+        outputs = compared({**before, **untouched}, {**after, **watched})
+        seen = {check.module for check in checks}
+        if mute := traced_instead([site for site in every if site.module in ran and site.path not in seen]):
+            again = run_watched(model, inputs, mute, keep, labels)
+            both = zip(outputs, compared({**before, **untouched}, {**after, **again}), strict=True)
+            outputs = tuple(max(each, key=lambda one: (not one.identical, one.difference)) for each in both)
+    silent = [check for tower in towers for check in _unread(tower, ran, checks)]
+    idle = [tower.called for tower in towers if not any(site.module in ran for site in tower.sites)]
+    notes = (f"not run for this input: {', '.join(idle)}",) if idle else ()
+    if standings.tried:
+        notes = (*notes, f"the tokens' places were tried {standings.tried}: --every-token tries them all")
+    place = {site.path: number for number, tower in enumerate(towers) for site in tower.sites}
+    ordered = sorted([*checks, *silent], key=lambda check: (place[check.module], check.layer, check.block))
+    notes = (*notes, *by_layers(sorted(beside)))
+    routes = dict.fromkeys(check.route for check in ordered)
+    as_read = replace(provenance, route=", ".join(routes))
+    return Verification(tokens, tuple(ordered), outputs, as_read, notes)
+
+
+def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck]) -> Iterator[LayerCheck]:
+    seen = {(check.module, check.layer) for check in checks}
+    for site in tower.sites:
+        for layer in site.layers:
+            if site.module in ran and (site.path, layer) not in seen:
+                nothing = (uncertified(UNSEEN),) * max(tower.heads[layer], 1)
+                yield LayerCheck(layer, site.kind, site.path, nothing, tower.name, "none")
+
+
+@contextmanager
+def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
+    """While open, holds what the headless model inside `model` returned last as its final hidden states.
+
+    Asking the model for all its hidden states would leave the library's own hooks behind on it.
+    """
+    states: dict[str, Any] = {}
+
+    def remember(_base: nn.Module, _inputs: object, output: Any) -> None:
+        states["last_hidden_state"] = output[0]
+
+    with getattr(model, "base_model", model).register_forward_hook(remember):
+        yield states
+
+
+def compared(untouched: Mapping[str, Any], watched: Mapping[str, Any]) -> tuple[OutputCheck, ...]:
+    """Every tensor of numbers in the results of both runs."""
+    found = list[OutputCheck]()
+    for name, was in untouched.items():
+        if isinstance(was, Tensor):
+            now: Tensor = watched[name]
+            # what is no number in both runs is alike: such a model is unusable, but not changed
+            same = bool(((was == now) | (was.isnan() & now.isnan())).all())
+            difference = (exact(was) - exact(now)).abs().nan_to_num(0 if same else torch.inf).max()
+            found.append(OutputCheck(name, float(difference), same))
+    return tuple(found)

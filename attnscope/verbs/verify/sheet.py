@@ -32,9 +32,14 @@ NOT_COMPARED = (-1.0, math.nan, math.nan, "")
 
 
 def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
-    layers, names = _layers(result), _names(result.layers)
+    blocks = dict[tuple[str, str, int], Layer]()
+    for check in result.layers:
+        blocks.setdefault((check.tower, check.kind, check.layer), []).append(check)
+    layers, names = list(blocks.values()), _names(result.layers)
     every = [each for layer in result.layers for each in layer.certificates]
     say, grids = said(result), tuple(_grids(result, layers, names))
+    kinds = {(layer.tower, layer.kind) for layer in result.layers}
+    following = Next(say("what_they_look_at"), asking(result, "heads"))
     also: tuple[tuple[Verdict, str], ...] = ()
     if result.verdict not in {each.verdict for each in every}:
         also = ((result.verdict, f"{verdict_words(result.verdict)}: {say('proof')}"),)
@@ -53,7 +58,7 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
         about_proof=True,
         proof=(*proof((each.verdict for each in every), "head"), *also),
         summary=(counted(len(result.tokens), "token"),),
-        next=_next(result, say),
+        next=following if len(kinds) == 1 and not result.verdict.stands_out else None,
     )
 
 
@@ -94,13 +99,6 @@ def said(result: Verification) -> Said:
     return Said("verification", result, facts)
 
 
-def _layers(result: Verification) -> list[Layer]:
-    found: dict[tuple[str, str, int], Layer] = {}
-    for check in result.layers:
-        found.setdefault((check.tower, check.kind, check.layer), []).append(check)
-    return list(found.values())
-
-
 def _names(checks: Sequence[LayerCheck]) -> dict[tuple[str, str], str]:
     places = {(check.tower, check.kind.value) for check in checks}
     kinds = Counter(kind for _, kind in places)
@@ -115,7 +113,10 @@ def _by_layer(say: Said, layers: list[Layer], names: dict[tuple[str, str], str],
     routes = [blocks[0].route.split()[0] for blocks in layers]
     every = [[one for block in blocks for one in block.certificates] for blocks in layers]
     worst = [max(map(_used, each), default=NOT_COMPARED) for each in every]
-    hardest = list(map(_hardest, every))
+    hardest, output = (
+        list(map(_hardest, every)),
+        [_largest(each, lambda one: one.output_error) for each in every],
+    )
     towers = {_name(blocks[0], names) for blocks in layers}
     return Ranking(
         title="",
@@ -132,7 +133,8 @@ def _by_layer(say: Said, layers: list[Layer], names: dict[tuple[str, str], str],
             Column("allowed", [each[2] for each in worst], "rounding allows", significant,
                    say("says_allowed")),
             Column("weights", list(map(_weights, layers)), "weights, head" if whole else ""),
-            Column("output", list(map(_output, every)), "output" if whole else "", as_written),
+            Column("output", ["-" if place < 0 else significant(error) for error, place in output],
+                   "output" if whole else "", as_written),
             Column("power", [power_words(each.power) if each else say("none_tried") for each in hardest],
                    "weakest test (≥ 1 needed)", as_written, say("says_power")),
             Column("fault", [each.name if each else "" for each in hardest],
@@ -163,11 +165,6 @@ def _weights(blocks: Layer) -> str:
     return f"{significant(error)} H{head}" + (f" B{block}" if len(blocks) > 1 else "")
 
 
-def _output(certificates: Sequence[Certificate]) -> str:
-    error, place = _largest(certificates, lambda one: one.output_error)
-    return "-" if place < 0 else significant(error)
-
-
 def _largest(
     certificates: Sequence[Certificate], measured: Callable[[Certificate], float]
 ) -> tuple[float, int]:
@@ -195,7 +192,12 @@ def _grids(
             for blocks in own
         ]
         heads = range(max(map(len, rows)))
-        values = np.array([[_power(row[j]) if j < len(row) else math.nan for j in heads] for row in rows])
+        powers = [
+            [row[j].power if j < len(row) else 0.0 for j in heads] for row in rows
+        ]  # of ten; NaN: untried
+        values = np.array(
+            [[min(math.log10(each), POWERS) if each > 0 else math.nan for each in row] for row in powers]
+        )
         verdicts = tuple(tuple(row[j].verdict if j < len(row) else None for j in heads) for row in rows)
         yield HeadGrid(
             title=said(result)("grid", tower if len(towers) > 1 else ""),
@@ -206,11 +208,6 @@ def _grids(
             form=lambda power: "≥10⁶" if power >= POWERS else significant(float(f"{10**power:.1e}")),
             verdicts=verdicts,
         )
-
-
-def _power(certificate: Certificate) -> float:
-    """The power of the fault that is hardest to see, as a power of ten; NaN where none was tried."""
-    return min(math.log10(certificate.power), POWERS) if certificate.power > 0 else math.nan
 
 
 def _worst(result: Verification) -> str:
@@ -229,13 +226,6 @@ def _worst(result: Verification) -> str:
     block = f" block {layer.block}" if any(each.block for each in result.layers) else ""
     where = f"L{layer.layer} H{head}{block} ({_name(layer, _names(result.layers))})"
     return f"{where} {certificate_words(certificate)}"
-
-
-def _next(result: Verification, say: Said) -> Next | None:
-    kinds = {(layer.tower, layer.kind) for layer in result.layers}
-    if len(kinds) != 1 or result.verdict.stands_out:
-        return None
-    return Next(say("what_they_look_at"), asking(result, "heads"))
 
 
 def _rows(result: Verification) -> Iterator[tuple[object, ...]]:

@@ -29,7 +29,7 @@ from attnscope.capture import Selection, provenance_of, record
 from attnscope.capture.following.describe import tokens_of
 from attnscope.errors import InputError
 from attnscope.results import Kind, OutputCheck, Verdict, Verification
-from attnscope.verbs.verify.certifying import _worse, verify_model
+from attnscope.verbs.verify.answer import _worse, verify_model
 
 
 def verified(model: nn.Module, inputs: dict[str, torch.Tensor]) -> Verification:

@@ -25,7 +25,7 @@ from attnscope.capture.following.describe import provenance_of, tokens_by_id
 from attnscope.capture.following.takeover import KernelInputs
 from attnscope.render.kit.words.certificate import certificate_words
 from attnscope.results import Kind, Verdict
-from attnscope.verbs.verify.certifying import verify_model
+from attnscope.verbs.verify.answer import verify_model
 from attnscope.verify import certify
 from attnscope.vocabulary import Standing
 
