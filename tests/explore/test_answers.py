@@ -10,10 +10,10 @@ from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.app import Explorer
 from attnscope.explore.asking import Failed
-from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.showing.answer import of_prediction
 from attnscope.explore.source import Source
 from attnscope.explore.state import Scene, State, Tower, start
+from attnscope.explore.surface import Surface
+from attnscope.explore.views import of_prediction
 from attnscope.results.claims.effect import Asks, Choice, Place, Without
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind

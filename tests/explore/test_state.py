@@ -9,10 +9,10 @@ from made_results import provenance
 
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
-from attnscope.explore.commands import command, file_name, unused
-from attnscope.explore.drawing.grid import Places
-from attnscope.explore.drawing.sentence import set_sentence
+from attnscope.explore.grid import Places
+from attnscope.explore.sentence import set_sentence
 from attnscope.explore.state import Scene, State, Tower, View, start
+from attnscope.explore.writing import command, file_name, unused
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind, Special
 

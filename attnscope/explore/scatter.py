@@ -5,7 +5,7 @@ from jaxtyping import Float, UInt8
 from rich.style import Style, StyleType
 from rich.text import Text
 
-from attnscope.explore.drawing.surface import Cells, Line
+from attnscope.explore.surface import Cells, Line
 from attnscope.render.kit.cells import DIM, fit, settled
 from attnscope.render.kit.palette import KEY, QUERY, by_root
 from attnscope.render.kit.words.certificate import verdict_words

@@ -8,8 +8,8 @@ from math import isnan
 from rich.style import Style, StyleType
 from rich.text import Text
 
-from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, window
 from attnscope.explore.state import Head, State
+from attnscope.explore.surface import Cells, Line, Part, Surface, window
 from attnscope.render.kit.cells import DIM, HEADING, left, right
 from attnscope.render.kit.numbers import cell
 from attnscope.render.kit.palette import LOSES

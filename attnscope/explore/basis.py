@@ -15,15 +15,14 @@ from textual.message import Message
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Desk, Failed, attempt
-from attnscope.explore.drawing.shown import Shown
-from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.card import KEYS, hints
+from attnscope.explore.matrix import Shown
+from attnscope.explore.panes import Board, Card, Pane
 from attnscope.explore.questions import sharpest
-from attnscope.explore.screen.board import Board
-from attnscope.explore.screen.pane import Card, Pane
 from attnscope.explore.showing import BAD, head
-from attnscope.explore.showing.card import KEYS, hints
 from attnscope.explore.source import Source
 from attnscope.explore.state import Scene, State, start
+from attnscope.explore.surface import Surface
 from attnscope.printable import printable
 from attnscope.render.terminal.console import Paper
 from attnscope.results import Overview
