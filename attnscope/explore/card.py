@@ -16,8 +16,7 @@ from attnscope.explore.showing import Find, head
 from attnscope.explore.state import State, View
 from attnscope.measures import MEASURES
 from attnscope.render.kit.cells import DIM, HEADING
-from attnscope.render.kit.words.certificate import certificate_words, verdict_words
-from attnscope.render.kit.words.header import head_of
+from attnscope.render.kit.words import certificate_words, head_of, verdict_words
 from attnscope.render.sheet.blocks import Rows, flat
 from attnscope.render.sheet.table import meanings
 from attnscope.render.sheets import sheet_of

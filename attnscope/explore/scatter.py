@@ -8,7 +8,7 @@ from rich.text import Text
 from attnscope.explore.surface import Cells, Line
 from attnscope.render.kit.cells import DIM, fit, settled
 from attnscope.render.kit.palette import KEY, QUERY, by_root
-from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words import verdict_words
 from attnscope.render.sheets.projection import DISCLAIMER, said
 from attnscope.results import Picture, Projection
 

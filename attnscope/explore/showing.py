@@ -23,8 +23,15 @@ from attnscope.explore.surface import Surface
 from attnscope.render.kit.cells import DIM, settled
 from attnscope.render.kit.numbers import weight
 from attnscope.render.kit.stage import NO_KEY
-from attnscope.render.kit.words.certificate import DISTRUST, STYLES, certificate_line, verdict_words
-from attnscope.render.kit.words.header import WITHOUT_SPECIAL, head_of, model_words
+from attnscope.render.kit.words import (
+    DISTRUST,
+    STYLES,
+    WITHOUT_SPECIAL,
+    certificate_line,
+    head_of,
+    model_words,
+    verdict_words,
+)
 from attnscope.render.sheet.blocks import Beside, Block, KeyBars, Rows, flat
 from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.terms import keys_of, said, shown_key

@@ -19,8 +19,7 @@ from attnscope.explore.state import Head, State, View
 from attnscope.explore.surface import Cells, Line, Surface
 from attnscope.render.kit.cells import DIM, fit, settled
 from attnscope.render.kit.numbers import chance, give_or_take, signed
-from attnscope.render.kit.words.certificate import STYLES, verdict_words
-from attnscope.render.kit.words.header import head_of, weights_words
+from attnscope.render.kit.words import STYLES, head_of, verdict_words, weights_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.table import Column, Table
 from attnscope.render.sheets import WHOLE, Focus, sheet_of

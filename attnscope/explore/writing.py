@@ -17,7 +17,7 @@ from attnscope.explore.panes import Line
 from attnscope.explore.source import Source
 from attnscope.explore.state import State, View
 from attnscope.explore.surface import Surface
-from attnscope.render.kit.words.command import asking, asking_of_text, label, looked_at
+from attnscope.render.kit.command import asking, asking_of_text, label, looked_at
 from attnscope.render.sheets import Focus
 from attnscope.vocabulary import Unit
 

@@ -17,7 +17,7 @@ from attnscope.printable import printable
 from attnscope.register import kind_of, there
 from attnscope.render.kit.page import ZoomedPages
 from attnscope.render.kit.typesetting import drawing, missing_glyphs
-from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words import verdict_words
 from attnscope.render.look import DPI, USUAL, Look, dressed
 from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.plot.sheet import figure as sheet_figure

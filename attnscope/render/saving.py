@@ -43,7 +43,7 @@ def suffixes(kind: type) -> tuple[str, ...]:
 def check_targets(targets: Sequence[Path], kind: type) -> None:
     """Refuse a target that could not be written, before any work: in its folder a file is tried."""
     from attnscope.render import files
-    from attnscope.render.script.figures import why_none
+    from attnscope.render.script import why_none
 
     there = suffixes(kind)
     for target in targets:
@@ -164,8 +164,7 @@ def _described(result: Result, look: Look) -> str:
 
     The path of a folder on this machine stands there only where the caption has everything.
     """
-    from attnscope.render.kit.words.certificate import whole_source
-    from attnscope.render.kit.words.header import own_name
+    from attnscope.render.kit.words import own_name, whole_source
 
     sources = [
         whole_source(each, each.model if look.in_full else own_name(each.model))

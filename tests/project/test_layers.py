@@ -70,7 +70,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "markupsafe": "render.words",  # which jinja2 is made with
     "peft": "model",
     "fsspec": "verbs.corpus.store",
-    "PIL": "demo.train model render.present.notebook",
+    "PIL": "demo.train model render.present",
     "soundfile": "model",
     "soxr": "model",
     "sklearn": "analysis verbs",

@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.palette import FAINT, INK, OUTLINES, TINTS
 from attnscope.render.kit.typesetting import text_width
-from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words import GLYPHS
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.panel import SMALL, TICK, Panel, colours, inches, only_spines
 from attnscope.render.sheet.heads import Companion, HeadGrid, HeadMatrices

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from attnscope.render.kit.page import EDGE, Line, ShownFigure, write_lines
 from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
-from attnscope.render.kit.words.certificate import source_words, verdict_words
+from attnscope.render.kit.words import source_words, verdict_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import grid, heat, overlay, ranking, row, steps, timeline
+from attnscope.render.plot import grid, heat, media, ranking, row, steps
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel, linked_panel, statements_panel
 from attnscope.render.sheet.blocks import (
@@ -36,7 +36,7 @@ from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.steps import Steps
 from attnscope.render.sheet.table import legend
-from attnscope.render.sheets.picture import Original, Overlay, Overlays, Timeline
+from attnscope.render.sheets.media import Original, Overlay, Overlays, Timeline
 from attnscope.render.sheets.projection import Map
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -51,12 +51,12 @@ _STEP = 0.98  # from one size of the letters to the next smaller one
 DRAWINGS: dict[type, Callable[[Any], Panel]] = {
     Linked: linked_panel,
     Map: map_.panel,
-    Original: overlay.original,
-    Overlay: overlay.overlay,
-    Overlays: overlay.overlays,
+    Original: media.original,
+    Overlay: media.overlay,
+    Overlays: media.overlays,
     Statements: statements_panel,
     Steps: steps.panel,
-    Timeline: timeline.panel,
+    Timeline: media.timeline,
 }
 
 Columns = list[list[Panel]]  # panels one below the other, and these side by side

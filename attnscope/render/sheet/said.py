@@ -9,16 +9,19 @@ from attnscope.errors import listed
 from attnscope.printable import printable
 from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import counted, significant
-from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words, verdict_words
-from attnscope.render.kit.words.header import (
+from attnscope.render.kit.words import (
     CROSS_ROWS,
+    GLYPHS,
     WITHOUT_SPECIAL,
     attention_words,
+    certificate_line,
+    certificate_words,
     feature_words,
     joined_words,
     model_words,
     quoted,
     special_words,
+    verdict_words,
     written_words,
 )
 from attnscope.render.look import look_now

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
+from attnscope.render.kit.words import GLYPHS, verdict_words
 from attnscope.render.sheet.blocks import Beside, Block, flat
 from attnscope.render.sheet.said import name, setting
 from attnscope.render.sheet.table import Table

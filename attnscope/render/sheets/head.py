@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.kit.cells import settled
+from attnscope.render.kit.command import asking, label, looked_at
 from attnscope.render.kit.numbers import (
     alike,
     alike_texts,
@@ -20,8 +21,7 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, OF_KEYS, VECTORS, Panel, only, panel
-from attnscope.render.kit.words.command import asking, label, looked_at
-from attnscope.render.kit.words.header import (
+from attnscope.render.kit.words import (
     head_of,
     many,
     mean_entropy,

@@ -8,7 +8,7 @@ import numpy as np
 from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import weight, weight_cell
 from attnscope.render.kit.palette import scale_of
-from attnscope.render.kit.words.header import many, model_words, tokens_looked_at, where_words
+from attnscope.render.kit.words import many, model_words, tokens_looked_at, where_words
 from attnscope.render.sheet.blocks import Matrix, Named, Names, Ranking
 from attnscope.render.sheet.said import at, certified, in_sentence, limits, numbered
 from attnscope.render.sheet.sheet import Sheet

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from attnscope.process.machine import duration
 from attnscope.render.kit.numbers import amount, number
-from attnscope.render.kit.words.header import own_name
+from attnscope.render.kit.words import own_name
 from attnscope.render.sheet.blocks import Block, Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table, as_written

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from rich.cells import cell_len
 
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import finding, looked_at, opening
 from attnscope.render.kit.numbers import cell, weight
-from attnscope.render.kit.words.command import finding, looked_at, opening
-from attnscope.render.kit.words.header import SINK, many, mostly, overview_view_words
+from attnscope.render.kit.words import SINK, many, mostly, overview_view_words
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of

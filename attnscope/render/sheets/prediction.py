@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from attnscope.printable import printable
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import Run, asking, label
 from attnscope.render.kit.numbers import exact, likely
-from attnscope.render.kit.words.command import Run, asking, label
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, in_sentence, numbered, text
 from attnscope.render.sheet.sheet import Next, Sheet

@@ -13,10 +13,10 @@ import numpy as np
 
 from attnscope.errors import listed
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import looked_at, opening_head
 from attnscope.render.kit.numbers import alike_texts, counted, number, parameter, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
-from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.kit.words.header import divides, joined_words, view_words
+from attnscope.render.kit.words import divides, joined_words, view_words
 from attnscope.render.sheet.blocks import Beside, Drawing, Ranking
 from attnscope.render.sheet.said import (
     attention,

@@ -20,7 +20,7 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.palette import scale_of
-from attnscope.render.kit.words.header import model_words, sums_words, where_words
+from attnscope.render.kit.words import model_words, sums_words, where_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking
 from attnscope.render.sheet.said import (
     at,

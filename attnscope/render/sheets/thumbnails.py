@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnscope.render.kit.command import looked_at, opening_head
 from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.kit.palette import scale_of
-from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheet.said import (
     attention,

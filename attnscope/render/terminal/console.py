@@ -34,7 +34,7 @@ from attnscope.render.kit.palette import (
     luminance,
     triplet,
 )
-from attnscope.render.kit.words.certificate import STYLES
+from attnscope.render.kit.words import STYLES
 
 Background = Literal["light", "dark", "unknown"]
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, left, line, right, widest
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.certificate import GLYPHS, STYLES
+from attnscope.render.kit.words import GLYPHS, STYLES
 from attnscope.render.sheet.heads import Companion, HeadGrid, HeadMatrices
 from attnscope.render.terminal.raster import Raster, Side, ink_of
 

@@ -21,7 +21,7 @@ from rich.text import Text
 from attnscope.render.kit.cells import DIM, HEADING, left, line, settled
 from attnscope.render.kit.numbers import counted, number, parameter, pooled, significant
 from attnscope.render.kit.palette import BAR, Scale, diverging, sequential
-from attnscope.render.sheets.picture import Timeline
+from attnscope.render.sheets.media import Timeline
 
 SHADES, ASCII_SHADES = "·░▒▓█", ".:-=+*#%@"
 _MOST_LINES, _FEW_ROWS = 60, 30

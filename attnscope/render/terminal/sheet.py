@@ -16,9 +16,8 @@ from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, fit
-from attnscope.render.kit.words.certificate import STYLES
-from attnscope.render.kit.words.command import Command, continued
-from attnscope.render.kit.words.header import origin_words, reading
+from attnscope.render.kit.command import Command, continued
+from attnscope.render.kit.words import STYLES, origin_words, reading
 from attnscope.render.sheet.blocks import (
     Beside,
     Block,
@@ -35,7 +34,7 @@ from attnscope.render.sheet.sheet import Next, Sheet, as_stored
 from attnscope.render.sheet.steps import Steps
 from attnscope.render.sheet.table import meanings
 from attnscope.render.sheets import WHOLE, Focus, sheet_of
-from attnscope.render.sheets.picture import Timeline
+from attnscope.render.sheets.media import Timeline
 from attnscope.render.terminal.console import Paper
 from attnscope.render.terminal.grid import Mosaic, cells_of, grid, shades
 from attnscope.render.terminal.matrix import Picture, numbers

@@ -20,7 +20,7 @@ from attnscope.render.kit.cells import (
 )
 from attnscope.render.kit.numbers import largest_magnitude
 from attnscope.render.kit.palette import by_root
-from attnscope.render.kit.words.certificate import STYLES
+from attnscope.render.kit.words import STYLES
 from attnscope.render.sheet.steps import Steps, shape_words, spelled_out, texts
 from attnscope.results import Verdict
 from attnscope.results.steps import Step

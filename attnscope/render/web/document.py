@@ -9,14 +9,13 @@ import numpy as np
 from attnscope.register import kind_of, there
 from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.header import model_words, spans, weights_words, where_words
+from attnscope.render.kit.words import model_words, spans, weights_words, where_words
 from attnscope.render.sheet.said import attention, grid_size
 from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.projection import DISCLAIMER, points_words, said
 from attnscope.render.sheets.thumbnails import pooled_words
-from attnscope.render.web import media
 from attnscope.render.web import readings as sides
-from attnscope.render.web.blocks import Blocks, short
+from attnscope.render.web.blocks import Blocks, of_picture, of_sound, short
 from attnscope.render.web.passage import Told
 from attnscope.render.web.passage import told as told_first
 from attnscope.render.web.readings import first_token
@@ -238,9 +237,9 @@ def of_medium(made: Document, found: Laid, beside: Beside) -> None:
 
 def show_medium(made: Document, found: Laid) -> None:
     if isinstance(found, PictureAttention | PictureHeads):
-        made.picture = media.of_picture(found)
+        made.picture = of_picture(found)
     else:
-        made.sound = media.of_sound(found, made.blocks)
+        made.sound = of_sound(found, made.blocks)
 
 
 def known_map(found: Projection) -> dict[str, Any]:

@@ -13,16 +13,14 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.render.files import rows as rows_of
 from attnscope.render.kit.numbers import CALLED, percent
-from attnscope.render.kit.words.certificate import DISTRUST, verdict_words
-from attnscope.render.kit.words.header import own_name
+from attnscope.render.kit.words import DISTRUST, own_name, verdict_words
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import WHOLE, Focus, proof_of, sheet_of
-from attnscope.render.sheets.picture import Original
+from attnscope.render.sheets.media import Original
 from attnscope.render.web.assets import asset, boot, icon, look, policy, script, style
-from attnscope.render.web.blocks import Blocks, as_json, escape
+from attnscope.render.web.blocks import Blocks, as_json, escape, original, paragraph
 from attnscope.render.web.document import Document, document, weights_view
-from attnscope.render.web.media import original
-from attnscope.render.web.ranking import linked, paragraph
+from attnscope.render.web.ranking import linked
 from attnscope.render.web.room import HARD_BYTES, KEPT, NOTHING, Beside, room_for, too_large
 from attnscope.render.web.sheet import section
 from attnscope.results import HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict

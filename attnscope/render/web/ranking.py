@@ -17,7 +17,7 @@ from attnscope.render.kit.numbers import cell, parameter
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Curve, Heap, Ranking, Rows
 from attnscope.render.sheet.table import Column, Line, Mark, missing
-from attnscope.render.web.blocks import escape, shaded
+from attnscope.render.web.blocks import escape, paragraph, shaded
 
 _ROW_HIGH, _LOW = 22, 5  # pixels of a row, and that a low mark is below its middle
 _ORDER = {"band": 0, "span": 1, "bar": 2, "line": 3}
@@ -191,10 +191,6 @@ def colour(tint: str) -> str:
 
 
 _HEAD = re.compile(r"\bL(\d+) H(\d+)\b")
-
-
-def paragraph(text: str, kind: str) -> str:
-    return f'<p class="{kind}">{escape(text)}</p>' if text else ""
 
 
 def linked(text: str, leads: bool) -> str:

@@ -16,8 +16,8 @@ from jaxtyping import Float
 from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.render.kit.cells import settled
-from attnscope.render.kit.words.certificate import certificate_words, verdict_words
-from attnscope.render.kit.words.command import Heads, asking
+from attnscope.render.kit.command import Heads, asking
+from attnscope.render.kit.words import certificate_words, verdict_words
 from attnscope.render.web import codes
 from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.room import DENSE_BYTES, FINE_TOKENS, KEPT

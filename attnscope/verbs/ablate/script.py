@@ -3,7 +3,7 @@
 from typing import Any
 
 from attnscope.errors import InputError
-from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, of_run
+from attnscope.render.script import COARSE, EXACT, NATS, Told, of_run
 from attnscope.results.claims.effect import Asks, Measured, Method
 from attnscope.verbs.ablate.result import Ablation
 

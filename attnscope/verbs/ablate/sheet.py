@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from attnscope.printable import printable, word
+from attnscope.render.kit.command import asking, finding, opening_head
 from attnscope.render.kit.numbers import alike, give_or_take, largest_magnitude, number, signed, signed_cell
-from attnscope.render.kit.words.command import asking, finding, opening_head
 from attnscope.render.sheet.blocks import Beside, Heap, Matrix, Names, Ranking
 from attnscope.render.sheet.heads import HeadGrid, by_head
 from attnscope.render.sheet.said import name

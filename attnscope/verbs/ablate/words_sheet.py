@@ -6,9 +6,9 @@ from itertools import groupby
 
 from attnscope.printable import printable, word
 from attnscope.render.kit.cells import fit, settled
-from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.kit.words.command import label
-from attnscope.render.kit.words.header import quoted as quoted_tokens
+from attnscope.render.kit.command import label
+from attnscope.render.kit.words import quoted as quoted_tokens
+from attnscope.render.kit.words import verdict_words
 from attnscope.render.sheet.said import Place, in_sentence, name
 from attnscope.render.words import Said
 from attnscope.results import Kind, Verdict

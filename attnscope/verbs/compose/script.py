@@ -1,6 +1,6 @@
 """What a program is told, so that it computes the figures of `compose` again."""
 
-from attnscope.render.script.figures import Told, of_model
+from attnscope.render.script import Told, of_model
 from attnscope.verbs.compose.result import STRONGEST, Composition
 
 

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from attnscope.errors import InputError
-from attnscope.render.script.figures import Told, of_run
+from attnscope.render.script import Told, of_run
 from attnscope.results import Kind, Special
 from attnscope.tokens import Tokens
 from attnscope.verbs.find.result import Finding

@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from attnscope.printable import word
+from attnscope.render.kit.command import asking, finding, label, looked_at, opening_head
 from attnscope.render.kit.numbers import alike, cell, counted, signed, signed_cell, weight, weight_cell
-from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
 from attnscope.render.sheet.blocks import Heap, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (

@@ -3,7 +3,7 @@
 import numpy as np
 
 from attnscope.errors import InputError
-from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, names_of, of_run
+from attnscope.render.script import COARSE, EXACT, NATS, Told, names_of, of_run
 from attnscope.verbs.flow.result import Flow
 
 
