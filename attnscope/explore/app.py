@@ -33,20 +33,8 @@ from attnscope.session.wanted import Wanted
 from attnscope.verbs.find.result import Finding
 
 # out of the alternate screen, cursor, wrapping, mouse, pasting and keys as they were
-_MODES = (
-    b"?1049l",
-    b"?25h",
-    b"?7h",
-    b"?1000l",
-    b"?1003l",
-    b"?1015l",
-    b"?1006l",
-    b"?2004l",
-    b"?1004l",
-    b"<u",
-    b"0m",
-)
-_LEFT = b"".join(b"\x1b[" + mode for mode in _MODES)
+_MODES = b"?1049l ?25h ?7h ?1000l ?1003l ?1015l ?1006l ?2004l ?1004l <u 0m"
+_LEFT = b"".join(b"\x1b[" + mode for mode in _MODES.split())
 
 
 def keys_from_the_terminal() -> None:

@@ -21,7 +21,6 @@ from attnscope.results import (
     HeadView,
     HeadWeights,
     Kind,
-    LongHead,
     Overview,
     Provenance,
     Special,
@@ -78,12 +77,6 @@ def own_name(model: str) -> str:
 
 def attention_words(kind: Kind) -> str:
     return _ATTENTION[kind]
-
-
-def where_words(result: HeadWeights | LongHead | Overview) -> str:
-    """Which attention this is, and of what part of the model where the kind does not tell."""
-    part = f" of {printable(result.tower)}" if result.tower else ""
-    return _ATTENTION[result.kind] + part
 
 
 def reading(provenance: Provenance) -> Text:

@@ -7,8 +7,8 @@ import numpy as np
 from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import alike_texts, counted, significant
 from attnscope.render.sheet.blocks import Ranking
-from attnscope.render.sheet.said import certified, features, in_sentence, limits, read, setting
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.said import certified, features, in_sentence
+from attnscope.render.sheet.sheet import Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table, as_written, both_ways
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -20,15 +20,11 @@ _MOST_PAIRS = 12
 def sheet(result: Dimensions, focus: Focus = WHOLE) -> Sheet:
     """As many of the dimensions as are asked for; a file has all."""
     head, say = result.head, said(result)
-    return Sheet(
-        title=say("title"),
-        setting=setting(head),
-        origins=(head.provenance,),
-        answer=say(result.case),
+    return saying(
+        say,
+        head,
         blocks=(_products(result, say, focus.rows), *_turned(result, say)),
         table=lambda: _table(result),
-        texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=limits(head),
         legend=(*say.lines("legend"), *features(head)),
         proof=certified(head.certificate, focus.verbose),
         summary=(counted(len(result.products), "dimension"),),

@@ -21,18 +21,15 @@ from attnscope.render.sheet.blocks import Beside, Block, Drawing, Matrix, Named,
 from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.said import (
     certified,
-    features,
     grid_size,
     in_sentence,
-    limits,
     name,
     of_head,
     proof,
     read,
-    setting,
     unit,
 )
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -92,15 +89,11 @@ def of_heads(result: Heads, say: Said, block: Drawing, main: Drawing) -> Sheet:
 
 def _laid_over(result: OneHead | Heads, say: Said, **own: Any) -> Sheet:
     heads = _inside(result)
-    return Sheet(
-        title=say("title"),
-        setting=setting(heads),
-        origins=(heads.provenance,),
-        answer=say(result.case),
+    return saying(
+        say,
+        heads,
         table=lambda: _table(result),
         texts=(medium_words(result), *read(heads.kind, heads.query_tokens, heads.key_tokens)),
-        notes=limits(heads),
-        legend=features(heads),
         summary=(fit(medium_words(result), _LONGEST),),
         **own,
     )

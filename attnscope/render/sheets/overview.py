@@ -25,11 +25,10 @@ from attnscope.render.sheet.said import (
     limits,
     named,
     proof,
-    read,
     setting,
     span_notes,
 )
-from attnscope.render.sheet.sheet import Next, Sheet, by_head
+from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying
 from attnscope.render.sheet.table import Column, Scale, Table, as_written
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -52,15 +51,13 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
     grids = [_grid(result, each, in_tokens) for each in shown(result)]
     size, names = grid_size(result.layers, result.heads), ", ".join(result.scores)
     say = said(result)
-    return Sheet(
+    return saying(
+        say,
+        result,
         title=say("title", len(grids)),
         setting=setting(result, size),
-        origins=(result.provenance,),
-        answer=answer(result),
         blocks=(*grids, _links(result, in_tokens, focus.verbose)),
         table=lambda: _every(result),
-        texts=read(result.kind, result.query_tokens, result.key_tokens),
-        control=say("control"),
         notes=(*_spans(result), *say.lines("notes"), *limits(result)),
         legend=(*overview_view_words(result), *features(result)),
         details=tuple(measured.absent(result.scores)),
@@ -348,10 +345,6 @@ def said(result: Overview) -> Said:
         "sink_heads": sum(count for _, count in sinks),
     }
     return Said("heads", result, facts)
-
-
-def answer(result: Overview) -> str:
-    return said(result)(result.case.value.replace(" ", "_"))
 
 
 def _first_named(result: Overview) -> Place | None:

@@ -20,20 +20,19 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.palette import scale_of
-from attnscope.render.kit.words import model_words, sums_words, where_words
+from attnscope.render.kit.words import sums_words
 from attnscope.render.sheet.blocks import Beside, Block, Matrix, Ranking
 from attnscope.render.sheet.said import (
     at,
+    attention,
     certified,
     features,
     in_sentence,
-    limits,
     numbered,
     of_head,
-    read,
     unit,
 )
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.sheet import Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table
 from attnscope.render.sheets import Focus
 from attnscope.render.words import Said
@@ -61,19 +60,16 @@ def sheet(result: HeadTerms, focus: Focus) -> Sheet:
         main = keys_of(result, query, key)
         blocks = (main,)
     sides = counted(len(head.query_tokens), "query"), counted(len(head.key_tokens), "key")
-    return Sheet(
-        title=say("title"),
-        setting=f"{where_words(head)} · {model_words(head.provenance)}",
-        origins=(head.provenance,),
+    return saying(
+        say,
+        head,
         answer=say(result.case) if query is None else say("one_query"),
         blocks=blocks,
         table=lambda: Table.of(*_table(result)),
-        texts=read(head.kind, head.query_tokens, head.key_tokens),
-        notes=limits(head),
         legend=(sums_words(head), *features(head)),
         proof=certified(head.certificate, focus.verbose),
         main=main,
-        summary=(where_words(head), " x ".join(sides)),
+        summary=(attention(head.kind, head.tower), " x ".join(sides)),
         record=(*of_head(head), *map(_recorded, result.influences)),
     )
 

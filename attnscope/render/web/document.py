@@ -9,7 +9,7 @@ import numpy as np
 from attnscope.register import kind_of, there
 from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words import model_words, spans, weights_words, where_words
+from attnscope.render.kit.words import model_words, spans, weights_words
 from attnscope.render.sheet.said import attention, grid_size
 from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.projection import DISCLAIMER, points_words, said
@@ -150,7 +150,7 @@ def of_sheet(made: Document, found: Any, beside: Beside) -> None:
 
 
 def of_head(made: Document, head: HeadWeights, beside: Beside, by: Unit = Unit.WORD) -> None:
-    made.heading = told(head.name, where_words(head), model_words(head.provenance))
+    made.heading = told(head.name, attention(head.kind, head.tower), model_words(head.provenance))
     made.readings.append(sides.of_heads([head], made.blocks, by=by))
     made.says += weights_words(head)
     opens(made, head.layer, head.head, **opened(made, sheet_of(head).opens))
@@ -168,7 +168,7 @@ def of_terms(made: Document, terms: HeadTerms, beside: Beside) -> None:
 
 def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
     heads = f"{counted(len(overview.layers), 'layer')} x {counted(len(overview.heads), 'head')}"
-    made.heading = told(heads, where_words(overview), model_words(overview.provenance))
+    made.heading = told(heads, attention(overview.kind, overview.tower), model_words(overview.provenance))
     made.readings.append(sides.of_overview(overview, made.blocks, beside.full))
     looked: dict[str, Any] = {"words": overview.by.joins, "special": overview.special.value}
     found = overview.tokens or overview
