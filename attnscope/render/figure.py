@@ -105,21 +105,12 @@ def figure_bytes(
     return buffer.getvalue()
 
 
-Name = str | int | None
+def plot(result: Result, ax: Axes | None, look: Look = USUAL, **looked_at: Any) -> Axes | Figure:
+    """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows.
 
-
-def plot(
-    result: Result,
-    ax: Axes | None,
-    *,
-    show: str | None = None,
-    query: Name = None,
-    key: Name = None,
-    scale: str | None = None,
-    look: Look = USUAL,
-) -> Axes | Figure:
-    """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows."""
-    focus = drawn_focus(result, show, query, key, scale)
+    What is `looked_at` is named as for `focus_on`.
+    """
+    focus = drawn_focus(result, **looked_at)
     if ax is None:
         figure = figure_of(result, focus, look)
         figure.set_dpi(look.dpi)
@@ -136,7 +127,7 @@ def plot(
     return ax
 
 
-def drawn_focus(result: Result, show: str | None, query: Name, key: Name, scale: str | None = None) -> Focus:
+def drawn_focus(result: Result, **looked_at: Any) -> Focus:
     """What is to be drawn; `InputError` for what a picture of this result cannot show."""
     _check_picture(result)
-    return focus_on(result, show, query, key, scale)
+    return focus_on(result, **looked_at)

@@ -47,57 +47,29 @@ if TYPE_CHECKING:
     from pandas import DataFrame
     from PIL.Image import Image
 
-Name = str | int | None
 
-
-def text(
-    result: Result,
-    *,
-    show: str | None = None,
-    query: Name = None,
-    key: Name = None,
-    scale: str | None = None,
-    width: int | None = None,
-) -> str:
+def text(result: Result, *, width: int | None = None, **looked_at: Any) -> str:
     """What a terminal shows of it, without colour."""
-    return written(result, focus_on(result, show, query, key, scale), width)
+    return written(result, focus_on(result, **looked_at), width)
 
 
-def plot(
-    result: Result,
-    ax: "Axes | None",
-    *,
-    show: str | None,
-    query: Name,
-    key: Name,
-    scale: str | None,
-    look: Mapping[str, Any],
-) -> "Axes | Figure":
+def plot(result: Result, ax: "Axes | None", *, look: Mapping[str, Any], **looked_at: Any) -> "Axes | Figure":
     """See `attnscope.render.figure`."""
     from attnscope.render import figure
 
-    return figure.plot(result, ax, show=show, query=query, key=key, scale=scale, look=look_of(look))
+    return figure.plot(result, ax, Look(**look), **looked_at)
 
 
-def save(
-    result: Result,
-    path: str | Path,
-    *,
-    show: str | None,
-    query: Name,
-    key: Name,
-    scale: str | None,
-    look: Mapping[str, Any],
-) -> Path:
+def save(result: Result, path: str | Path, *, look: Mapping[str, Any], **looked_at: Any) -> Path:
     """`result` at `path`, as its suffix says; a warning tells of characters that no font can draw."""
-    target, dressed = Path(os.path.expanduser(path)), look_of(look)
+    target, dressed = Path(os.path.expanduser(path)), Look(**look)
     check_targets([target], type(result))
     suffix, focus = target.suffix.lower(), focus_on(result)
     if suffix in PICTURES:
         from attnscope.render import figure
 
-        focus = figure.drawn_focus(result, show, query, key, scale)
-    elif (show, query, key, scale) != (None, None, None, None) or dressed != USUAL:
+        focus = figure.drawn_focus(result, **looked_at)
+    elif dressed != USUAL or any(each is not None for each in looked_at.values()):
         raise InputError(f"{suffix} holds all of the numbers: leave show, query, key, scale and the look out")
 
     def warn(notice: str) -> None:
@@ -105,11 +77,6 @@ def save(
 
     write(target, content(result, suffix, focus, dressed, warn))
     return target
-
-
-def look_of(given: Mapping[str, Any]) -> Look:
-    """The look that these words say; `TypeError` for a word that none has, as for any other function."""
-    return Look(**given)
 
 
 _LINE = "font-family:monospace;white-space:pre-wrap;margin:.4em 0 0 0"
