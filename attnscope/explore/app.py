@@ -51,7 +51,6 @@ def keys_from_the_terminal() -> None:
 
 
 def _restoring() -> Callable[[], object]:
-    """What puts the terminal back as it is now."""
     if sys.platform == "win32":
         return lambda: None
     import termios

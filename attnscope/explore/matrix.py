@@ -131,8 +131,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     Numbers may stand close (`tight`) where their cells have colours of their own.
     """
     shown = of.panel
-    assert shown.column_tokens is not None, "a matrix of pairs"
-    rows, columns = len(shown.row_tokens), len(shown.column_tokens)
+    rows, columns = len(shown.row_tokens), len(shown.keys)
     least = of.widest + 1 if columns <= _MOST_NUMBERS else 4
     for share in (3, 4):  # of the width for the names of rows: numbers come before the ends of long names
         margin = row_heads(shown.row_tokens, width // share).cells + 2
@@ -144,7 +143,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     else:
         margin = row_heads(shown.row_tokens, 2 * width // 5).cells + 2
         room = max(width - margin, 1)
-    longest = max((cell_len(settled(name)) for name in shown.column_tokens.names), default=0) + 1
+    longest = max((cell_len(settled(name)) for name in shown.keys.names), default=0) + 1
     if cells == least:
         cells = min(max(longest, least), room // max(columns, 1), _WIDEST)
     above = 1 + min(-(-longest // cells), _MOST_NAMES) if cells > 2 else 2
@@ -201,17 +200,15 @@ def _row(
 
 def window_words(shown: Panel, laid: Laid) -> str:
     """Which part is shown, where that is not all."""
-    assert shown.column_tokens is not None, "a matrix of pairs"
     sides = (
         part_words(laid.rows, len(shown.row_tokens), "queries"),
-        part_words(laid.columns, len(shown.column_tokens), "keys"),
+        part_words(laid.columns, len(shown.keys), "keys"),
     )
     return ", ".join(side for side in sides if side)
 
 
 def _headings(shown: Panel, column: int | None, laid: Laid) -> list[Line]:
-    keys = shown.column_tokens
-    assert keys is not None, "a matrix of pairs"
+    keys = shown.keys
     lead = f"  {shown.row_word} ↓ key →"
     lead = left(lead if laid.margin > len(lead) else f"  {shown.row_word} ↓", laid.margin)
     numbers = Line((lead, DIM))

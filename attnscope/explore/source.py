@@ -89,7 +89,6 @@ class Source:
             return self._asked_of_all(kept, question)
 
     def _asked_of_all(self, kept: "HeldReading", question: ask.Question) -> Any:
-        """What takes more than the attention that is kept."""
         from attnscope.verbs.ablate.answer import ablate, answer_without
         from attnscope.verbs.ablate.question import Ablate
         from attnscope.verbs.find.answer import find

@@ -56,7 +56,6 @@ def panels(result: Result, look: Look = USUAL) -> dict[str, Figure]:
 
 
 def _own(result: Result) -> Any:
-    """The module that draws results of this kind in a design of their own; None where there is none."""
     kind = kind_of(type(result))
     return there(kind.drawing) if kind is not None and kind.drawing else None
 

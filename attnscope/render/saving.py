@@ -63,10 +63,7 @@ def check_panels(targets: Sequence[Path], kind: str) -> None:
 
 
 def _check_place(target: Path) -> None:
-    """Refuse a target whose folder, or the nearest one above it that is there, takes no new file.
-
-    Rights alone do not tell: a folder may be immutable, on a disk that is read only, or no real one.
-    """
+    """Rights alone do not tell: a folder may be immutable, on a disk that is read only, or no real one."""
     try:
         if target.is_dir():
             raise InputError(f"cannot write '{target}': it is a folder")
@@ -160,10 +157,7 @@ def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, not
 
 
 def _described(result: Result, look: Look) -> str:
-    """What the file of a picture holds beside it, and no look can leave out: proof and origin.
-
-    The path of a folder on this machine stands there only where the caption has everything.
-    """
+    """Proof and origin, which no look leaves out; a folder's path only where the caption has everything."""
     from attnscope.render.kit.words import own_name, whole_source
 
     sources = [

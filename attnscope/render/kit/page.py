@@ -154,7 +154,6 @@ class Sheet:
         return self.figure.add_axes((*self._place(left, top + height), width / wide, height / high))
 
     def _place(self, left: float, top: float) -> tuple[float, float]:
-        """As shares of the figure, from its lower left corner."""
         wide, high = self.figure.get_size_inches()
         return (left + (wide - self.width) / 2) / wide, 1 - (top + (high - self.height) / 2) / high
 

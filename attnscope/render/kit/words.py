@@ -410,10 +410,7 @@ def _beside(certificate: Certificate) -> str:
 
 
 def _errors(certificate: Certificate) -> str:
-    """`weights off 3.1e-8 (tolerated 5.2e-7), output 1.1e-7 (1.0e-6)`, or what was not compared.
-
-    An error that is no number is itself the failure when the verdict is `failed`.
-    """
+    """`weights off 3.1e-8 (tolerated 5.2e-7), output 1.1e-7 (1.0e-6)`; a failure may itself be no number."""
     failed = certificate.verdict is Verdict.FAILED
     weights, output = "weights not compared", "output not compared"
     if failed or not math.isnan(certificate.weight_error):

@@ -19,7 +19,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize, Power
 from matplotlib.patches import Rectangle
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from attnscope.render.kit.cells import cell_texts, clusters, fit, settled
+from attnscope.render.kit.cells import cell_texts, clusters, fit, of_sentences, settled
 from attnscope.render.kit.numbers import pooled
 from attnscope.render.kit.page import Frame, ink_on
 from attnscope.render.kit.palette import CHOSEN, FAINT, INK, RAMPS, SIGNED, WEIGHT, Scale
@@ -132,7 +132,7 @@ def _names(tokens: Named, cell: float) -> list[str]:
 
 
 def _margin(tokens: Named) -> list[str]:
-    if not _of_sentences(tokens) or len(tokens) > MOST_NAMED:
+    if not of_sentences(tokens) or len(tokens) > MOST_NAMED:
         return []
     assert isinstance(tokens, Tokens), "only these are of sentences"
     numbered = zip(tokens.positions, tokens.in_full, strict=True)
@@ -146,13 +146,9 @@ def _across(shown: Stage, columns: int, wide: float) -> list[str]:
         return sparse([str(i) for i in range(columns)], every)
     if shown.columns_apart and (texts := _margin(tokens)):
         return texts
-    if not _of_sentences(tokens):
+    if not of_sentences(tokens):
         return _names(tokens, wide)
     return sparse([str(number) for number in tokens.positions], tick_step(wide) if wide < _TICK_EVERY else 1)
-
-
-def _of_sentences(tokens: Named) -> bool:
-    return isinstance(tokens, Tokens) and tokens.of_sentences
 
 
 def tick_step(cell: float) -> int:

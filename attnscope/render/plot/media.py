@@ -65,7 +65,7 @@ def _panel(title: str, says: str, picture: Picture, draw: Callable[[Axes], None]
     height, width = picture.size
     scale = min(_TALLEST / height, _WIDEST / width)
     return Panel(
-        title=title, says=says, width=width * scale, height=height * scale, left=0.0, above=0.0, below=0.05,
+        title=title, says=says, width=width * scale, height=height * scale, below=0.05,
         draw=draw, least=0.4,
     )  # fmt: skip
 
@@ -212,7 +212,6 @@ def _bare(axes: Axes) -> None:
 
 
 def _small(result: PictureHeads) -> tuple[float, float]:
-    """Height and width of each picture of a grid, in inches."""
     height, width = result.picture.size
     room = (_SHEET - _GAP * len(result.overview.heads)) / len(result.overview.heads)
     wide = min(max(room, _SMALLEST), _LARGEST * min(1.0, width / height))
@@ -235,7 +234,6 @@ def overlays(block: Overlays) -> Panel:
         height=(high + _CAPTION + _GAP) * len(result.overview.layers),
         left=text_width(f"L{max(result.overview.layers)}", TICK) + 0.1,
         above=0.2,
-        below=0.0,
         draw=partial(_draw_heads, block),
         right=BAR,
     )

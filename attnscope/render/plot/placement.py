@@ -131,7 +131,6 @@ def _choices(
 def _lonely_costs(
     boxes: Float[np.ndarray, "choice 4"], leaders: Float[np.ndarray, "choice 4"], around: Surroundings
 ) -> Float[np.ndarray, " choice"]:
-    """What the places of one label cost before any other label is there."""
     outside = ~_inside(boxes, around)
     markers = around.markers[overlapping(grown(hull(boxes), _NEAR), around.markers)[0]]
     foreign = markers[~holding(markers, leaders[0, :2])]
@@ -271,7 +270,6 @@ def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -
 
 
 def _free(boxes: Float[np.ndarray, "label 4"], around: Surroundings) -> Bool[np.ndarray, " label"]:
-    """Labels inside the axes that cover no marker and none of the free labels before them."""
     free = _inside(boxes, around) & ~overlapping(boxes, around.markers).any(axis=1)
     covered = overlapping(boxes, boxes)
     for label in range(len(boxes)):

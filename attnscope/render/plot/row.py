@@ -111,8 +111,7 @@ class Row:
 
     @property
     def tokens(self) -> Tokens:
-        assert self.shown.column_tokens is not None, "weights are of pairs"
-        return self.shown.column_tokens
+        return self.shown.keys
 
     @property
     def whole(self) -> bool:

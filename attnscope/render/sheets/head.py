@@ -347,7 +347,6 @@ def _even(result: Shown, query: int, key: int) -> float:
 
 
 def _special(result: Shown) -> list[str]:
-    """The special tokens among the keys by their names, that with most of the weight first."""
     shares = dict[str, float]()
     weights = np.nan_to_num(result.weights).sum(axis=0).tolist()
     for token, share in zip(result.key_tokens.items, weights, strict=True):
@@ -370,7 +369,6 @@ def _aside(result: Shown, link: tuple[int, int] | None) -> list[tuple[str, float
 
 
 def _tells(digits: str) -> bool:
-    """Whether a weight is more than nothing in these digits."""
     return bool(digits.strip("0."))
 
 

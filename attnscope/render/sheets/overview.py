@@ -348,10 +348,7 @@ def said(result: Overview) -> Said:
 
 
 def _first_named(result: Overview) -> Place | None:
-    """The head that the answer names.
-
-    Of heads that look at as many tokens, as it reads, one that is proved, if there is such.
-    """
+    """Of heads that look at as many tokens, as it reads, one that is proved, if there is such."""
     values, order = result.main.values, ranked(result)
     if result.case is Case.FIRST_OF_NONE:
         return max(order, key=lambda place: float(values[place]))
@@ -371,7 +368,6 @@ def _written(result: Overview, value: float) -> str:
 
 
 def _steady(result: Overview) -> list[tuple[str, int]]:
-    """The heads that look at one distance nearly always, and that distance."""
     if not _in_tokens(result) or result.distances is None:
         return []
     places = np.ndindex(*result.main.values.shape[:2])
@@ -380,7 +376,6 @@ def _steady(result: Overview) -> list[tuple[str, int]]:
 
 
 def _sinks(result: Overview) -> list[tuple[int, int]]:
-    """The tokens that alone take more than half of a head's weight, and of how many heads."""
     if result.heaviest is None or result.aim is not None:
         return []
     return Counter(result.heaviest[result.heaviest >= 0].tolist()).most_common()

@@ -129,7 +129,6 @@ def _figure(result: Prompts, i: int) -> dict[str, object]:
 
 
 def _called(result: Prompts, figure: int) -> str:
-    """By name; a method as `flow` calls it."""
     return Said("common")("method_words", result.figures[figure].name)
 
 

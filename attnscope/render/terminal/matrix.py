@@ -17,13 +17,11 @@ from attnscope.render.kit.cells import (
     DIM,
     HEADING,
     RowHeads,
-    cell_style,
     cell_texts,
     column_widths,
     columns_of,
     digits_of,
     headings,
-    least_head,
     left,
     line,
     right,
@@ -99,12 +97,10 @@ def numbers(block: Matrix, width: int) -> list[Text] | None:
     if block.coarser is not None and float(np.nanmax(block.values, initial=0.0)) < _TOLD:
         return None
     shades = shading(shown)
-    found = number_table(shown, shades, width)
-    if found is None:
+    if (lines := number_table(shown, shades, width)) is None:
         return None
     blank = "blank: masked" if shown.masked else ""
     told = " · ".join(each for each in (blank, shades.told) if each and block.measured)
-    lines = [each for each in found.renderables if isinstance(each, Text)]
     return [*lines, *folded(Text(told, style=DIM), width)] if told else lines
 
 
@@ -142,26 +138,24 @@ class Picture:
         return block.coarser(many, -(-columns // max(room, 8)))
 
 
-def number_table(shown: Panel, shades: Shading, width: int) -> Group | None:
+def number_table(shown: Panel, shades: Shading, width: int) -> list[Text] | None:
     """All numbers of weights or scores; None where they do not fit `width` cells."""
-    assert shown.column_tokens is not None, "vectors have a table of their own"
     if len(shown.row_tokens) <= _MOST_ROWS:
         for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
             texts = cell_texts(shown, decimals)
-            if least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1) <= width:
+            if row_heads(shown.row_tokens, 0).cells + len(shown.keys) * (widest(texts) + 1) <= width:
                 return _table(shown, shades, texts, width)
     return None
 
 
 def picture(shown: Panel, shades: Shading, width: int, blank: str = "masked") -> Raster:
     """The whole matrix without its numbers; `blank` is what an empty cell is."""
-    assert shown.column_tokens is not None, "vectors have no names for their columns"
     return Raster(
         shares=shades.shares,
         plain=shades.plain,
         title=_title(shown),
         rows=_side(shown.row_word, shown.row_tokens),
-        columns=_side(shown.column_word, shown.column_tokens),
+        columns=_side(shown.column_word, shown.keys),
         ends=shades.ends,
         plain_ends=shades.plain_ends,
         width=width,
@@ -176,9 +170,8 @@ def _side(noun: str, tokens: Tokens) -> Side:
     return Side(noun, list(map(str, tokens.positions)), list(map(settled, tokens.names)))
 
 
-def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) -> Group:
-    assert shown.column_tokens is not None, "vectors have no names for their columns"
-    names, positions = columns_of(shown.column_tokens), shown.column_tokens.positions
+def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) -> list[Text]:
+    names, positions = columns_of(shown.keys), shown.keys.positions
     least = widest(texts) + 1
     heads = row_heads(shown.row_tokens, width - least * len(names))
     widths = column_widths([settled(name) for name in names], least, width - heads.cells)
@@ -186,14 +179,14 @@ def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) ->
     for row, cells in enumerate(texts):
         styles = [shades.style(row, column) for column in range(len(cells))]
         lines.append(_row(shown, row, heads.text(row), list(zip(cells, styles, widths, strict=True))))
-    return Group(*lines, *_sentences(shown, width))
+    return [*lines, *_sentences(shown, width)]
 
 
 def _sentences(shown: Panel, width: int) -> Iterator[Text]:
     if shown.column_tokens is not None and shown.columns_apart:
         heads = row_heads(shown.column_tokens, width)
         yield from (Text(), Text(shown.column_word, DIM))
-        yield from (line(heads.text(i)) for i in range(len(shown.column_tokens)))
+        yield from (line(heads.text(i)) for i in range(len(shown.keys)))
 
 
 def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -> Text:
@@ -236,7 +229,7 @@ def vector(shown: Panel, width: int) -> list[Text]:
     lines = []
     for first in range(0, len(values), across):
         styled = [
-            (right(text, cell), cell_style(shown, float(value)))
+            (right(text, cell), diverging(float(value), shown.extent))
             for text, value in zip(
                 texts[0][first : first + across], values[first : first + across], strict=True
             )
@@ -255,7 +248,7 @@ def _headings(shown: Panel, heads: RowHeads, norm: int, numbers: list[str]) -> l
 def _vector_row(shown: Panel, row: int, lead: str, cells: list[str], width: int) -> Text:
     if not shown.answered[row]:
         return line(lead, (" no valid key", DIM))
-    styles = [cell_style(shown, float(value)) for value in shown.values[row]]
+    styles = [diverging(float(value), shown.extent) for value in shown.values[row]]
     return line(lead, *((right(text, width), style) for text, style in zip(cells, styles, strict=False)))
 
 
@@ -284,11 +277,10 @@ class _Entry:
 
 def strongest_keys(shown: Panel, shades: Shading, rows: list[int], width: int) -> RenderableType:
     """A line for each of `rows`: as many keys as fit in `width` cells, strongest first, with numbers."""
-    assert shown.column_tokens is not None, "vectors have no strongest keys"
     heads = row_heads(shown.row_tokens, width // 4)
     keys = _ranked(shown, rows, most=max((width - heads.cells) // _LEAST_ENTRY, 1))
     texts = cell_texts(_of_ranked(shown, rows, keys))
-    entry = _entry(shown.column_tokens, widest(texts))
+    entry = _entry(shown.keys, widest(texts))
     count = max((width - heads.cells) // entry.cells, 1)
     axes = ((left(f"{shown.row_word} ↓", heads.cells), DIM), ("  strongest keys →", DIM))
     lines = [line(*axes)]

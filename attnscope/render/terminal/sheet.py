@@ -213,10 +213,7 @@ def laid(blocks: Sequence[Block | Beside], width: int) -> list[RenderableType]:
 
 
 def _parts(block: Block | Beside, width: int) -> list[tuple[Block, list[Text], int]]:
-    """Each block, its lines, and the cells that it has: rankings share them where all have room for bars.
-
-    Bars that are read beside one another are on one scale.
-    """
+    """Rankings share the cells where all have room for bars, which are then on one scale."""
     alike = [each for each in flat(block) if isinstance(each, Ranking) and each.marks]
     share = (width - _GAP * (len(alike) - 1)) // max(len(alike), 1)
     share = share if all(room_of_bars(each, share) for each in alike) else width

@@ -211,10 +211,7 @@ def _verdicts(result: Any) -> list[list[str]] | None:
 
 
 def _rows(result: Result) -> tuple[list[list[object]], int]:
-    """The rows of its CSV file that a page has room for, numbers as numbers, and how many it has in all.
-
-    None of what is a matrix, which has tables of its own. What is the name of something stays a text.
-    """
+    """As many rows of its CSV as a page has room for, and how many it has; none of what is a matrix."""
     if isinstance(result, HeadWeights | HeadView):
         return [], 0
     heading, *rows = rows_of(result)

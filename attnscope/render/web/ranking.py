@@ -304,7 +304,6 @@ _LETTER = 7.0  # pixels of a letter below the axis
 
 
 def _curve(block: Curve) -> str:
-    """The lines with their ends on both axes, and what each of them is."""
     shapes = "".join(_line(block, each) for each in block.lines)
     chosen = "".join(
         f'<path d="M{_x(block, row)} 0V{_HIGH}" class="row-chosen"/>' for row in sorted(block.chosen)
