@@ -11,7 +11,7 @@ from rich.text import Text
 
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Failed, attempt
-from attnscope.explore.basis import Basis, Notices, Told
+from attnscope.explore.basis import Basis, Notices
 from attnscope.explore.matrix import cursor
 from attnscope.explore.panes import Line
 from attnscope.explore.source import Source
@@ -93,10 +93,9 @@ class Writing(Basis):
 
         def run() -> None:
             written = attempt(lambda: save(answer, Path(name), looked, self.notices.notice))
-            if isinstance(written, Failed):
-                self.post_message(Told(written.why, bad=True))
-            else:
-                self.post_message(Told(f"wrote {', '.join(map(str, written))}"))
+            bad = isinstance(written, Failed)
+            told = written.why if bad else f"wrote {', '.join(map(str, written))}"
+            self.call_later(self.tell, told, bad)
 
         threading.Thread(target=run, daemon=True).start()
 
@@ -160,14 +159,7 @@ def focus(state: State, row: int | None, column: int | None) -> Focus:
 
 def file_name(state: State, suffix: str) -> str:
     """What the file is called unless something else is written: `L3H11.png`, `L3H11-map.html`."""
-    of = {
-        View.MATRIX: "",
-        View.TERMS: "-parts",
-        View.MAP: "-map",
-        View.FOUND: "-found",
-        View.WITHOUT: "-without",
-        View.BESIDE: "-beside",
-    }[state.view]
+    of = dict(zip(View, ("", "-parts", "-map", "-found", "-without", "-beside"), strict=True))[state.view]
     return f"L{state.layer}H{state.head}{of}{suffix}"
 
 

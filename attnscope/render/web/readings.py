@@ -52,7 +52,7 @@ def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
 
 
 def _as_read(tokens: Tokens) -> tuple[list[str], list[str]]:
-    """What stands before each token in its text, and the token as it stands there, without blanks before it."""
+    """What stands before each token in its text, and the token as it stands there, no blanks before it."""
     gaps, said, ends = list[str](), list[str](), dict[int, int]()
     for token, name in zip(placed(tokens).items, tokens.names, strict=True):
         source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
