@@ -240,7 +240,7 @@ def _untitled(block: Any) -> Any:
 
 def of_parts(state: State, find: Find) -> Part:
     """How the score of the query and the chosen key comes about, and beside it those of other keys."""
-    terms, title = find(ask.parts_of(state)), f"score by parts · {state.name}"
+    terms, title = find(ask.OfParts.of(state, *state.place)), f"score by parts · {state.name}"
     if not isinstance(terms, HeadTerms):
         reason = WAITS if terms is None else Text(terms.why, DIM)
         return Part((state.place, terms), lambda w, h: reason, title)

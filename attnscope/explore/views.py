@@ -164,8 +164,10 @@ _NO_MASK = "the text has no [MASK]"
 def of_prediction(state: State, find: Find) -> Part:
     """What the model makes of the text, or what becomes of that without the heads that were taken out."""
     if state.removed:
-        return _of_absence(state, find(ask.without_of(state)), find(ask.absence_of(state)))
-    predicted = find(ask.prediction_of(state))
+        return _of_absence(
+            state, find(ask.OfWithout.of(state, state.removed)), find(ask.OfAbsence.of(state, state.removed))
+        )
+    predicted = find(ask.OfPrediction.of(state))
     if not isinstance(predicted, Prediction):
         line = WAITS if predicted is None else Text(_why(state, predicted), DIM)
         return Part(("prediction", predicted), lambda w, h: line, "predicts")
@@ -175,12 +177,12 @@ def of_prediction(state: State, find: Find) -> Part:
 
 def asks_nothing(state: State, find: Find) -> bool:
     """Whether the model would answer, but this text asks nothing of it."""
-    return not state.removed and isinstance(find(ask.prediction_of(state)), Failed)
+    return not state.removed and isinstance(find(ask.OfPrediction.of(state)), Failed)
 
 
 def answers(state: State, find: Find) -> bool:
     """Whether there is something to predict, or may be: a pane for it stays empty else."""
-    predicted = find(ask.prediction_of(state))
+    predicted = find(ask.OfPrediction.of(state))
     return not isinstance(predicted, Failed) or bool(state.scene.mask) or bool(state.removed)
 
 

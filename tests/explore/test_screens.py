@@ -9,7 +9,7 @@ import pytest
 
 from attnscope.explore import grid, matrix, showing
 from attnscope.explore.app import Explorer, Notices
-from attnscope.explore.questions import parts_of
+from attnscope.explore.questions import OfParts
 from attnscope.explore.scatter import picture
 from attnscope.explore.sentence import sentence, set_sentence
 from attnscope.explore.showing import parts_within
@@ -106,7 +106,7 @@ def test_parts_keep_to_the_lines_that_there_are_and_list_the_strongest_keys(
     explored: Explored,
 ) -> None:
     async def keys(app: Explorer, screen) -> None:
-        found, query = app.desk.find(parts_of(app.state)), 3
+        found, query = app.desk.find(OfParts.of(app.state, *app.state.place)), 3
         weights = found.head.weights[query]
         counts = []
         for height in range(4, 24):
