@@ -154,7 +154,7 @@ _MASKED, _EDGE = "#ececec", "#b8b8b8"
 
 def panel_of_weights(block: HeadMatrices) -> Panel:
     """As large as each head can be read, with the names of layers and heads beside them."""
-    cell = _side(block)
+    cell = max(min(_WIDTH / len(block.heads), _MOST), _LEAST)
     said = [block.says]
     said += ["grey: masked"] if np.isnan(block.values).any() else []
     doubted = any(each.stands_out for row in block.verdicts for each in row)
@@ -169,10 +169,6 @@ def panel_of_weights(block: HeadMatrices) -> Panel:
         below=0.4,
         draw=lambda axes: draw_weights(block, axes),
     )
-
-
-def _side(block: HeadMatrices) -> float:
-    return max(min(_WIDTH / len(block.heads), _MOST), _LEAST)
 
 
 def draw_weights(block: HeadMatrices, axes: Axes) -> None:

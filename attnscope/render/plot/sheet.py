@@ -120,7 +120,8 @@ def _natural(sheet: Sheet, width: float | None) -> _Laid:
     page = page if bare else max(page, _LEAST)
     above, below = _lines(sheet, 0.99 * ((width or page) - 2 * margin))
     words = sum(_height(each) + _GAP for each in (above, below) if each)
-    return _Laid(page, 2 * margin + words + _down(bands), margin, above, below, bands)
+    down = sum(max(map(_tall, band)) for band in bands) + _BELOW * (len(bands) - 1)
+    return _Laid(page, 2 * margin + words + down, margin, above, below, bands)
 
 
 def _stretched(laid: _Laid, size: tuple[float, float]) -> _Laid | None:
@@ -213,10 +214,6 @@ def _across(columns: Columns) -> float:
 
 def _tall(column: Sequence[Panel]) -> float:
     return sum(each.high for each in column) + _BELOW * (len(column) - 1)
-
-
-def _down(bands: list[Columns]) -> float:
-    return sum(max(map(_tall, band)) for band in bands) + _BELOW * (len(bands) - 1)
 
 
 def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:

@@ -37,10 +37,9 @@ from attnscope.render.sheets import WHOLE, Focus, sheet_of
 from attnscope.render.sheets.media import Timeline
 from attnscope.render.terminal.console import Paper
 from attnscope.render.terminal.grid import Mosaic, cells_of, grid, shades
-from attnscope.render.terminal.matrix import Picture, numbers
+from attnscope.render.terminal.matrix import Picture, numbers, steps
 from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, parted, room_of_bars
 from attnscope.render.terminal.raster import Raster, timeline
-from attnscope.render.terminal.steps import steps
 from attnscope.results import Result, Verdict
 
 _GAP = 3  # cells between blocks that stand side by side

@@ -49,12 +49,13 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
     proved = "" if result.verdict is None else verdict_words(result.verdict)
     if result.verdict is not None and sheet.proof:
         proved = " · ".join(words for _, words in sheet.proof)
+    answer = sheet.answer if made.told is None else made.told.sentence
     around = {
         "kind": escape(type(result).__name__),
         "policy": policy(code, boot()),
         "version": __version__,
         "title": escape(f"{heading if made.told is None else f'{made.told.title} · {heading}'} · attnscope"),
-        "description": escape(_plain(sheet.answer if made.told is None else made.told.sentence)),
+        "description": escape(html.unescape(re.sub(r"<[^>]+>", "", answer))),
         "proof": escape(told["proof"]),
         "icon": icon(),
         "style": style(beside.fragment),
@@ -114,10 +115,6 @@ def _unused(made: Document) -> frozenset[str]:
         **dict.fromkeys(("text", "lists", "matrix", "lines"), heads),
     }
     return frozenset(name for name, has in used.items() if not has)
-
-
-def _plain(markup: str) -> str:
-    return html.unescape(re.sub(r"<[^>]+>", "", markup))
 
 
 def _filled(frame: str, parts: dict[str, str]) -> str:
