@@ -125,7 +125,11 @@ def key(block: Ranking, axis: Axis) -> str:
     samples = [(_sample_of(mark, axis), mark.label) for mark in block.marks if mark.label]
     if any(_hollow(block, axis)):
         samples.append(('<circle cx="12" cy="11" r="4.5" class="hollow" style="--c:var(--faint)"/>', _WITHIN))
-    svg = f'<svg width="24" height="{_ROW_HIGH}" aria-hidden="true">'
+    return _marks(samples, _ROW_HIGH)
+
+
+def _marks(samples: list[tuple[str, str]], high: int) -> str:
+    svg = f'<svg width="24" height="{high}" aria-hidden="true">'
     told = (f"<span>{svg}{drawn}</svg> {escape(label)}</span>" for drawn, label in samples)
     return f'<p class="marks">{"".join(told)}</p>' if samples else ""
 
@@ -311,7 +315,7 @@ def _curve(block: Curve) -> str:
     sizes = f'width="{_WIDE + _EDGE}" height="{_HIGH + _BELOW}"'
     told = escape(f"{block.title}: {', '.join(block.key())}")
     picture = f'<svg {sizes} role="img" aria-label="{told}">{_axes(block)}{chosen}{shapes}</svg>'
-    return f"{_key(block)}{picture}"
+    return _marks([(_sample(each), each.label) for each in block.lines if each.label], 12) + picture
 
 
 def _x(block: Curve, row: int) -> float:
@@ -374,13 +378,6 @@ def _point(block: Curve, line: Line, row: int, value: float, radius: float, look
 
 def _dashes(line: Line) -> str:
     return ' stroke-dasharray="5 3"' if line.shape == "dashed" else ""
-
-
-def _key(block: Curve) -> str:
-    sized = '<svg width="24" height="12" aria-hidden="true">'
-    named = (each for each in block.lines if each.label)
-    samples = "".join(f"<span>{sized}{_sample(each)}</svg> {escape(each.label)}</span>" for each in named)
-    return f'<p class="marks">{samples}</p>' if samples else ""
 
 
 def _sample(line: Line) -> str:
