@@ -124,11 +124,6 @@ def document(result: Result, focus: Focus, beside: Beside) -> Document:
         # a page has its tokens one by one: on the first of a span that was named
         key = None if focus.key is None else result.key_groups[focus.key][0]
         focus = replace(focus, queries=tuple(result.query_groups[row][0] for row in focus.queries), key=key)
-    _focused(made, focus)
-    return made
-
-
-def _focused(made: Document, focus: Focus) -> None:
     asked = {"query": focus.query, "key": focus.key}
     if any(value is not None for value in asked.values()):
         made.opening |= asked
@@ -136,6 +131,7 @@ def _focused(made: Document, focus: Focus) -> None:
         made.opening["view"] = STAGES.get(focus.stage, "matrix")
     if focus.scale != "sqrt":
         made.opening["scale"] = focus.scale.value
+    return made
 
 
 def of_sheet(made: Document, found: Any, beside: Beside) -> None:
