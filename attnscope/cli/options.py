@@ -227,7 +227,7 @@ def own_place(command: str, head: "HeadWeights", asked: Sequence[object], media:
     Its end stands for all that was read and `asked`: the same input has the same name on every machine, and
     no other input is written over it.
     """
-    from attnscope.render.kit.words.header import own_name
+    from attnscope.render.kit.words import own_name
 
     origin, texts = head.provenance, (*head.query_tokens.texts, *head.key_tokens.texts)
     parts = [command, _plain(own_name(origin.model)) or "model"]

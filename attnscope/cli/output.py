@@ -285,7 +285,7 @@ class Output:
                 self._narration.print(printable(f"wrote {place}"))
         self._written.clear()
         if result.verdict == "failed":
-            from attnscope.render.kit.words.certificate import DISTRUST
+            from attnscope.render.kit.words import DISTRUST
 
             raise CertificateError(f"the certificate FAILED: {DISTRUST}")
 
@@ -308,7 +308,7 @@ class Output:
         self._written += save(result, target, focus, delivery.look, self.notice, beside)
 
     def show(self, *parts: "RenderableType") -> None:
-        from attnscope.render.kit.words.command import Command
+        from attnscope.render.kit.command import Command
 
         for part in parts:
             self.screen.print(part, soft_wrap=isinstance(part, Command))

@@ -1,6 +1,7 @@
 """The terminal explorer: a model stays loaded, and each key is a question asked of it.
 
 `state` is what is looked at, `questions` what has to be known to show it, `source` who answers them (the
-session), `drawing` what the answers look like, `showing`, `screen` and `app` put that on the screen. Nothing
-is computed here about attention. The only door to Textual.
+session); `grid`, `matrix`, `sentence` and `scatter` draw what has a cursor, `showing` and `views` what each
+pane shows, `panes`, `basis` and `app` put that on the screen. Nothing is computed here about attention. The
+only door to Textual.
 """

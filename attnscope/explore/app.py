@@ -8,35 +8,33 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from rich.console import Console
 
 from attnscope.errors import InputError
-from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.screen.basis import Notices
-from attnscope.explore.screen.viewing import Moving, Viewing
-from attnscope.explore.screen.writing import Writing
+from attnscope.explore import grid as heads
+from attnscope.explore import matrix, showing, views
+from attnscope.explore import questions as ask
+from attnscope.explore.basis import Basis, Notices
+from attnscope.explore.card import card
+from attnscope.explore.matrix import Shown, cursor, key_at, prepared, query_at, row_of
+from attnscope.explore.panes import PANES, Choice, Pane
 from attnscope.explore.source import Source
+from attnscope.explore.state import State, View
+from attnscope.explore.surface import Surface
+from attnscope.explore.views import answers, asks_nothing
+from attnscope.explore.writing import Writing
+from attnscope.measures import MEASURES
 from attnscope.process.ending import undone_by_a_signal
 from attnscope.render.terminal.console import Background
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
+from attnscope.verbs.find.result import Finding
 
 # out of the alternate screen, cursor, wrapping, mouse, pasting and keys as they were
-_MODES = (
-    b"?1049l",
-    b"?25h",
-    b"?7h",
-    b"?1000l",
-    b"?1003l",
-    b"?1015l",
-    b"?1006l",
-    b"?2004l",
-    b"?1004l",
-    b"<u",
-    b"0m",
-)
-_LEFT = b"".join(b"\x1b[" + mode for mode in _MODES)
+_MODES = b"?1049l ?25h ?7h ?1000l ?1003l ?1015l ?1006l ?2004l ?1004l <u 0m"
+_LEFT = b"".join(b"\x1b[" + mode for mode in _MODES.split())
 
 
 def keys_from_the_terminal() -> None:
@@ -53,7 +51,6 @@ def keys_from_the_terminal() -> None:
 
 
 def _restoring() -> Callable[[], object]:
-    """What puts the terminal back as it is now."""
     if sys.platform == "win32":
         return lambda: None
     import termios
@@ -70,6 +67,192 @@ def _restoring() -> Callable[[], object]:
     return restore
 
 
+class Viewing(Basis):
+    """`m` and `M`, the views of the largest pane, words and special tokens, towers, the certificate."""
+
+    opened = -1  # which of the heads that were found was opened last
+
+    def action_measure(self) -> None:
+        """The next of those that stand in reports and have a meaning here; all others are in the list."""
+
+        def following(state: State) -> State:
+            there = [name for name in ask.TOGETHER if not self._absent(state, name)] or [*ask.TOGETHER]
+            at = there.index(state.measure) if state.measure in there else -1
+            return state.measured(there[(at + 1) % len(there)])
+
+        self.step(following)
+
+    def _absent(self, state: State, measure: str) -> bool:
+        measured = showing.heads_measured(state.measured(measure), self.desk.find)
+        return bool(measured) and all(head.scores.absent for head in measured.values())
+
+    def action_measures(self) -> None:
+        options = [(name, measure.description.meaning) for name, measure in MEASURES.items()]
+
+        def chosen(name: str | None) -> None:
+            if name is not None:
+                self.step(lambda state: state.measured(name))
+
+        if self.state is not None:
+            self.push_screen(Choice("measures", options, self.state.measure), chosen)
+
+    def action_view(self, name: str) -> None:
+        self.step(lambda state: state.shows(View[name]))
+
+    def action_matrix(self) -> None:
+        self.step(lambda state: replace(state, view=View.MATRIX))
+
+    def action_find(self) -> None:
+        """The heads that link the query to the key of the cursor; again, and the matrix is back."""
+        shown = self.shown
+        if shown is None or self.state is None:
+            return
+        column = cursor(shown, self.state)[1]
+        self.opened = -1
+        if self.state.view is View.FOUND and self.state.sought == (self.state.query, self.state.key):
+            self.step(lambda state: state.shows(View.FOUND))
+        elif column is not None:
+            self.step(lambda state: state.seeks(key_at(shown, column)))
+
+    def action_open(self) -> None:
+        """The first head of the ranking that is shown, then the next one."""
+        if self.state is None or self.state.view is not View.FOUND:
+            return
+        finding = self.desk.find(ask.view_of(self.state))
+        if isinstance(finding, Finding) and finding.ranking:
+            ranked = views.found(finding)
+            self.opened = (self.opened + 1) % len(ranked)
+            head = ranked[self.opened]
+            self.step(lambda state: state.to_head(*head))
+            rank = f"number {self.opened + 1} of {len(ranked)} by the evidence for it"
+            self.tell(f"L{head[0]} H{head[1]}: {rank}; Esc shows it")
+
+    def action_without(self) -> None:
+        """Without the head or with it again, where there is an answer that could change."""
+        if self.state is None:
+            return
+        if asks_nothing(self.state, self.desk.find) and self.state.scene.mask:
+            self.tell(
+                f"nothing is predicted here: _ puts {self.state.scene.mask} in the place of a token", bad=True
+            )
+            return
+        if not answers(self.state, self.desk.find):
+            self.tell(f"{self.state.scene.model} predicts nothing that could change without a head", bad=True)
+            return
+        self.step(lambda state: state.takes())
+
+    def action_words(self) -> None:
+        self.step(lambda state: replace(state, words=not state.words))
+
+    def action_special(self) -> None:
+        self.step(lambda state: state.with_special())
+        if self.state is not None:
+            self.tell(f"special tokens: {self.state.special}")
+
+    def action_tower(self) -> None:
+        if self.state is None:
+            return
+        scene = self.state.scene
+        if len(scene.towers) < 2:
+            self.tell(f"{scene.model} has one attention: {scene.tower.name}")
+            return
+        patterns = [tower.pattern for tower in scene.towers]
+        following = scene.towers[(patterns.index(scene.tower.pattern) + 1) % len(patterns)]
+        self.read(scene.text or None, tower=following.pattern)
+
+    def action_proof(self) -> None:
+        self.full_proof = not self.full_proof
+        self.draw()
+
+    def action_keys(self) -> None:
+        board = self.board
+        if self.state is None or board is None:
+            return
+        self._opening = False
+        panes = [name for name in PANES if board.pane(name).display]
+        shown = card(self.state, self.desk.find, panes)
+        self.push_card(f"{self.state.view} · {self.state.name}", shown)
+
+
+class Moving(Basis):
+    """In the grid arrows go to other heads, elsewhere to other queries and keys; a click goes where it is."""
+
+    def action_move(self, across: int, down: int) -> None:
+        if self.focused is self.pane("grid"):
+            self.step(lambda state: state.by_heads(down, across))
+        elif self.focused is self.pane("looks"):
+            self._to_row(down or across)
+        elif down:
+            self._to_row(down)
+        else:
+            self._to_column(across)
+
+    def action_head(self, layers: int, across: int) -> None:
+        self.step(lambda state: state.by_heads(layers, across))
+
+    def action_page(self, step: int) -> None:
+        self.pane("main").page(step)
+
+    def _to_row(self, step: int) -> None:
+        shown = self.shown
+        row = None if shown is None or self.state is None else row_of(shown, self.state.query)
+        if shown is None or row is None:
+            self.step(lambda state: state.to_query(state.query + step))
+            return
+        there = min(max(row + step, 0), len(shown.query_tokens) - 1)
+        self.step(lambda state: _keeping_key(state, query_at(shown, there)))
+
+    def _to_column(self, step: int) -> None:
+        shown = self.shown
+        if shown is None or self.state is None:
+            return
+        column = cursor(shown, self.state)[1]
+        there = min(max((column or 0) + step, 0), len(shown.key_tokens) - 1)
+        self.step(lambda state: state.to_key(key_at(shown, there)))
+
+    def on_pane_pressed(self, event: Pane.Pressed) -> None:
+        state, shown, name = self.state, self.shown, event.pane.id
+        if state is None:
+            return
+        if name == "grid":
+            place = heads.places(state, *event.pane.content_size).at(event.x, event.y)
+            if place is not None:
+                self.step(lambda now: now.to_head(*place))
+        elif shown is not None and name in ("looks", "looked"):
+            self._to_word(state, shown, name == "looked", event)
+        elif shown is not None and name == "main" and state.view is View.MATRIX and not state.scene.medium:
+            row, column = cursor(shown, state)
+            size, tight = event.pane.content_size, not self.surface.shades
+            laid = matrix.lay(prepared(shown), row or 0, column or 0, *size, tight)
+            pair = laid.at(event.x, event.y)
+            if pair is not None:
+                self.step(lambda now: now.to_pair(query_at(shown, pair[0]), key_at(shown, pair[1])))
+
+    def _to_word(self, state: State, shown: Shown, backwards: bool, event: Pane.Pressed) -> None:
+        size = event.pane.content_size
+        token = showing.set_text(state, shown, backwards, self.surface.shades, *size).at(event.x, event.y)
+        if token is None:
+            return
+        if backwards or state.scene.one_side:
+            self.step(lambda now: now.to_query(query_at(shown, token)))
+        else:
+            self.step(lambda now: now.to_key(key_at(shown, token)))
+
+    def on_pane_wheeled(self, event: Pane.Wheeled) -> None:
+        if event.pane.id == "grid":
+            self.step(lambda state: state.by_heads(event.step, 0))
+        elif event.pane.id == "main" and self.state is not None and self.state.view is not View.MATRIX:
+            event.pane.page(event.step)
+        else:
+            self._to_row(event.step)
+
+
+def _keeping_key(state: State, query: int) -> State:
+    key = state.key
+    moved = state.to_query(query)
+    return moved if key is None else moved.to_key(key)
+
+
 INTERRUPTED = "interrupted"
 
 
@@ -83,9 +266,6 @@ class Explorer(Moving, Viewing, Writing):
 
     def action_interrupt(self) -> None:
         self.exit(INTERRUPTED)
-
-
-__all__ = ["INTERRUPTED", "Explorer", "Notices"]
 
 
 def run(

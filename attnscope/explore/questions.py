@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from math import isnan, nan
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -124,6 +124,11 @@ class Question:
     lane: ClassVar[Lane] = Lane.SLOW
     stoppable: ClassVar[bool] = False  # half-way: nothing of the model runs for it
 
+    @classmethod
+    def of(cls, state: State, *what: Any) -> Self:
+        """Asked of what is looked at."""
+        return cls(state.scene.text, state.scene.tower.pattern, *what)
+
 
 @dataclass(frozen=True)
 class OfHead(Question):
@@ -212,7 +217,7 @@ class OfOther(Question):
 
 def head_of(state: State) -> OfHead:
     """The head that is looked at."""
-    return OfHead(*_at(state), *state.place, state.words, state.special)
+    return OfHead.of(state, *state.place, state.words, state.special)
 
 
 def layer_of(state: State, layer: int) -> list[OfLayer]:
@@ -222,7 +227,7 @@ def layer_of(state: State, layer: int) -> list[OfLayer]:
     pairs = max(len(state.scene.queries) * len(state.scene.keys), 1)
     most = len(every) if (MEASURES[state.measure].description.apart != "") else max(_PAIRS // pairs, 1)
     heads = [tuple(every[first : first + most]) for first in range(0, len(every), most)]
-    return [OfLayer(*_at(state), layer, portion, measures) for portion in heads]
+    return [OfLayer.of(state, layer, portion, measures) for portion in heads]
 
 
 def grid_of(state: State) -> list[OfLayer]:
@@ -230,36 +235,20 @@ def grid_of(state: State) -> list[OfLayer]:
     return [question for layer in state.scene.tower.layers for question in layer_of(state, layer)]
 
 
-def prediction_of(state: State) -> OfPrediction:
-    return OfPrediction(*_at(state))
-
-
-def without_of(state: State) -> OfWithout:
-    return OfWithout(*_at(state), state.removed)
-
-
-def absence_of(state: State) -> OfAbsence:
-    return OfAbsence(*_at(state), state.removed)
-
-
 def view_of(state: State) -> Question:
     """What the largest pane shows."""
     match state.view:
         case View.TERMS:
-            return parts_of(state)
+            return OfParts.of(state, *state.place)
         case View.MAP:
-            return OfMap(*_at(state), *state.place, state.words, state.special)
+            return OfMap.of(state, *state.place, state.words, state.special)
         case View.FOUND if state.sought is not None:
-            return OfPair(*_at(state), *state.sought)
+            return OfPair.of(state, *state.sought)
         case View.WITHOUT if state.removed:
-            return absence_of(state)
+            return OfAbsence.of(state, state.removed)
         case View.BESIDE if state.other is not None:
-            return OfOther(*_at(state), *state.place, state.other)
-    return OfMedium(*_at(state), *state.place, state.query) if state.scene.medium else head_of(state)
-
-
-def parts_of(state: State) -> OfParts:
-    return OfParts(*_at(state), *state.place)
+            return OfOther.of(state, *state.place, state.other)
+    return OfMedium.of(state, *state.place, state.query) if state.scene.medium else head_of(state)
 
 
 def needed(state: State, parts: bool = False) -> list[Question]:
@@ -269,12 +258,8 @@ def needed(state: State, parts: bool = False) -> list[Question]:
     """
     layers = state.scene.tower.layers
     near = sorted(layers, key=lambda layer: abs(layer - state.layer))
-    asked = [head_of(state), *([without_of(state)] if state.removed else []), view_of(state)]
-    asked += [parts_of(state)] if parts else []
-    asked += [*layer_of(state, near[0]), prediction_of(state)]
+    asked = [head_of(state), *([OfWithout.of(state, state.removed)] if state.removed else []), view_of(state)]
+    asked += [OfParts.of(state, *state.place)] if parts else []
+    asked += [*layer_of(state, near[0]), OfPrediction.of(state)]
     asked += [question for layer in near[1:] for question in layer_of(state, layer)]
     return list(dict.fromkeys(asked))
-
-
-def _at(state: State) -> tuple[str, str]:
-    return state.scene.text, state.scene.tower.pattern

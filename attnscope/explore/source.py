@@ -39,17 +39,12 @@ class Source:
         self._meant: Chosen | None = None
         self._kept: OrderedDict[tuple[str, str], HeldReading] = OrderedDict()
 
-    @property
-    def ready(self) -> bool:
-        """Whether the model is there."""
-        return self._opened is not None
-
     def scene(self, text: str | None = None, tower: str | None = None, layer: int | None = None) -> Scene:
         """What there is to look at in `text`, by default what was given first; the model is opened for it.
 
         `layer` is the one that is read first, where there is a choice.
         """
-        from attnscope.render.kit.words.header import head_of
+        from attnscope.render.kit.words import head_of
         from attnscope.session.choosing import towers_of
 
         with self._running:
@@ -94,7 +89,6 @@ class Source:
             return self._asked_of_all(kept, question)
 
     def _asked_of_all(self, kept: "HeldReading", question: ask.Question) -> Any:
-        """What takes more than the attention that is kept."""
         from attnscope.verbs.ablate.answer import ablate, answer_without
         from attnscope.verbs.ablate.question import Ablate
         from attnscope.verbs.find.answer import find

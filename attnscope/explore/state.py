@@ -140,14 +140,6 @@ class State:
     def to_pair(self, query: int, key: int) -> "State":
         return self.to_query(query).to_key(key)
 
-    def by_tokens(self, queries: int, keys: int, strongest: int | None) -> "State":
-        """So many queries down and keys to the right; from the `strongest` key where none was chosen."""
-        moved = replace(self, query=_within(self.query + queries, len(self.scene.queries)))
-        if not keys:
-            return moved
-        start = self.key if self.key is not None else strongest
-        return moved.to_key((start or 0) + keys)
-
     def jumped(self, where: str) -> "State":
         """The head that `3.11`, `L3H11` or `3 11` names; `InputError` where there is none."""
         match = _JUMP.fullmatch(where)

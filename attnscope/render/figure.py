@@ -17,7 +17,7 @@ from attnscope.printable import printable
 from attnscope.register import kind_of, there
 from attnscope.render.kit.page import ZoomedPages
 from attnscope.render.kit.typesetting import drawing, missing_glyphs
-from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words import verdict_words
 from attnscope.render.look import DPI, USUAL, Look, dressed
 from attnscope.render.plot.sheet import draw as draw_block
 from attnscope.render.plot.sheet import figure as sheet_figure
@@ -56,7 +56,6 @@ def panels(result: Result, look: Look = USUAL) -> dict[str, Figure]:
 
 
 def _own(result: Result) -> Any:
-    """The module that draws results of this kind in a design of their own; None where there is none."""
     kind = kind_of(type(result))
     return there(kind.drawing) if kind is not None and kind.drawing else None
 
@@ -105,21 +104,12 @@ def figure_bytes(
     return buffer.getvalue()
 
 
-Name = str | int | None
+def plot(result: Result, ax: Axes | None, look: Look = USUAL, **looked_at: Any) -> Axes | Figure:
+    """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows.
 
-
-def plot(
-    result: Result,
-    ax: Axes | None,
-    *,
-    show: str | None = None,
-    query: Name = None,
-    key: Name = None,
-    scale: str | None = None,
-    look: Look = USUAL,
-) -> Axes | Figure:
-    """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows."""
-    focus = drawn_focus(result, show, query, key, scale)
+    What is `looked_at` is named as for `focus_on`.
+    """
+    focus = drawn_focus(result, **looked_at)
     if ax is None:
         figure = figure_of(result, focus, look)
         figure.set_dpi(look.dpi)
@@ -136,7 +126,7 @@ def plot(
     return ax
 
 
-def drawn_focus(result: Result, show: str | None, query: Name, key: Name, scale: str | None = None) -> Focus:
+def drawn_focus(result: Result, **looked_at: Any) -> Focus:
     """What is to be drawn; `InputError` for what a picture of this result cannot show."""
     _check_picture(result)
-    return focus_on(result, show, query, key, scale)
+    return focus_on(result, **looked_at)

@@ -19,7 +19,7 @@ from dataclasses import asdict
 
 from attnscope.register import kind_of, there
 from attnscope.render.kit.numbers import Row, exact, harmless_cell
-from attnscope.render.script.figures import as_script, has_script
+from attnscope.render.script import as_script, has_script
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import missing
 from attnscope.render.sheets import sheet_of

@@ -43,7 +43,7 @@ def suffixes(kind: type) -> tuple[str, ...]:
 def check_targets(targets: Sequence[Path], kind: type) -> None:
     """Refuse a target that could not be written, before any work: in its folder a file is tried."""
     from attnscope.render import files
-    from attnscope.render.script.figures import why_none
+    from attnscope.render.script import why_none
 
     there = suffixes(kind)
     for target in targets:
@@ -63,10 +63,7 @@ def check_panels(targets: Sequence[Path], kind: str) -> None:
 
 
 def _check_place(target: Path) -> None:
-    """Refuse a target whose folder, or the nearest one above it that is there, takes no new file.
-
-    Rights alone do not tell: a folder may be immutable, on a disk that is read only, or no real one.
-    """
+    """Rights alone do not tell: a folder may be immutable, on a disk that is read only, or no real one."""
     try:
         if target.is_dir():
             raise InputError(f"cannot write '{target}': it is a folder")
@@ -160,12 +157,8 @@ def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, not
 
 
 def _described(result: Result, look: Look) -> str:
-    """What the file of a picture holds beside it, and no look can leave out: proof and origin.
-
-    The path of a folder on this machine stands there only where the caption has everything.
-    """
-    from attnscope.render.kit.words.certificate import whole_source
-    from attnscope.render.kit.words.header import own_name
+    """Proof and origin, which no look leaves out; a folder's path only where the caption has everything."""
+    from attnscope.render.kit.words import own_name, whole_source
 
     sources = [
         whole_source(each, each.model if look.in_full else own_name(each.model))

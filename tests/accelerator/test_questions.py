@@ -18,8 +18,8 @@ from transformers import LlamaConfig, LlamaModel
 
 import attnscope as at
 from attnscope.explore.app import Explorer, Notices
-from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.source import Source
+from attnscope.explore.surface import Surface
 from attnscope.model.loading.load import moved
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted

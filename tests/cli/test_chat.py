@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from chat_models import TEMPLATES, chat_model
 
-from attnscope.render.kit.words.command import finding, opening
+from attnscope.render.kit.command import finding, opening
 from attnscope.results import load
 
 CHAT = [

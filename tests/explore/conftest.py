@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from attnscope.explore.app import Explorer, Notices
-from attnscope.explore.drawing.surface import Surface
 from attnscope.explore.questions import Question
 from attnscope.explore.source import Source
+from attnscope.explore.surface import Surface
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
 

@@ -10,10 +10,10 @@ from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.app import Explorer
 from attnscope.explore.asking import Failed
-from attnscope.explore.drawing.surface import Surface
-from attnscope.explore.showing.answer import of_prediction
 from attnscope.explore.source import Source
 from attnscope.explore.state import Scene, State, Tower, start
+from attnscope.explore.surface import Surface
+from attnscope.explore.views import of_prediction
 from attnscope.results.claims.effect import Asks, Choice, Place, Without
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind
@@ -36,7 +36,7 @@ def out(demo: Source) -> State:
 
 
 def known(state: State, answer: object) -> Callable[[object], object]:
-    return {ask.without_of(state): answer}.get
+    return {ask.OfWithout.of(state, state.removed): answer}.get
 
 
 def test_probabilities_have_as_many_digits_as_tell_before_from_after(out: State) -> None:
@@ -94,7 +94,10 @@ def test_what_cannot_be_run_without_a_head_says_why_and_shows_no_number(out: Sta
 
 def test_the_answer_without_heads_is_what_ablating_them_measures(demo: Source) -> None:
     state = start(demo.scene()).takes().by_heads(3, 11).takes()
-    without, measured = demo.answer(ask.without_of(state)), demo.answer(ask.absence_of(state))
+    without, measured = (
+        demo.answer(ask.OfWithout.of(state, state.removed)),
+        demo.answer(ask.OfAbsence.of(state, state.removed)),
+    )
     (place,) = without.places
     meant, effect = place.choices[place.meant], measured.group.effect
     assert meant.text == measured.answer.text

@@ -7,15 +7,14 @@ import media_models
 import numpy as np
 import pytest
 
+from attnscope.explore import grid, matrix, showing
 from attnscope.explore.app import Explorer, Notices
-from attnscope.explore.drawing import grid, matrix
-from attnscope.explore.drawing.scatter import picture
-from attnscope.explore.drawing.sentence import sentence, set_sentence
-from attnscope.explore.drawing.surface import Surface, part_words, window
-from attnscope.explore.questions import parts_of
-from attnscope.explore.showing import side
-from attnscope.explore.showing.side import parts_within
+from attnscope.explore.questions import OfParts
+from attnscope.explore.scatter import picture
+from attnscope.explore.sentence import sentence, set_sentence
+from attnscope.explore.showing import parts_within
 from attnscope.explore.source import Source
+from attnscope.explore.surface import Surface, part_words, window
 from attnscope.results import Picture
 from attnscope.session.request import Inputs, ModelRequest
 from attnscope.session.wanted import Wanted
@@ -87,7 +86,7 @@ def test_the_end_of_a_long_sentence_fills_its_lines() -> None:
 def test_a_number_that_has_no_room_in_its_cell_loses_decimals_and_is_never_cut(explored: Explored) -> None:
     async def keys(app: Explorer, screen) -> None:
         find = app.desk.find
-        every = side.heads_measured(app.state, find)
+        every = showing.heads_measured(app.state, find)
         for cells in (3, 4, 5):
             for head in every.values():
                 text = grid._written(head, cells)
@@ -107,7 +106,7 @@ def test_parts_keep_to_the_lines_that_there_are_and_list_the_strongest_keys(
     explored: Explored,
 ) -> None:
     async def keys(app: Explorer, screen) -> None:
-        found, query = app.desk.find(parts_of(app.state)), 3
+        found, query = app.desk.find(OfParts.of(app.state, *app.state.place)), 3
         weights = found.head.weights[query]
         counts = []
         for height in range(4, 24):

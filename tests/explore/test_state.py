@@ -9,10 +9,10 @@ from made_results import provenance
 
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
-from attnscope.explore.commands import command, file_name, unused
-from attnscope.explore.drawing.grid import Places
-from attnscope.explore.drawing.sentence import set_sentence
+from attnscope.explore.grid import Places
+from attnscope.explore.sentence import set_sentence
 from attnscope.explore.state import Scene, State, Tower, View, start
+from attnscope.explore.writing import command, file_name, unused
 from attnscope.tokens import Token, Tokens
 from attnscope.vocabulary import Kind, Special
 
@@ -63,12 +63,11 @@ def test_a_jump_to_what_is_not_there_is_refused_with_what_there_is(state: State,
 
 
 def test_a_key_follows_its_query_until_it_is_chosen(state: State) -> None:
-    chosen = state.by_tokens(0, 1, strongest=2)
+    chosen = state.to_key(3)
     assert chosen.key == 3
-    assert chosen.by_tokens(0, 5, None).key == 3, "the last"
+    assert chosen.to_key(8).key == 3, "the last"
     assert chosen.to_query(0).key is None
-    assert state.by_tokens(2, 0, None).query == 3
-    assert state.by_tokens(9, 0, None).query == 3
+    assert state.to_query(9).query == 3
 
 
 def test_taking_heads_out_and_putting_them_back(state: State) -> None:

@@ -20,14 +20,14 @@ Nodes = Sequence[ast.AST]
 WIDE = ("float64", "double", "complex128", "cdouble")
 TAKES_A_TYPE = ("to", "type", "type_as")
 PROGRAMS = [f"verbs/{verb}/again.py" for verb in ("ablate", "compose", "find", "flow")]
-MAY_WIDEN = ("reference.py", "demo/train/", "render/script/again/", *PROGRAMS)
+MAY_WIDEN = ("reference.py", "demo/train/", "render/script/again.py", *PROGRAMS)
 MAY_PRINT = {  # and what
     "render/terminal/console.py": "whatever is laid out for a terminal",
     "process/ending.py": "one line of its own, and what ends the streams",
     "process/standard_error.py": "the traceback of a bug",
     "cli/output.py": "lines, documents whose texts are escaped, and what takes the spinner away",
     "explore/app.py": "the same, and its modes as they were",
-    "render/script/again/": "the programs that are written into files and run alone",
+    "render/script/again.py": "the programs that are written into files and run alone",
     "demo/train/": "the programs that train the package's own models",
 }
 MAY_READ = {  # and what, which is bounded by whoever wrote it
@@ -39,8 +39,8 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "verbs/corpus/identity.py": "code that takes part",
     "verbs/corpus/engine/": "a model's settings, and what passes between processes",
     "render/web/assets.py": "the package's own scripts and styles",
-    "render/script/again/": "the programs that run alone: the file of the weights, for its hash",
-    "render/script/figures.py": "the package's own programs, of which a script is made",
+    "render/script/again.py": "the programs that run alone: the file of the weights, for its hash",
+    "render/script/__init__.py": "the package's own programs, of which a script is made",
     "demo/": "the package's own model, and the programs that train it",
     "process/ending.py": "nothing: it opens new files, to be written to",
     "process/standard_error.py": "nothing: it opens what swallows all",

@@ -72,7 +72,7 @@ OWNERS = {  # of each library that takes time to load: nobody else may import it
     "fsspec": "verbs.corpus.store.remote",
     "filelock": "verbs.corpus.folder",
     "platformdirs": "process",
-    "PIL": "demo.train model render.present.notebook",
+    "PIL": "demo.train model render.present",
     "soundfile": "model",
     "soxr": "model",
     "sklearn": "analysis verbs",

@@ -16,7 +16,7 @@ from matplotlib.text import Text
 from attnscope.errors import InputError
 from attnscope.render import saving
 from attnscope.render.figure import figure_of, panels
-from attnscope.render.kit.words.header import own_name
+from attnscope.render.kit.words import own_name
 from attnscope.render.look import Look
 from attnscope.render.terminal.console import background
 from attnscope.results import Verdict

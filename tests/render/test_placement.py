@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from matplotlib.transforms import Bbox
 
-from attnscope.render.plot import placement as module
 from attnscope.render.plot.placement import (
     Placement,
     Surroundings,
@@ -143,14 +142,3 @@ def test_second_thoughts_leave_shorter_leaders_than_a_rough_placement() -> None:
         for found in (rough, rough.improved())
     ]
     assert lengths[1] < lengths[0]
-
-
-def test_a_label_that_nobody_came_near_stands_where_it_would_have_chosen_to_stand_anew(monkeypatch) -> None:
-    anchors = np.random.default_rng(4).random((60, 2)) * [4.6, 3.6] + 0.2
-    chosen, cheapest = [], module._cheapest
-    monkeypatch.setattr(module, "_cheapest", lambda *given: (chosen.append(1), cheapest(*given))[1])
-    found, weighed = placed(anchors), len(chosen)
-    monkeypatch.setattr(module, "_moved_into", lambda *_: True)
-    anew = placed(anchors)
-    assert weighed < 0.9 * (len(chosen) - weighed)
-    assert found.boxes.tobytes() == anew.boxes.tobytes()

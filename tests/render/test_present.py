@@ -208,7 +208,7 @@ def test_a_notebook_shows_a_result_and_its_picture_once() -> None:
 
 
 def test_a_picture_is_drawn_once_for_both_forms(monkeypatch: pytest.MonkeyPatch) -> None:
-    from attnscope.render.present import notebook
+    from attnscope.render import present as notebook
 
     drawn = []
     content = notebook.content

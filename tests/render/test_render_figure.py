@@ -31,8 +31,7 @@ from attnscope.render.kit.palette import CHOSEN, scale_of
 from attnscope.render.kit.stage import SHOWS, panel
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.look import Look
-from attnscope.render.plot.heat import draw_head
-from attnscope.render.plot.layout import side
+from attnscope.render.plot.heat import draw_head, side
 from attnscope.render.plot.row import MOST_STRONGEST
 from attnscope.render.sheets import Focus, focus_on
 from attnscope.results import HeadAttention

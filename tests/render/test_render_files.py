@@ -18,7 +18,7 @@ from attnscope.errors import InputError
 from attnscope.render import files
 from attnscope.render.figure import figure_bytes, figure_of
 from attnscope.render.files import as_csv, as_json, as_npz
-from attnscope.render.kit.words.header import feature_words
+from attnscope.render.kit.words import feature_words
 from attnscope.render.saving import write
 from attnscope.render.sheets import Focus
 from attnscope.results import HeadAttention, HeadWeights, Overview, Verdict, Verification

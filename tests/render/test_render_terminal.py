@@ -21,8 +21,7 @@ from attnscope.errors import InputError
 from attnscope.render.figure import figure_of
 from attnscope.render.kit import numbers
 from attnscope.render.kit.cells import bar
-from attnscope.render.kit.words.certificate import certificate_line, power_words
-from attnscope.render.kit.words.header import special_words, weights_words
+from attnscope.render.kit.words import certificate_line, power_words, special_words, weights_words
 from attnscope.render.sheets import WHOLE, Focus, focus_on, sheet_of
 from attnscope.render.terminal.sheet import body as of_sheet
 from attnscope.render.terminal.sheet import screen

@@ -6,11 +6,11 @@ import made_results as made
 import numpy as np
 
 from attnscope.render.sheets import Focus
-from attnscope.render.sheets import dimensions as sheets
+from attnscope.render.sheets import terms as sheets
 from attnscope.results import Dimensions, Rotation
 from attnscope.results.score import Product
 
-SAID, CASES = sheets.said, Product
+SAID, CASES = sheets.said_by_dimension, Product
 
 
 def dimensions(

@@ -13,7 +13,7 @@ from transformers import BertForPreTraining
 import attnscope as at
 from attnscope.errors import InputError
 from attnscope.render.kit.stage import only, panel
-from attnscope.render.plot.layout import grid
+from attnscope.render.plot.heat import grid
 from attnscope.render.sheets import sheet_of
 from attnscope.render.terminal.sheet import written
 from attnscope.results import HeadView

@@ -13,7 +13,6 @@ from rich.style import Style, StyleType
 from rich.text import Text
 
 from attnscope.printable import LEFT_TO_RIGHT
-from attnscope.render.kit import palette
 from attnscope.render.kit.numbers import alike_texts, in_words, weight_cell
 from attnscope.render.kit.stage import Panel
 from attnscope.tokens import Tokens
@@ -151,11 +150,6 @@ def cell_texts(panel: Panel, decimals: int = 2) -> list[list[str]]:
     return visible
 
 
-def cell_style(panel: Panel, value: float) -> str:
-    """Style of one value around 0."""
-    return palette.diverging(value, panel.extent)
-
-
 def widest(texts: Sequence[Sequence[str]]) -> int:
     return max((cell_len(text) for row in texts for text in row), default=0)
 
@@ -167,13 +161,9 @@ class RowHeads:
     tokens: Tokens
     cells: int
 
-    @property
-    def digits(self) -> int:
-        return digits_of(self.tokens)
-
     def text(self, row: int) -> str:
-        name = settled(_whole(self.tokens)[row])
-        return f"{self.tokens.positions[row]:>{self.digits}} " + left(name, self.cells - self.digits - 1)
+        name, digits = settled(_whole(self.tokens)[row]), digits_of(self.tokens)
+        return f"{self.tokens.positions[row]:>{digits}} " + left(name, self.cells - digits - 1)
 
 
 def digits_of(tokens: Tokens) -> int:
@@ -186,7 +176,7 @@ def row_heads(tokens: Tokens, room: int) -> RowHeads:
     before = digits_of(tokens) + 1
     longest = max((cell_len(settled(name)) for name in _whole(tokens)), default=0)
     most = _MOST_LABEL if isinstance(tokens, Tokens) else _MOST_NAME
-    most = _MOST_SENTENCE if _of_sentences(tokens) else most
+    most = _MOST_SENTENCE if of_sentences(tokens) else most
     label = min(longest, most, max(room - before, _LEAST_LABEL))
     return RowHeads(tokens, max(before + label, _LEAST_HEAD))
 
@@ -195,18 +185,13 @@ def _whole(tokens: Tokens) -> Sequence[str]:
     return tokens.in_full if isinstance(tokens, Tokens) else tokens.names
 
 
-def _of_sentences(tokens: Tokens) -> bool:
+def of_sentences(tokens: object) -> bool:
     return isinstance(tokens, Tokens) and tokens.of_sentences
 
 
 def columns_of(tokens: Tokens) -> Sequence[str]:
     """What columns are called: sentences by their number alone, their text stands in the margin."""
-    return [""] * len(tokens) if _of_sentences(tokens) else tokens.names
-
-
-def least_head(tokens: Tokens) -> int:
-    """The fewest cells that `row_heads` makes do with."""
-    return row_heads(tokens, 0).cells
+    return [""] * len(tokens) if of_sentences(tokens) else tokens.names
 
 
 def headings(

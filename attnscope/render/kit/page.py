@@ -154,7 +154,6 @@ class Sheet:
         return self.figure.add_axes((*self._place(left, top + height), width / wide, height / high))
 
     def _place(self, left: float, top: float) -> tuple[float, float]:
-        """As shares of the figure, from its lower left corner."""
         wide, high = self.figure.get_size_inches()
         return (left + (wide - self.width) / 2) / wide, 1 - (top + (high - self.height) / 2) / high
 
@@ -166,19 +165,11 @@ class Sheet:
         size: float,
         weight: str = "normal",
         color: str = INK,
-        ha: str = "left",
+        **style: Any,
     ) -> None:
         """One line with its base line at `base`."""
-        self.figure.text(
-            *self._place(left, base),
-            printable(text, LEFT_TO_RIGHT),
-            size=size,
-            weight=weight,
-            color=color,
-            ha=ha,
-            va="baseline",
-            parse_math=False,
-        )
+        style |= {"size": size, "weight": weight, "color": color, "va": "baseline", "parse_math": False}
+        self.figure.text(*self._place(left, base), printable(text, LEFT_TO_RIGHT), **style)
 
     def title(self, left: float, top: float, title: str, subtitle: str = "", zoom: float = 1.0) -> None:
         """The two lines above a panel whose content begins at `top`, `zoom` times as large as usual."""
@@ -198,16 +189,10 @@ class Sheet:
                 if not run.chosen:
                     self.write(left + indent, base, run.text, text.size)
                     continue
-                place = self._place(left + indent + run.pad(text.size), base)
-                box = {
-                    "boxstyle": "round,pad=0.14,rounding_size=0.2",
-                    "facecolor": CHOSEN,
-                    "edgecolor": "none",
-                }
-                self.figure.text(
-                    *place, printable(run.text, LEFT_TO_RIGHT), size=text.size, weight="bold", color="white",
-                    bbox=box, va="baseline", parse_math=False,
-                )  # fmt: skip
+                form = "round,pad=0.14,rounding_size=0.2"
+                chip = {"boxstyle": form, "facecolor": CHOSEN, "edgecolor": "none"}
+                start = left + indent + run.pad(text.size)
+                self.write(start, base, run.text, text.size, "bold", "white", bbox=chip)
 
 
 def title_rise(zoom: float = 1.0) -> float:

@@ -224,16 +224,14 @@ class Scale:
     @property
     def told(self) -> str:
         """What is said of a scale that was asked for; nothing of the square root."""
-        match self.kind:
-            case Scaling.SQRT:
-                return ""
-            case Scaling.ONE:
-                return "in proportion, 0 to 1"
-            case Scaling.MAX:
-                return f"in proportion, 0 to {_end(self.top)}, the largest weight"
-            case Scaling.ROW:
-                return "in proportion, 0 to the largest weight of each row"
-        return f"logarithmic, {_end(self.least)} or less to {_end(self.top)}, the largest weight"
+        low, high = _end(self.least), _end(self.top)
+        return {
+            Scaling.SQRT: "",
+            Scaling.ONE: "in proportion, 0 to 1",
+            Scaling.MAX: f"in proportion, 0 to {high}, the largest weight",
+            Scaling.ROW: "in proportion, 0 to the largest weight of each row",
+            Scaling.LOG: f"logarithmic, {low} or less to {high}, the largest weight",
+        }[self.kind]
 
     @property
     def legend(self) -> str:
@@ -243,16 +241,13 @@ class Scale:
     @property
     def label(self) -> str:
         """What a colour bar measures, and on what scale where one was asked for."""
-        match self.kind:
-            case Scaling.SQRT:
-                return "attention weight"
-            case Scaling.ONE:
-                return "attention weight: in proportion"
-            case Scaling.MAX:
-                return f"attention weight: 0 to {_end(self.top)}, the largest"
-            case Scaling.ROW:
-                return "attention weight: share of the row's largest"
-        return "attention weight: logarithmic"
+        asked = {
+            Scaling.ONE: ": in proportion",
+            Scaling.MAX: f": 0 to {_end(self.top)}, the largest",
+            Scaling.ROW: ": share of the row's largest",
+            Scaling.LOG: ": logarithmic",
+        }
+        return f"attention weight{asked.get(self.kind, '')}"
 
     @property
     def ticks(self) -> list[tuple[float, str]]:

@@ -63,6 +63,12 @@ class Panel:
         return TITLES[self.show]
 
     @property
+    def keys(self) -> Tokens:
+        """The columns of what is no vector, whose dimensions have no names."""
+        assert self.column_tokens is not None, "vectors have no names for their columns"
+        return self.column_tokens
+
+    @property
     def column_word(self) -> str:
         return "dimension" if self.column_tokens is None else self.columns
 

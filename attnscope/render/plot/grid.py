@@ -14,7 +14,7 @@ from matplotlib.patches import Rectangle
 
 from attnscope.render.kit.palette import FAINT, INK, OUTLINES, TINTS
 from attnscope.render.kit.typesetting import text_width
-from attnscope.render.kit.words.certificate import GLYPHS
+from attnscope.render.kit.words import GLYPHS
 from attnscope.render.plot.heat import WEIGHTS, weight_norm
 from attnscope.render.plot.panel import SMALL, TICK, Panel, colours, inches, only_spines
 from attnscope.render.sheet.heads import Companion, HeadGrid, HeadMatrices
@@ -123,7 +123,7 @@ def _fitting(companion: Companion, i: int, j: int, width: float) -> str:
     return next((text for text in texts if text_width(text, _SMALL) <= width + 1e-6), companion.short(i, j))
 
 
-def _name_heads(block: HeadGrid, axes: Axes) -> None:
+def _name_heads(block: HeadGrid | HeadMatrices, axes: Axes) -> None:
     width, height = inches(axes)
     across = range(0, len(block.heads), math.ceil(0.26 * len(block.heads) / width))
     down = range(0, len(block.layers), math.ceil(0.13 * len(block.layers) / height))
@@ -154,7 +154,7 @@ _MASKED, _EDGE = "#ececec", "#b8b8b8"
 
 def panel_of_weights(block: HeadMatrices) -> Panel:
     """As large as each head can be read, with the names of layers and heads beside them."""
-    cell = _side(block)
+    cell = max(min(_WIDTH / len(block.heads), _MOST), _LEAST)
     said = [block.says]
     said += ["grey: masked"] if np.isnan(block.values).any() else []
     doubted = any(each.stands_out for row in block.verdicts for each in row)
@@ -169,11 +169,6 @@ def panel_of_weights(block: HeadMatrices) -> Panel:
         below=0.4,
         draw=lambda axes: draw_weights(block, axes),
     )
-
-
-def _side(block: HeadMatrices) -> float:
-    """Inches of a head with the gap beside it."""
-    return max(min(_WIDTH / len(block.heads), _MOST), _LEAST)
 
 
 def draw_weights(block: HeadMatrices, axes: Axes) -> None:
@@ -197,10 +192,5 @@ def draw_weights(block: HeadMatrices, axes: Axes) -> None:
         axes.add_patch(Rectangle(*place, facecolor=_MASKED, zorder=0))
         axes.add_patch(Rectangle(*place, fill=False, edgecolor=edge, linewidth=width, zorder=2))
     assert drawn is not None, "there is at least one head"
-    axes.tick_params(top=True, bottom=False, labeltop=True, labelbottom=False, length=0, pad=2, colors=INK)
-    across = range(0, len(block.heads), max(1, math.ceil(0.28 / _side(block))))
-    axes.set_xticks([j + 0.5 for j in across], [f"H{block.heads[j]}" for j in across], size=TICK)
-    down = range(len(block.layers))
-    axes.set_yticks([i + 0.5 for i in down], [f"L{block.layers[i]}" for i in down], size=TICK)
-    only_spines(axes)
+    _name_heads(block, axes)
     colour_bar(drawn, axes, block.scale.ticks)

@@ -218,9 +218,6 @@ def panel(block: Map) -> Panel:
         says=block.says,
         width=width,
         height=shape * width + LEGEND,
-        left=0.0,
-        above=0.0,
-        below=0.0,
         draw=partial(draw, block),
         least=0.5,
     )

@@ -33,10 +33,10 @@ class Panel:
     says: str
     width: float
     height: float
-    left: float
-    above: float
-    below: float
     draw: Callable[[Axes], None]
+    left: float = 0.0
+    above: float = 0.0
+    below: float = 0.0
     right: float = 0.0
     key: tuple[str, ...] = ()
     least: float = 1.0
@@ -146,7 +146,7 @@ def statements_panel(block: Statements) -> Panel:
                 )  # fmt: skip
             below += _BETWEEN
 
-    return Panel(block.title, "", _WIDTH, max(height, 0.1), left=0.0, above=0.0, below=0.0, draw=draw)
+    return Panel(block.title, "", _WIDTH, max(height, 0.1), draw)
 
 
 def _lines(told: Statement) -> list[_Line]:

@@ -131,7 +131,6 @@ def _choices(
 def _lonely_costs(
     boxes: Float[np.ndarray, "choice 4"], leaders: Float[np.ndarray, "choice 4"], around: Surroundings
 ) -> Float[np.ndarray, " choice"]:
-    """What the places of one label cost before any other label is there."""
     outside = ~_inside(boxes, around)
     markers = around.markers[overlapping(grown(hull(boxes), _NEAR), around.markers)[0]]
     foreign = markers[~holding(markers, leaders[0, :2])]
@@ -195,35 +194,13 @@ def placement(
 
 
 def _settle(choices: Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:
-    """Lets each label take its cheapest place, again and again until nothing or little changes.
-
-    Where nobody has moved to, from or within the reach of the places that a label weighed, it stays.
-    """
-    weighed: dict[int, tuple[Int[np.ndarray, " label"], Float[np.ndarray, "1 4"]]] = {}
+    """Lets each label take its cheapest place, again and again until nothing or little changes."""
     for _ in range(_SWEEPS):
         before = chosen.copy()
         for label in order.tolist():
-            if label not in weighed or _moved_into(choices, chosen, label, *weighed[label]):
-                seen = chosen.copy()
-                chosen[label], _, reach = _cheapest(choices, chosen, label)
-                weighed[label] = seen, reach
+            chosen[label], _ = _cheapest(choices, chosen, label)
         if (chosen == before).all():
             break
-
-
-def _moved_into(
-    choices: Choices,
-    chosen: Int[np.ndarray, " label"],
-    label: int,
-    seen: Int[np.ndarray, " label"],
-    reach: Float[np.ndarray, "1 4"],
-) -> bool:
-    """Whether one of the others that do not stand as they were `seen` is within `reach`, or was."""
-    moved = np.flatnonzero(chosen != seen)
-    moved = moved[moved != label]
-    stood = moved[seen[moved] >= 0]
-    hulls = choices.hulls[moved, chosen[moved]], choices.hulls[stood, seen[stood]]
-    return bool(overlapping(reach, np.concatenate(hulls)).any())
 
 
 def _rearrange(
@@ -243,7 +220,7 @@ def _rearrange(
             now += _cost(choices, chosen, each)
         chosen[group] = -1
         for each in group:
-            chosen[each], cost, _ = _cheapest(choices, chosen, each)
+            chosen[each], cost = _cheapest(choices, chosen, each)
             after += cost
         if round(after, 6) >= round(now, 6):
             chosen[group] = before
@@ -274,32 +251,25 @@ def _added(
     return added
 
 
-def _cheapest(
-    choices: Choices, chosen: Int[np.ndarray, " label"], label: int
-) -> tuple[int, float, Float[np.ndarray, "1 4"]]:
-    """The choice that costs least where the others stand as they do, its cost, and the box around all that
-    were weighed.
+def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> tuple[int, float]:
+    """The choice that costs least where the others stand as they do, and its cost.
 
     Others only add to what a choice costs alone, so most choices are out of the question from the start.
     """
     alone = choices.costs[label]
-    order = np.argsort(alone, kind="stable")
-    best, cost, least, weighed = -1, np.inf, np.inf, list[Int[np.ndarray, " choice"]]()
-    for few in np.split(order, _PARTS):
-        few = few[alone[few] < least]
-        if not few.size:
+    best, cost, least = -1, np.inf, np.inf
+    for few in np.split(np.argsort(alone, kind="stable"), _PARTS):
+        if not (few := few[alone[few] < least]).size:
             break
-        weighed.append(few)
         costs = alone[few] + _added(choices, chosen, label, few)
         rounded = costs.round(6)
         if rounded.min() < least:
             at = int(rounded.argmin())
             best, cost, least = int(few[at]), float(costs[at]), float(rounded[at])
-    return best, cost, grown(hull(choices.hulls[label, np.concatenate(weighed)]), _CLEAR)
+    return best, cost
 
 
 def _free(boxes: Float[np.ndarray, "label 4"], around: Surroundings) -> Bool[np.ndarray, " label"]:
-    """Labels inside the axes that cover no marker and none of the free labels before them."""
     free = _inside(boxes, around) & ~overlapping(boxes, around.markers).any(axis=1)
     covered = overlapping(boxes, boxes)
     for label in range(len(boxes)):

@@ -102,12 +102,10 @@ def _headings(block: Ranking, axes: Axes) -> None:
 
 
 def _left(block: Ranking) -> float:
-    """Inches before the axis, which names and cells take."""
     return _names(block) + sum(map(_cell, _shaded(block))) + 0.12
 
 
 def _names(block: Ranking) -> float:
-    """Inches that the names take."""
     bold = bool(block.chosen)
     return max((text_width(each, TICK, bold) for each in block.names), default=0.0)
 
@@ -117,7 +115,6 @@ def _shaded(block: Ranking) -> list[Column]:
 
 
 def _cell(column: Column) -> float:
-    """Inches of a cell of a column."""
     texts = [text_width(column.text(row), _NUMBER) for row in range(len(column.values))]
     return max([text_width(column.heading, TICK), *texts]) + 0.12
 

@@ -16,9 +16,17 @@ from attnscope.render.kit.numbers import descending, weight
 from attnscope.render.kit.palette import CHOSEN, FAINT, INK, PAPER, Scale, scale_of
 from attnscope.render.kit.stage import Panel as Stage
 from attnscope.render.kit.typesetting import line_height, text_width, tick
-from attnscope.render.plot.heat import WEIGHTS, background, weight_norm
+from attnscope.render.plot.heat import (
+    MOST_NAMED,
+    WEIGHTS,
+    background,
+    side,
+    sparse,
+    tick_step,
+    token_labels,
+    weight_norm,
+)
 from attnscope.render.plot.heat import panel as panel_of_matrix
-from attnscope.render.plot.layout import MOST_NAMED, side, sparse, tick_step, token_labels
 from attnscope.render.plot.panel import Panel
 from attnscope.render.sheet.blocks import KeyBars, as_panel
 from attnscope.tokens import Tokens
@@ -103,8 +111,7 @@ class Row:
 
     @property
     def tokens(self) -> Tokens:
-        assert self.shown.column_tokens is not None, "weights are of pairs"
-        return self.shown.column_tokens
+        return self.shown.keys
 
     @property
     def whole(self) -> bool:

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 from attnscope.render.kit.page import EDGE, Line, ShownFigure, write_lines
 from attnscope.render.kit.palette import FAINT, OUTLINES
 from attnscope.render.kit.typesetting import drawing, line_height, shortened, wrapped
-from attnscope.render.kit.words.certificate import source_words, verdict_words
+from attnscope.render.kit.words import source_words, verdict_words
 from attnscope.render.look import DPI, look_now
-from attnscope.render.plot import grid, heat, overlay, ranking, row, steps, timeline
+from attnscope.render.plot import grid, heat, media, ranking, row, steps
 from attnscope.render.plot import map as map_
 from attnscope.render.plot.panel import SMALL, Panel, linked_panel, statements_panel
 from attnscope.render.sheet.blocks import (
@@ -36,7 +36,7 @@ from attnscope.render.sheet.heads import HeadGrid, HeadMatrices
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.steps import Steps
 from attnscope.render.sheet.table import legend
-from attnscope.render.sheets.picture import Original, Overlay, Overlays, Timeline
+from attnscope.render.sheets.media import Original, Overlay, Overlays, Timeline
 from attnscope.render.sheets.projection import Map
 from attnscope.results import Verdict
 from attnscope.results.base.origin import worst
@@ -51,12 +51,12 @@ _STEP = 0.98  # from one size of the letters to the next smaller one
 DRAWINGS: dict[type, Callable[[Any], Panel]] = {
     Linked: linked_panel,
     Map: map_.panel,
-    Original: overlay.original,
-    Overlay: overlay.overlay,
-    Overlays: overlay.overlays,
+    Original: media.original,
+    Overlay: media.overlay,
+    Overlays: media.overlays,
     Statements: statements_panel,
     Steps: steps.panel,
-    Timeline: timeline.panel,
+    Timeline: media.timeline,
 }
 
 Columns = list[list[Panel]]  # panels one below the other, and these side by side
@@ -120,7 +120,8 @@ def _natural(sheet: Sheet, width: float | None) -> _Laid:
     page = page if bare else max(page, _LEAST)
     above, below = _lines(sheet, 0.99 * ((width or page) - 2 * margin))
     words = sum(_height(each) + _GAP for each in (above, below) if each)
-    return _Laid(page, 2 * margin + words + _down(bands), margin, above, below, bands)
+    down = sum(max(map(_tall, band)) for band in bands) + _BELOW * (len(bands) - 1)
+    return _Laid(page, 2 * margin + words + down, margin, above, below, bands)
 
 
 def _stretched(laid: _Laid, size: tuple[float, float]) -> _Laid | None:
@@ -213,10 +214,6 @@ def _across(columns: Columns) -> float:
 
 def _tall(column: Sequence[Panel]) -> float:
     return sum(each.high for each in column) + _BELOW * (len(column) - 1)
-
-
-def _down(bands: list[Columns]) -> float:
-    return sum(max(map(_tall, band)) for band in bands) + _BELOW * (len(bands) - 1)
 
 
 def _lines(sheet: Sheet, width: float) -> tuple[list[Line], list[Line]]:

@@ -60,7 +60,6 @@ class _Laid:
 
 
 def _laid(step: Step) -> _Laid:
-    """The layout of `step` in which everything on it can be read."""
     rows, columns = shape = step.matrix.values.shape
     if detailed := max(shape) <= _MOST_CELLS:
         cell = (0.5, 0.3) if max(shape) <= _ROOMY else (0.36, 0.21)
@@ -103,11 +102,10 @@ def panel(steps: Steps) -> Panel:
                 left += each.width + _BETWEEN
             below += high + _BELOW
 
-    return Panel(steps.title, steps.says, width, height, left=0.0, above=0.0, below=0.0, draw=draw)
+    return Panel(steps.title, steps.says, width, height, draw)
 
 
 def _labels(axis: Axis) -> list[str]:
-    """Names along an axis, none along a long one."""
     return [] if len(axis.names) > _MOST_CELLS else [fit(name, _WIDEST_LABEL) for name in axis.names]
 
 

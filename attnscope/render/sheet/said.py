@@ -8,21 +8,25 @@ from typing import Protocol
 from attnscope.errors import listed
 from attnscope.printable import printable
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import Run
 from attnscope.render.kit.numbers import counted, significant
-from attnscope.render.kit.words.certificate import GLYPHS, certificate_line, certificate_words, verdict_words
-from attnscope.render.kit.words.header import (
+from attnscope.render.kit.words import (
     CROSS_ROWS,
+    GLYPHS,
     WITHOUT_SPECIAL,
     attention_words,
+    certificate_line,
+    certificate_words,
     feature_words,
     joined_words,
     model_words,
     quoted,
     special_words,
+    verdict_words,
     written_words,
 )
 from attnscope.render.look import look_now
-from attnscope.results import Certificate, HeadWeights, Kind, Overview, Provenance, Special, Verdict
+from attnscope.results import Certificate, HeadWeights, Kind, Overview, Special, Verdict
 from attnscope.results.heads import head_name
 from attnscope.results.steps import Check
 from attnscope.tokens import Patches, Tokens
@@ -42,7 +46,7 @@ def attention(kind: Kind, tower: str) -> str:
     return attention_words(kind) + (f" of {printable(tower)}" if tower else "")
 
 
-class Attended(Protocol):
+class Attended(Run, Protocol):
     """A result that is of one attention of one model."""
 
     @property
@@ -50,9 +54,6 @@ class Attended(Protocol):
 
     @property
     def tower(self) -> str: ...
-
-    @property
-    def provenance(self) -> Provenance: ...
 
 
 def setting(result: Attended, *before: str) -> str:
@@ -114,11 +115,8 @@ def reading_notes(kind: Kind, queries: Tokens) -> tuple[str, ...]:
     return tuple(each for each in (CROSS_ROWS if kind is Kind.CROSS else "", written_words(queries)) if each)
 
 
-class Noted(Protocol):
+class Noted(Attended, Protocol):
     """A result of one head or several that has notes of its own."""
-
-    @property
-    def kind(self) -> Kind: ...
 
     @property
     def query_tokens(self) -> Tokens: ...

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
+from attnscope.render.kit.words import GLYPHS, verdict_words
 from attnscope.render.sheet.blocks import Beside, Block, flat
-from attnscope.render.sheet.said import name, setting
+from attnscope.render.sheet.said import features, limits, name, read, setting
 from attnscope.render.sheet.table import Table
 from attnscope.render.words import Said
 from attnscope.results import Provenance, Verdict
@@ -91,18 +91,25 @@ class Sheet:
         return tuple(each for each in (held, *self.notes, *self.legend) if each)
 
 
-def saying(say: Said, **own: Any) -> Sheet:
-    """The sheet of a result with its `own` parts; the usual ones are said as the table of its verb has it."""
+def saying(say: Said, heads: Any = None, **own: Any) -> Sheet:
+    """The sheet of a result with its `own` parts; the usual ones are said as the table of its verb has it.
+
+    Of what shows `heads` they say what these read and what of them must be known.
+    """
     result: Any = say.result
+    of: Any = result if heads is None else heads
     usual: dict[str, Callable[[], Any]] = {
         "title": lambda: say("title"),
-        "setting": lambda: setting(result),
-        "origins": lambda: (result.provenance,),
+        "setting": lambda: setting(of),
+        "origins": lambda: (of.provenance,),
         "answer": lambda: say(result.case),
         "control": lambda: say("control") if "control" in say else "",
         "notes": lambda: (*say.lines("notes"), *result.notes),
         "legend": lambda: tuple(say.lines("legend")) if "legend" in say else (),
     }
+    if heads is not None:
+        usual["texts"] = lambda: read(of.kind, of.query_tokens, of.key_tokens)
+        usual |= {"notes": lambda: limits(of), "legend": lambda: features(of)}
     return Sheet(**{name: made() for name, made in usual.items() if name not in own}, **own)
 
 

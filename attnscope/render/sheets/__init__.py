@@ -122,10 +122,7 @@ def _tokens(result: HeadWeights | HeadView | HeadTerms | Projection) -> tuple[To
     return shown.query_tokens, shown.key_tokens
 
 
-_WITH = {
-    "sound": "picture",
-    "view": "head",
-}
+_WITH = {"dimensions": "terms", "picture": "media", "sound": "media", "view": "head"}
 
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from attnscope.render.kit.cells import settled
+from attnscope.render.kit.command import asking, label, looked_at
 from attnscope.render.kit.numbers import (
     alike,
     alike_texts,
@@ -20,8 +21,7 @@ from attnscope.render.kit.numbers import (
     weight_cell,
 )
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT, OF_KEYS, VECTORS, Panel, only, panel
-from attnscope.render.kit.words.command import asking, label, looked_at
-from attnscope.render.kit.words.header import (
+from attnscope.render.kit.words import (
     head_of,
     many,
     mean_entropy,
@@ -31,23 +31,20 @@ from attnscope.render.kit.words.header import (
     sums_words,
     tokens_looked_at,
     view_words,
-    where_words,
 )
 from attnscope.render.sheet.blocks import Block, Dimensions, KeyBars, Matrix
 from attnscope.render.sheet.said import (
     at,
+    attention,
     certified,
     departures,
-    features,
     in_sentence,
     limits,
     numbered,
     of_head,
-    read,
-    setting,
     span_notes,
 )
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -73,20 +70,18 @@ def sheet(result: HeadWeights | HeadView, focus: Focus = WHOLE) -> Sheet:
         pair = None if shown.show in OF_KEYS else (focus.query, focus.key)
     told = *_beside(result, shown, focus, say), say("formula", focus.stage), *limits(own)
     beside = tuple(each for each in told if each)
-    return Sheet(
+    return saying(
+        say,
+        own,
         title=say("title", "" if shown.show == "weights" else shown.title),
-        setting=setting(own),
-        origins=(own.provenance,),
         answer=answer(result, focus, say),
         blocks=(block,),
         table=lambda: _every(result),
-        texts=read(own.kind, own.query_tokens, own.key_tokens),
         notes=beside,
-        legend=features(own),
         details=tuple(each for each in notes if each and each not in beside),
         proof=certified(own.certificate, focus.verbose),
         main=block,
-        summary=(where_words(own), f"{queries} x {keys}"),
+        summary=(attention(own.kind, own.tower), f"{queries} x {keys}"),
         record=of_head(own),
         departs=departures(result.by, result.special) if isinstance(result, HeadView) else (),
         next=_next(result, pair, say),
@@ -352,7 +347,6 @@ def _even(result: Shown, query: int, key: int) -> float:
 
 
 def _special(result: Shown) -> list[str]:
-    """The special tokens among the keys by their names, that with most of the weight first."""
     shares = dict[str, float]()
     weights = np.nan_to_num(result.weights).sum(axis=0).tolist()
     for token, share in zip(result.key_tokens.items, weights, strict=True):
@@ -375,7 +369,6 @@ def _aside(result: Shown, link: tuple[int, int] | None) -> list[tuple[str, float
 
 
 def _tells(digits: str) -> bool:
-    """Whether a weight is more than nothing in these digits."""
     return bool(digits.strip("0."))
 
 

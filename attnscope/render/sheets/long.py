@@ -8,10 +8,10 @@ import numpy as np
 from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import weight, weight_cell
 from attnscope.render.kit.palette import scale_of
-from attnscope.render.kit.words.header import many, model_words, tokens_looked_at, where_words
+from attnscope.render.kit.words import many, model_words, tokens_looked_at
 from attnscope.render.sheet.blocks import Matrix, Named, Names, Ranking
-from attnscope.render.sheet.said import at, certified, in_sentence, limits, numbered
-from attnscope.render.sheet.sheet import Sheet
+from attnscope.render.sheet.said import at, attention, certified, in_sentence, limits, numbered
+from attnscope.render.sheet.sheet import Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -28,11 +28,12 @@ _NAMED = 3  # keys of a sentence
 def sheet(result: LongHead, focus: Focus = WHOLE) -> Sheet:
     matrix, say = _matrix(result, focus.scale), said(result)
     below = _listed(result, focus.rows, say) if result.query is None else _of_query(result, result.query, say)
-    return Sheet(
+    return saying(
+        say,
         title=result.name,
-        setting=" · ".join((where_words(result), say("window"), model_words(result.provenance))),
-        origins=(result.provenance,),
-        answer=say(result.case),
+        setting=" · ".join(
+            (attention(result.kind, result.tower), say("window"), model_words(result.provenance))
+        ),
         blocks=(matrix, below),
         table=lambda: Table.of("query query_token rank key key_token weight", _facts(result)),
         texts=tuple(_texts(result)),
@@ -40,7 +41,7 @@ def sheet(result: LongHead, focus: Focus = WHOLE) -> Sheet:
         departs=tuple(say.lines("block")),
         proof=certified(result.certificate, focus.verbose),
         main=matrix,
-        summary=(where_words(result), say("window")),
+        summary=(attention(result.kind, result.tower), say("window")),
     )
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from attnscope.process.machine import duration
 from attnscope.render.kit.numbers import amount, number
-from attnscope.render.kit.words.header import own_name
+from attnscope.render.kit.words import own_name
 from attnscope.render.sheet.blocks import Block, Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table, as_written
@@ -66,7 +66,6 @@ def said(result: Outline) -> Said:
 
 
 def _growth(costs: Sequence[Cost]) -> dict[str, object]:
-    """The shortest against the longest."""
     short, long = min(costs, key=lambda cost: cost.length), max(costs, key=lambda cost: cost.length)
     weights = long.queries * long.keys / (short.queries * short.keys)
     return {"short": short.length, "long": long.length, "weights": weights}
@@ -92,7 +91,6 @@ def _tower(tower: TowerOutline, say: Said) -> Ranking:
 
 
 def _scaled(layer: LayerOutline) -> bool:
-    """Whether its scale is another one than 1/√dim."""
     usual = None if layer.dim is None else layer.dim**-0.5
     return layer.scale is not None and (usual is None or abs(layer.scale - usual) > 1e-6 * usual)
 

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from rich.cells import cell_len
 
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import finding, looked_at, opening
 from attnscope.render.kit.numbers import cell, weight
-from attnscope.render.kit.words.command import finding, looked_at, opening
-from attnscope.render.kit.words.header import SINK, many, mostly, overview_view_words
+from attnscope.render.kit.words import SINK, many, mostly, overview_view_words
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
@@ -25,11 +25,10 @@ from attnscope.render.sheet.said import (
     limits,
     named,
     proof,
-    read,
     setting,
     span_notes,
 )
-from attnscope.render.sheet.sheet import Next, Sheet, by_head
+from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying
 from attnscope.render.sheet.table import Column, Scale, Table, as_written
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -52,15 +51,13 @@ def sheet(result: Overview, focus: Focus = WHOLE) -> Sheet:
     grids = [_grid(result, each, in_tokens) for each in shown(result)]
     size, names = grid_size(result.layers, result.heads), ", ".join(result.scores)
     say = said(result)
-    return Sheet(
+    return saying(
+        say,
+        result,
         title=say("title", len(grids)),
         setting=setting(result, size),
-        origins=(result.provenance,),
-        answer=answer(result),
         blocks=(*grids, _links(result, in_tokens, focus.verbose)),
         table=lambda: _every(result),
-        texts=read(result.kind, result.query_tokens, result.key_tokens),
-        control=say("control"),
         notes=(*_spans(result), *say.lines("notes"), *limits(result)),
         legend=(*overview_view_words(result), *features(result)),
         details=tuple(measured.absent(result.scores)),
@@ -350,15 +347,8 @@ def said(result: Overview) -> Said:
     return Said("heads", result, facts)
 
 
-def answer(result: Overview) -> str:
-    return said(result)(result.case.value.replace(" ", "_"))
-
-
 def _first_named(result: Overview) -> Place | None:
-    """The head that the answer names.
-
-    Of heads that look at as many tokens, as it reads, one that is proved, if there is such.
-    """
+    """Of heads that look at as many tokens, as it reads, one that is proved, if there is such."""
     values, order = result.main.values, ranked(result)
     if result.case is Case.FIRST_OF_NONE:
         return max(order, key=lambda place: float(values[place]))
@@ -378,7 +368,6 @@ def _written(result: Overview, value: float) -> str:
 
 
 def _steady(result: Overview) -> list[tuple[str, int]]:
-    """The heads that look at one distance nearly always, and that distance."""
     if not _in_tokens(result) or result.distances is None:
         return []
     places = np.ndindex(*result.main.values.shape[:2])
@@ -387,7 +376,6 @@ def _steady(result: Overview) -> list[tuple[str, int]]:
 
 
 def _sinks(result: Overview) -> list[tuple[int, int]]:
-    """The tokens that alone take more than half of a head's weight, and of how many heads."""
     if result.heaviest is None or result.aim is not None:
         return []
     return Counter(result.heaviest[result.heaviest >= 0].tolist()).most_common()

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from attnscope.printable import printable
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import Run, asking, label
 from attnscope.render.kit.numbers import exact, likely
-from attnscope.render.kit.words.command import Run, asking, label
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, in_sentence, numbered, text
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -29,11 +29,9 @@ def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
     places = [each.guesses for each in (*result.blanks, result.classes) if each is not None]
     likeliest = [f"“{guesses[0].name}”" for guesses in places if guesses]
     say = said(result)
-    return Sheet(
-        title=say("title"),
+    return saying(
+        say,
         setting=model_words(result.provenance),
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=tuple(_rows(result, say)),
         table=lambda: Table.of("place position rank id token probability", _records(result)),
         texts=tuple(_texts(result)),

@@ -13,10 +13,10 @@ import numpy as np
 
 from attnscope.errors import listed
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import looked_at, opening_head
 from attnscope.render.kit.numbers import alike_texts, counted, number, parameter, weight
 from attnscope.render.kit.stage import NO_KEY, NOTHING_LEFT
-from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.kit.words.header import divides, joined_words, view_words
+from attnscope.render.kit.words import divides, joined_words, view_words
 from attnscope.render.sheet.blocks import Beside, Drawing, Ranking
 from attnscope.render.sheet.said import (
     attention,
@@ -27,10 +27,8 @@ from attnscope.render.sheet.said import (
     limits,
     numbered,
     of_head,
-    read,
-    setting,
 )
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Table, as_written
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -205,15 +203,11 @@ def sheet(result: Projection, focus: Focus = WHOLE) -> Sheet:
     sides = f"{counted(len(result.queries), 'query')} x {counted(len(result.keys), 'key')}"
     say = said(result)
     lists = say.lines("settings"), points_words(result)
-    return Sheet(
-        title=say("title"),
-        setting=setting(head),
-        origins=(head.provenance,),
-        answer=say(result.case),
+    return saying(
+        say,
+        head,
         blocks=(Beside(maps), *tables),
         table=lambda: Table.of("side position token x y", _points(result)),
-        texts=read(head.kind, head.query_tokens, head.key_tokens),
-        control=say("control"),
         notes=(*_spans(result), *limits(head)),
         legend=(say("trust_says"), say("correlation_says"), DISCLAIMER, *features(head)),
         details=tuple(filter(None, map(" · ".join, lists))),

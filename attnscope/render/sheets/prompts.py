@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from attnscope.render.kit.cells import fit
+from attnscope.render.kit.command import asking_of_text, looked_at
 from attnscope.render.kit.numbers import chance, exact, number, signed, weight
-from attnscope.render.kit.words.command import asking_of_text, looked_at
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import attention, departures, name, proof
 from attnscope.render.sheet.sheet import Next, Sheet, saying
@@ -129,7 +129,6 @@ def _figure(result: Prompts, i: int) -> dict[str, object]:
 
 
 def _called(result: Prompts, figure: int) -> str:
-    """By name; a method as `flow` calls it."""
     return Said("common")("method_words", result.figures[figure].name)
 
 

@@ -4,23 +4,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from attnscope.render.kit.command import looked_at, opening_head
 from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.kit.palette import scale_of
-from attnscope.render.kit.words.command import looked_at, opening_head
 from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheet.said import (
     attention,
     departures,
     grid_size,
     in_sentence,
-    limits,
     named,
     proof,
-    read,
-    setting,
     view_notes,
 )
-from attnscope.render.sheet.sheet import Next, Sheet
+from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Table
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
@@ -42,15 +39,12 @@ def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
     )
     opened = opening_head(result, result.layers[0], result.heads[0])
     by_tokens = " by tokens" if result.by.joins or result.special is not Special.SHOW else ""
-    return Sheet(
+    return saying(
+        say,
+        result,
         title=grid_size(result.layers, result.heads),
-        setting=setting(result),
-        origins=(result.provenance,),
-        answer=say(result.case),
         blocks=(heads,),
         table=lambda: Table.of("layer head query query_token key key_token weight", _records(result)),
-        texts=read(result.kind, result.query_tokens, result.key_tokens),
-        notes=limits(result),
         legend=(*say.lines("legend"), *view_notes(result.by, result.special)),
         departs=departures(result.by, result.special),
         proof=proof((each for row in result.verdicts for each in row), "head", by_tokens),

@@ -34,7 +34,7 @@ from attnscope.render.kit.palette import (
     luminance,
     triplet,
 )
-from attnscope.render.kit.words.certificate import STYLES
+from attnscope.render.kit.words import STYLES
 
 Background = Literal["light", "dark", "unknown"]
 
@@ -128,14 +128,10 @@ def background(wanted: str | None, environment: Mapping[str, str]) -> Background
 
 
 def _checked(wanted: str, where: str) -> Background | None:
-    match wanted.casefold():
-        case "auto":
-            return None
-        case "light":
-            return "light"
-        case "dark":
-            return "dark"
-    raise InputError(f"{where}: no theme '{wanted}': auto, light, dark")
+    known: dict[str, Background | None] = {"auto": None, "light": "light", "dark": "dark"}
+    if wanted.casefold() not in known:
+        raise InputError(f"{where}: no theme '{wanted}': {', '.join(known)}")
+    return known[wanted.casefold()]
 
 
 def _from_colours(described: str) -> Background | None:

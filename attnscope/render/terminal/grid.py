@@ -14,7 +14,7 @@ from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, HEADING, left, line, right, widest
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.certificate import GLYPHS, STYLES
+from attnscope.render.kit.words import GLYPHS, STYLES
 from attnscope.render.sheet.heads import Companion, HeadGrid, HeadMatrices
 from attnscope.render.terminal.raster import Raster, Side, ink_of
 
@@ -175,7 +175,8 @@ class Mosaic:
         rows = min(self.cells if halves else -(-self.cells // 2), block.values.shape[2])
         step = 2 if halves else 1
         for i, layer in enumerate(block.layers):
-            shown = [_shades(block, _smaller(head, rows, self.cells)) for head in block.values[i]]
+            small = (_smaller(head, rows, self.cells) for head in block.values[i])
+            shown = [block.scale.shades(each, [0] * len(each)) for each in small]
             for first in range(0, rows, step):
                 name = left(f"L{layer}" if first == 0 else "", margin)
                 text = Text.assemble((name, HEADING), no_wrap=True, overflow="crop")
@@ -189,10 +190,6 @@ class Mosaic:
                 yield Text()
         masked = " · blank: masked" if np.isnan(block.values).any() else ""
         yield ink.key(block.scale).append(masked, DIM)
-
-
-def _shades(block: HeadMatrices, cells: Float[np.ndarray, "row column"]) -> Float[np.ndarray, "row column"]:
-    return block.scale.shades(cells, [0] * len(cells))
 
 
 def _smaller(cells: Float[np.ndarray, "row column"], rows: int, columns: int) -> Float[np.ndarray, "r c"]:

@@ -5,6 +5,7 @@ Vectors are rows of numbers too: queries, keys, values or outputs of a head, a c
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product, zip_longest
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -13,30 +14,34 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.style import StyleType
 from rich.text import Text
 
+from attnscope.render.kit import palette
 from attnscope.render.kit.cells import (
     DIM,
     HEADING,
     RowHeads,
-    cell_style,
     cell_texts,
     column_widths,
     columns_of,
     digits_of,
     headings,
-    least_head,
     left,
     line,
     right,
     row_heads,
     settled,
+    stacked,
     widest,
 )
-from attnscope.render.kit.numbers import alike_texts, significant
-from attnscope.render.kit.palette import Scale, diverging, sequential
+from attnscope.render.kit.numbers import alike_texts, largest_magnitude, significant
+from attnscope.render.kit.palette import Scale, by_root, diverging, sequential
 from attnscope.render.kit.stage import Panel
+from attnscope.render.kit.words import STYLES
 from attnscope.render.sheet.blocks import Matrix, as_panel
+from attnscope.render.sheet.steps import Steps, shape_words, spelled_out, texts
 from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.raster import Raster, Side, ink_of
+from attnscope.results import Verdict
+from attnscope.results.steps import Step
 from attnscope.tokens import Tokens
 
 
@@ -99,12 +104,10 @@ def numbers(block: Matrix, width: int) -> list[Text] | None:
     if block.coarser is not None and float(np.nanmax(block.values, initial=0.0)) < _TOLD:
         return None
     shades = shading(shown)
-    found = number_table(shown, shades, width)
-    if found is None:
+    if (lines := number_table(shown, shades, width)) is None:
         return None
     blank = "blank: masked" if shown.masked else ""
     told = " · ".join(each for each in (blank, shades.told) if each and block.measured)
-    lines = [each for each in found.renderables if isinstance(each, Text)]
     return [*lines, *folded(Text(told, style=DIM), width)] if told else lines
 
 
@@ -142,26 +145,24 @@ class Picture:
         return block.coarser(many, -(-columns // max(room, 8)))
 
 
-def number_table(shown: Panel, shades: Shading, width: int) -> Group | None:
+def number_table(shown: Panel, shades: Shading, width: int) -> list[Text] | None:
     """All numbers of weights or scores; None where they do not fit `width` cells."""
-    assert shown.column_tokens is not None, "vectors have a table of their own"
     if len(shown.row_tokens) <= _MOST_ROWS:
         for decimals in (2, 1, 0) if shown.extent >= 10 else (2, 1):
             texts = cell_texts(shown, decimals)
-            if least_head(shown.row_tokens) + len(shown.column_tokens) * (widest(texts) + 1) <= width:
+            if row_heads(shown.row_tokens, 0).cells + len(shown.keys) * (widest(texts) + 1) <= width:
                 return _table(shown, shades, texts, width)
     return None
 
 
 def picture(shown: Panel, shades: Shading, width: int, blank: str = "masked") -> Raster:
     """The whole matrix without its numbers; `blank` is what an empty cell is."""
-    assert shown.column_tokens is not None, "vectors have no names for their columns"
     return Raster(
         shares=shades.shares,
         plain=shades.plain,
         title=_title(shown),
         rows=_side(shown.row_word, shown.row_tokens),
-        columns=_side(shown.column_word, shown.column_tokens),
+        columns=_side(shown.column_word, shown.keys),
         ends=shades.ends,
         plain_ends=shades.plain_ends,
         width=width,
@@ -176,9 +177,8 @@ def _side(noun: str, tokens: Tokens) -> Side:
     return Side(noun, list(map(str, tokens.positions)), list(map(settled, tokens.names)))
 
 
-def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) -> Group:
-    assert shown.column_tokens is not None, "vectors have no names for their columns"
-    names, positions = columns_of(shown.column_tokens), shown.column_tokens.positions
+def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) -> list[Text]:
+    names, positions = columns_of(shown.keys), shown.keys.positions
     least = widest(texts) + 1
     heads = row_heads(shown.row_tokens, width - least * len(names))
     widths = column_widths([settled(name) for name in names], least, width - heads.cells)
@@ -186,14 +186,14 @@ def _table(shown: Panel, shades: Shading, texts: list[list[str]], width: int) ->
     for row, cells in enumerate(texts):
         styles = [shades.style(row, column) for column in range(len(cells))]
         lines.append(_row(shown, row, heads.text(row), list(zip(cells, styles, widths, strict=True))))
-    return Group(*lines, *_sentences(shown, width))
+    return [*lines, *_sentences(shown, width)]
 
 
 def _sentences(shown: Panel, width: int) -> Iterator[Text]:
     if shown.column_tokens is not None and shown.columns_apart:
         heads = row_heads(shown.column_tokens, width)
         yield from (Text(), Text(shown.column_word, DIM))
-        yield from (line(heads.text(i)) for i in range(len(shown.column_tokens)))
+        yield from (line(heads.text(i)) for i in range(len(shown.keys)))
 
 
 def _row(shown: Panel, row: int, head: str, cells: list[tuple[str, str, int]]) -> Text:
@@ -236,7 +236,7 @@ def vector(shown: Panel, width: int) -> list[Text]:
     lines = []
     for first in range(0, len(values), across):
         styled = [
-            (right(text, cell), cell_style(shown, float(value)))
+            (right(text, cell), diverging(float(value), shown.extent))
             for text, value in zip(
                 texts[0][first : first + across], values[first : first + across], strict=True
             )
@@ -255,7 +255,7 @@ def _headings(shown: Panel, heads: RowHeads, norm: int, numbers: list[str]) -> l
 def _vector_row(shown: Panel, row: int, lead: str, cells: list[str], width: int) -> Text:
     if not shown.answered[row]:
         return line(lead, (" no valid key", DIM))
-    styles = [cell_style(shown, float(value)) for value in shown.values[row]]
+    styles = [diverging(float(value), shown.extent) for value in shown.values[row]]
     return line(lead, *((right(text, width), style) for text, style in zip(cells, styles, strict=False)))
 
 
@@ -284,11 +284,10 @@ class _Entry:
 
 def strongest_keys(shown: Panel, shades: Shading, rows: list[int], width: int) -> RenderableType:
     """A line for each of `rows`: as many keys as fit in `width` cells, strongest first, with numbers."""
-    assert shown.column_tokens is not None, "vectors have no strongest keys"
     heads = row_heads(shown.row_tokens, width // 4)
     keys = _ranked(shown, rows, most=max((width - heads.cells) // _LEAST_ENTRY, 1))
     texts = cell_texts(_of_ranked(shown, rows, keys))
-    entry = _entry(shown.column_tokens, widest(texts))
+    entry = _entry(shown.keys, widest(texts))
     count = max((width - heads.cells) // entry.cells, 1)
     axes = ((left(f"{shown.row_word} ↓", heads.cells), DIM), ("  strongest keys →", DIM))
     lines = [line(*axes)]
@@ -326,3 +325,78 @@ def _ranked_row(
         if shown.visible[row, key]:
             parts += [entry.name(key), (right(number, entry.number), shades.style(row, key))]
     return line((heads.text(row), HEADING), *parts)
+
+
+INDENT = "  "
+_FEWEST_DECIMALS = 2
+_MOST_STEP_ROWS, _FIRST_ROWS, _MOST_PAIR_ROWS = 12, 4, 60
+_WIDEST_LABEL, _MOST_HEADING = 20, 12
+_NARROWEST = 2  # cells of a column
+
+
+def steps(block: Steps, width: int) -> list[Text]:
+    """Each with its shape, its numbers, and one cell spelled out."""
+    lines = [Text(block.title, style=STYLES[Verdict.FAILED])] if block.title else []
+    for step in block.steps:
+        lines += [*([Text()] if lines else []), _heading(step), *grid(step, width, block.decimals)]
+        if spelled := spelled_out(step, block.decimals):
+            lines.append(Text(INDENT + spelled, style=DIM))
+    return lines
+
+
+def _heading(step: Step) -> Text:
+    """`scores = Q Kᵀ   1 x 3 (queries x keys) · how well each key fits each query`."""
+    made = f" = {step.formula}" if step.formula else ""
+    meaning = f" · {step.meaning}" if step.meaning else ""
+    shape = (shape_words(step), HEADING)
+    return Text.assemble((step.matrix.symbol, HEADING), made, "   ", shape, (meaning, DIM))
+
+
+def grid(step: Step, width: int, decimals: int) -> list[Text]:
+    """The matrix of `step` in lines of at most `width` cells; what does not fit is counted, not hidden."""
+    matrix = step.matrix
+    rows, columns = matrix.values.shape
+    most = _MOST_PAIR_ROWS if matrix.columns.word == "key" else _MOST_STEP_ROWS
+    shown = rows if rows <= most else _FIRST_ROWS
+    head = min(max(cell_len(settled(name)) for name in matrix.rows.names[:shown]), _WIDEST_LABEL)
+    room = width - len(INDENT) - head
+    fewest = 0 if matrix.columns.word == "key" and not step.weights else min(decimals, _FEWEST_DECIMALS)
+    tried = [*product(range(decimals, fewest - 1, -1), (2, 1))]
+    if (_NARROWEST + 1) * columns > room:
+        tried = tried[-1:]  # no number of decimals lets all columns fit
+    for places, gap in tried:
+        cells = texts(matrix.values, places, shown)
+        cells = (cells if step.allowed is None else np.where(step.allowed[:shown], cells, "")).tolist()
+        least = max(widest(cells), _NARROWEST) + gap
+        if least * columns <= room:
+            break
+    fitting = max(room // least, 1)
+    names = [settled(name) for name in matrix.columns.names[:fitting]]
+    widths = column_widths([left(name, _MOST_HEADING).rstrip() for name in names], least, room)
+    lines = _step_headings(names, head, widths)
+    for name, values, row in zip(matrix.rows.names, matrix.values, cells, strict=False):
+        coloured = [
+            (right(text, width), _style(step, float(value))) if text else " " * width
+            for text, value, width in zip(row, values, widths, strict=False)
+        ]
+        lines.append(line(INDENT + left(settled(name), head), *coloured))
+    left_out = [f"{rows - shown} more rows"] if shown < rows else []
+    left_out += [f"{columns - len(widths)} more columns"] if len(widths) < columns else []
+    if left_out:
+        lines.append(Text(f"{INDENT}… {', '.join(left_out)} (-o FILE.csv has all)", style=DIM))
+    return lines
+
+
+def _step_headings(names: list[str], head: int, widths: list[int]) -> list[Text]:
+    stacks = [stacked(name, width - 1)[:3] for name, width in zip(names, widths, strict=True)]
+    lines = []
+    for level in zip_longest(*stacks, fillvalue=""):
+        words = "".join(right(part, width) for part, width in zip(level, widths, strict=True))
+        lines.append(line(INDENT + " " * head, (words, DIM)))
+    return [each for each in lines if each.plain.strip()]
+
+
+def _style(step: Step, value: float) -> str:
+    if step.weights:
+        return palette.sequential(by_root().shade(value))
+    return palette.diverging(value, largest_magnitude(step.matrix.values))

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from attnscope.printable import word
 from attnscope.render.kit.cells import DIM, HEADING, left, line
-from attnscope.render.kit.words.command import Command, continued
+from attnscope.render.kit.command import Command, continued
 from attnscope.results import MeasureDescription
 from attnscope.results.stored.document import MeasureListed
 from attnscope.vocabulary import MASKED_SENTENCE

@@ -21,7 +21,7 @@ from rich.text import Text
 from attnscope.render.kit.cells import DIM, HEADING, left, line, settled
 from attnscope.render.kit.numbers import counted, number, parameter, pooled, significant
 from attnscope.render.kit.palette import BAR, Scale, diverging, sequential
-from attnscope.render.sheets.picture import Timeline
+from attnscope.render.sheets.media import Timeline
 
 SHADES, ASCII_SHADES = "·░▒▓█", ".:-=+*#%@"
 _MOST_LINES, _FEW_ROWS = 60, 30
@@ -114,7 +114,8 @@ class Raster:
         least = max(self.rows.digits + (_LEAST_LABEL if any(self.rows.names) else 0), above) + 1
         laid = plan(len(self.rows.names), len(self.columns.names), self.width - least, halves)
         cells = pooled(self.shares if isinstance(ink, _Blocks) else self.plain, laid.rows, laid.columns)
-        heads = self._heads(laid)
+        rows, each = len(self.shares), laid.per_line
+        heads = [self.rows.called(first, min(first + each, rows) - 1) for first in range(0, rows, each)]
         most = min(_MOST_LABEL, self.width - laid.cells * cells.shape[1] - 1)
         margin = min(max(above, *map(cell_len, heads)), most) + 1
         yield from self._headings(laid, margin, cells.shape[1])
@@ -124,10 +125,6 @@ class Raster:
             text = Text.assemble((left(head, margin - 1) + " ", HEADING), no_wrap=True, overflow="crop")
             yield text.append_text(ink.drawn(cells[step * i : step * (i + 1)], laid.cells))
         yield self._legend(ink, laid)
-
-    def _heads(self, laid: Plan) -> list[str]:
-        rows, each = len(self.shares), laid.per_line
-        return [self.rows.called(first, min(first + each, rows) - 1) for first in range(0, rows, each)]
 
     def _headings(self, laid: Plan, margin: int, count: int) -> Iterator[Text]:
         every = ceil(_TICK / laid.cells)

@@ -16,9 +16,8 @@ from rich.style import Style
 from rich.text import Text
 
 from attnscope.render.kit.cells import DIM, fit
-from attnscope.render.kit.words.certificate import STYLES
-from attnscope.render.kit.words.command import Command, continued
-from attnscope.render.kit.words.header import origin_words, reading
+from attnscope.render.kit.command import Command, continued
+from attnscope.render.kit.words import STYLES, origin_words, reading
 from attnscope.render.sheet.blocks import (
     Beside,
     Block,
@@ -35,13 +34,12 @@ from attnscope.render.sheet.sheet import Next, Sheet, as_stored
 from attnscope.render.sheet.steps import Steps
 from attnscope.render.sheet.table import meanings
 from attnscope.render.sheets import WHOLE, Focus, sheet_of
-from attnscope.render.sheets.picture import Timeline
+from attnscope.render.sheets.media import Timeline
 from attnscope.render.terminal.console import Paper
 from attnscope.render.terminal.grid import Mosaic, cells_of, grid, shades
-from attnscope.render.terminal.matrix import Picture, numbers
+from attnscope.render.terminal.matrix import Picture, numbers, steps
 from attnscope.render.terminal.ranking import folded, kept_columns, lines_of_ranking, parted, room_of_bars
 from attnscope.render.terminal.raster import Raster, timeline
-from attnscope.render.terminal.steps import steps
 from attnscope.results import Result, Verdict
 
 _GAP = 3  # cells between blocks that stand side by side
@@ -214,10 +212,7 @@ def laid(blocks: Sequence[Block | Beside], width: int) -> list[RenderableType]:
 
 
 def _parts(block: Block | Beside, width: int) -> list[tuple[Block, list[Text], int]]:
-    """Each block, its lines, and the cells that it has: rankings share them where all have room for bars.
-
-    Bars that are read beside one another are on one scale.
-    """
+    """Rankings share the cells where all have room for bars, which are then on one scale."""
     alike = [each for each in flat(block) if isinstance(each, Ranking) and each.marks]
     share = (width - _GAP * (len(alike) - 1)) // max(len(alike), 1)
     share = share if all(room_of_bars(each, share) for each in alike) else width

@@ -15,7 +15,7 @@ from importlib.resources import files
 import numpy as np
 
 from attnscope.render.kit.palette import HEADS, OUTLINES, PAPER, RAMPS, SIDES, VERDICTS
-from attnscope.render.web.media import png
+from attnscope.render.web.blocks import png
 from attnscope.results import Verdict
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', re.MULTILINE)

@@ -7,17 +7,21 @@ import base64
 import html
 import json
 import math
+import struct
 import zlib
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from jaxtyping import UInt8
 from rich.color_triplet import ColorTriplet
 
 from attnscope.printable import LEFT_TO_RIGHT, printable
 from attnscope.render.kit.palette import Ground, luminance
 from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.sheet.table import Scale
+from attnscope.render.sheets.media import Original, medium_words
+from attnscope.results import PictureAttention, PictureHeads, Sound, SoundAttention, SoundHeads
 
 _EVEN = 0.179  # of the luminance on which black and white are read alike
 LEVEL = 6  # of the compression of texts: beyond it little is won
@@ -71,6 +75,10 @@ class Blocks:
 def escape(text: str) -> str:
     """`text` for an element or an attribute: no character of it is markup, or turns what stands beside it."""
     return html.escape(printable(text, LEFT_TO_RIGHT))
+
+
+def paragraph(text: str, kind: str) -> str:
+    return f'<p class="{kind}">{escape(text)}</p>' if text else ""
 
 
 def shaded(scale: Scale, value: float) -> str:
@@ -132,3 +140,77 @@ def strip(scale: Scale | Weights, low: str, high: str) -> str:
         for name, ground in grounds
     )
     return f'<span class="ends">{escape(low)} <i class="strip" style="{style}"></i> {escape(high)}</span>'
+
+
+_SIDE = 300  # pixels of the longer side of a picture
+
+
+def original(block: Original) -> str:
+    """The picture as the model saw it, which the page's script takes from here."""
+    pixels = np.rint(np.clip(block.picture.image, 0.0, 1.0) * 255).astype(np.uint8)
+    source = f"data:image/png;base64,{_base64(png(pixels))}"
+    side = "width" if pixels.shape[1] > pixels.shape[0] else "height"
+    shown = f'<img id="original" src="{source}" {side}="{_SIDE}" alt="{escape(block.picture.described)}">'
+    told = paragraph(block.picture.described, "told")
+    return f"<figure><figcaption>{escape(block.title)}</figcaption>{shown}{told}</figure>"
+
+
+def of_picture(found: PictureAttention | PictureHeads) -> dict[str, Any]:
+    """How large the picture is, and which key each of its patches is."""
+    picture = found.picture
+    return {
+        "described": medium_words(found),
+        "size": picture.size,
+        "covered": picture.covered,
+        "patches": found.gaze.keys.shape,
+        "keys": found.gaze.keys.ravel(),
+    }
+
+
+def of_sound(found: SoundAttention | SoundHeads, blocks: Blocks) -> dict[str, Any]:
+    """What is heard and its spectrogram, where these are there, and which key each frame is.
+
+    Behind the sound's own frames stand those of the silence that the model reads after its end.
+    """
+    heard, own = found.spectrogram, found.gaze.keys.tolist()
+    heads = found.head if isinstance(found, SoundAttention) else found.overview
+    every = [place for stretch in heads.key_tokens.stretches for place in stretch.positions]
+    levels = None if heard is None else blocks.floats(heard.levels)
+    return {
+        "described": medium_words(found),
+        "seconds": found.sound.seconds,
+        "wave": None if found.sound.samples is None else blocks.keep(_base64(wav(found.sound))),
+        "levels": levels,
+        "shape": None if heard is None else heard.levels.shape,
+        "step": None if heard is None else heard.seconds,
+        "frame": found.seconds,
+        "keys": own if tuple(every[: len(own)]) != tuple(own) else every,
+        "own": len(own),
+    }
+
+
+def wav(sound: Sound) -> bytes:
+    """Its samples, from -1 to 1, in 16 bits; one that is louder is played as loud as there is room."""
+    loudest = max(float(np.abs(sound.wave).max(initial=0.0)), 1.0)
+    samples = np.rint(sound.wave / loudest * 32767).astype("<i2").tobytes()
+    form = struct.pack("<HHIIHH", 1, 1, sound.rate, 2 * sound.rate, 2, 16)
+    parts = (
+        b"fmt " + struct.pack("<I", len(form)) + form + b"data" + struct.pack("<I", len(samples)) + samples
+    )
+    return b"RIFF" + struct.pack("<I", 4 + len(parts)) + b"WAVE" + parts
+
+
+def png(pixels: UInt8[np.ndarray, "height width 3"]) -> bytes:
+    """Pixels as a PNG, the same bytes every time."""
+    height, width, _ = pixels.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, width * 3)], axis=1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = (b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+        for name, content in parts
+    )
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()

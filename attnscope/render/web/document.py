@@ -9,14 +9,13 @@ import numpy as np
 from attnscope.register import kind_of, there
 from attnscope.render.kit.cells import settled
 from attnscope.render.kit.numbers import counted
-from attnscope.render.kit.words.header import model_words, spans, weights_words, where_words
+from attnscope.render.kit.words import model_words, spans, weights_words
 from attnscope.render.sheet.said import attention, grid_size
 from attnscope.render.sheets import Focus, sheet_of
 from attnscope.render.sheets.projection import DISCLAIMER, points_words, said
 from attnscope.render.sheets.thumbnails import pooled_words
-from attnscope.render.web import media
 from attnscope.render.web import readings as sides
-from attnscope.render.web.blocks import Blocks, short
+from attnscope.render.web.blocks import Blocks, of_picture, of_sound, short
 from attnscope.render.web.passage import Told
 from attnscope.render.web.passage import told as told_first
 from attnscope.render.web.readings import first_token
@@ -125,11 +124,6 @@ def document(result: Result, focus: Focus, beside: Beside) -> Document:
         # a page has its tokens one by one: on the first of a span that was named
         key = None if focus.key is None else result.key_groups[focus.key][0]
         focus = replace(focus, queries=tuple(result.query_groups[row][0] for row in focus.queries), key=key)
-    _focused(made, focus)
-    return made
-
-
-def _focused(made: Document, focus: Focus) -> None:
     asked = {"query": focus.query, "key": focus.key}
     if any(value is not None for value in asked.values()):
         made.opening |= asked
@@ -137,6 +131,7 @@ def _focused(made: Document, focus: Focus) -> None:
         made.opening["view"] = STAGES.get(focus.stage, "matrix")
     if focus.scale != "sqrt":
         made.opening["scale"] = focus.scale.value
+    return made
 
 
 def of_sheet(made: Document, found: Any, beside: Beside) -> None:
@@ -151,7 +146,7 @@ def of_sheet(made: Document, found: Any, beside: Beside) -> None:
 
 
 def of_head(made: Document, head: HeadWeights, beside: Beside, by: Unit = Unit.WORD) -> None:
-    made.heading = told(head.name, where_words(head), model_words(head.provenance))
+    made.heading = told(head.name, attention(head.kind, head.tower), model_words(head.provenance))
     made.readings.append(sides.of_heads([head], made.blocks, by=by))
     made.says += weights_words(head)
     opens(made, head.layer, head.head, **opened(made, sheet_of(head).opens))
@@ -169,7 +164,7 @@ def of_terms(made: Document, terms: HeadTerms, beside: Beside) -> None:
 
 def of_overview(made: Document, overview: Overview, beside: Beside) -> None:
     heads = f"{counted(len(overview.layers), 'layer')} x {counted(len(overview.heads), 'head')}"
-    made.heading = told(heads, where_words(overview), model_words(overview.provenance))
+    made.heading = told(heads, attention(overview.kind, overview.tower), model_words(overview.provenance))
     made.readings.append(sides.of_overview(overview, made.blocks, beside.full))
     looked: dict[str, Any] = {"words": overview.by.joins, "special": overview.special.value}
     found = overview.tokens or overview
@@ -238,9 +233,9 @@ def of_medium(made: Document, found: Laid, beside: Beside) -> None:
 
 def show_medium(made: Document, found: Laid) -> None:
     if isinstance(found, PictureAttention | PictureHeads):
-        made.picture = media.of_picture(found)
+        made.picture = of_picture(found)
     else:
-        made.sound = media.of_sound(found, made.blocks)
+        made.sound = of_sound(found, made.blocks)
 
 
 def known_map(found: Projection) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import counted, pooled
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.kit.palette import Scale as Weights
-from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words import verdict_words
 from attnscope.render.sheet.blocks import Matrix, Named, Names
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.table import Scale, missing

@@ -13,16 +13,14 @@ from typing import Any
 from attnscope.errors import InputError
 from attnscope.render.files import rows as rows_of
 from attnscope.render.kit.numbers import CALLED, percent
-from attnscope.render.kit.words.certificate import DISTRUST, verdict_words
-from attnscope.render.kit.words.header import own_name
+from attnscope.render.kit.words import DISTRUST, own_name, verdict_words
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheets import WHOLE, Focus, proof_of, sheet_of
-from attnscope.render.sheets.picture import Original
+from attnscope.render.sheets.media import Original
 from attnscope.render.web.assets import asset, boot, icon, look, policy, script, style
-from attnscope.render.web.blocks import Blocks, as_json, escape
+from attnscope.render.web.blocks import Blocks, as_json, escape, original, paragraph
 from attnscope.render.web.document import Document, document, weights_view
-from attnscope.render.web.media import original
-from attnscope.render.web.ranking import linked, paragraph
+from attnscope.render.web.ranking import linked
 from attnscope.render.web.room import HARD_BYTES, KEPT, NOTHING, Beside, room_for, too_large
 from attnscope.render.web.sheet import section
 from attnscope.results import HeadView, HeadWeights, PictureAttention, Provenance, Result, Verdict
@@ -51,12 +49,13 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
     proved = "" if result.verdict is None else verdict_words(result.verdict)
     if result.verdict is not None and sheet.proof:
         proved = " · ".join(words for _, words in sheet.proof)
+    answer = sheet.answer if made.told is None else made.told.sentence
     around = {
         "kind": escape(type(result).__name__),
         "policy": policy(code, boot()),
         "version": __version__,
         "title": escape(f"{heading if made.told is None else f'{made.told.title} · {heading}'} · attnscope"),
-        "description": escape(_plain(sheet.answer if made.told is None else made.told.sentence)),
+        "description": escape(html.unescape(re.sub(r"<[^>]+>", "", answer))),
         "proof": escape(told["proof"]),
         "icon": icon(),
         "style": style(beside.fragment),
@@ -116,10 +115,6 @@ def _unused(made: Document) -> frozenset[str]:
         **dict.fromkeys(("text", "lists", "matrix", "lines"), heads),
     }
     return frozenset(name for name, has in used.items() if not has)
-
-
-def _plain(markup: str) -> str:
-    return html.unescape(re.sub(r"<[^>]+>", "", markup))
 
 
 def _filled(frame: str, parts: dict[str, str]) -> str:
@@ -213,10 +208,7 @@ def _verdicts(result: Any) -> list[list[str]] | None:
 
 
 def _rows(result: Result) -> tuple[list[list[object]], int]:
-    """The rows of its CSV file that a page has room for, numbers as numbers, and how many it has in all.
-
-    None of what is a matrix, which has tables of its own. What is the name of something stays a text.
-    """
+    """As many rows of its CSV as a page has room for, and how many it has; none of what is a matrix."""
     if isinstance(result, HeadWeights | HeadView):
         return [], 0
     heading, *rows = rows_of(result)

@@ -156,13 +156,10 @@ def told(overview: Overview, opening: Opening) -> Told:
         less[0] += f" ({say('shuffled')})"
     unread = " No shuffled texts were read." if link.controls is None else ""
     why = f"What else could explain it gives less: {'; '.join(less)}.{unread}"
-    around = "" if max(len(queries), len(keys)) <= _LONG else _around(queries, link.query, keys, link.key)
+    around = f'<span class="around">{_quoted(queries, link.query)} → {_quoted(keys, link.key)}</span>'
+    around = around if max(len(queries), len(keys)) > _LONG else ""
     sentence = f"{say('link')}: {weight(link.weight)} of its attention."
     return Told(f"{query} → {key} · {head}", sentence, f"{around}{escape(why)}")
-
-
-def _around(queries: Tokens, query: int, keys: Tokens, key: int) -> str:
-    return f'<span class="around">{_quoted(queries, query)} → {_quoted(keys, key)}</span>'
 
 
 def _quoted(tokens: Tokens, at: int) -> str:

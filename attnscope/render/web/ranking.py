@@ -17,7 +17,7 @@ from attnscope.render.kit.numbers import cell, parameter
 from attnscope.render.kit.palette import TINTS
 from attnscope.render.sheet.blocks import Curve, Heap, Ranking, Rows
 from attnscope.render.sheet.table import Column, Line, Mark, missing
-from attnscope.render.web.blocks import escape, shaded
+from attnscope.render.web.blocks import escape, paragraph, shaded
 
 _ROW_HIGH, _LOW = 22, 5  # pixels of a row, and that a low mark is below its middle
 _ORDER = {"band": 0, "span": 1, "bar": 2, "line": 3}
@@ -125,7 +125,11 @@ def key(block: Ranking, axis: Axis) -> str:
     samples = [(_sample_of(mark, axis), mark.label) for mark in block.marks if mark.label]
     if any(_hollow(block, axis)):
         samples.append(('<circle cx="12" cy="11" r="4.5" class="hollow" style="--c:var(--faint)"/>', _WITHIN))
-    svg = f'<svg width="24" height="{_ROW_HIGH}" aria-hidden="true">'
+    return _marks(samples, _ROW_HIGH)
+
+
+def _marks(samples: list[tuple[str, str]], high: int) -> str:
+    svg = f'<svg width="24" height="{high}" aria-hidden="true">'
     told = (f"<span>{svg}{drawn}</svg> {escape(label)}</span>" for drawn, label in samples)
     return f'<p class="marks">{"".join(told)}</p>' if samples else ""
 
@@ -191,10 +195,6 @@ def colour(tint: str) -> str:
 
 
 _HEAD = re.compile(r"\bL(\d+) H(\d+)\b")
-
-
-def paragraph(text: str, kind: str) -> str:
-    return f'<p class="{kind}">{escape(text)}</p>' if text else ""
 
 
 def linked(text: str, leads: bool) -> str:
@@ -308,7 +308,6 @@ _LETTER = 7.0  # pixels of a letter below the axis
 
 
 def _curve(block: Curve) -> str:
-    """The lines with their ends on both axes, and what each of them is."""
     shapes = "".join(_line(block, each) for each in block.lines)
     chosen = "".join(
         f'<path d="M{_x(block, row)} 0V{_HIGH}" class="row-chosen"/>' for row in sorted(block.chosen)
@@ -316,7 +315,7 @@ def _curve(block: Curve) -> str:
     sizes = f'width="{_WIDE + _EDGE}" height="{_HIGH + _BELOW}"'
     told = escape(f"{block.title}: {', '.join(block.key())}")
     picture = f'<svg {sizes} role="img" aria-label="{told}">{_axes(block)}{chosen}{shapes}</svg>'
-    return f"{_key(block)}{picture}"
+    return _marks([(_sample(each), each.label) for each in block.lines if each.label], 12) + picture
 
 
 def _x(block: Curve, row: int) -> float:
@@ -379,13 +378,6 @@ def _point(block: Curve, line: Line, row: int, value: float, radius: float, look
 
 def _dashes(line: Line) -> str:
     return ' stroke-dasharray="5 3"' if line.shape == "dashed" else ""
-
-
-def _key(block: Curve) -> str:
-    sized = '<svg width="24" height="12" aria-hidden="true">'
-    named = (each for each in block.lines if each.label)
-    samples = "".join(f"<span>{sized}{_sample(each)}</svg> {escape(each.label)}</span>" for each in named)
-    return f'<p class="marks">{samples}</p>' if samples else ""
 
 
 def _sample(line: Line) -> str:

@@ -16,8 +16,8 @@ from jaxtyping import Float
 from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.render.kit.cells import settled
-from attnscope.render.kit.words.certificate import certificate_words, verdict_words
-from attnscope.render.kit.words.command import Heads, asking
+from attnscope.render.kit.command import Heads, asking
+from attnscope.render.kit.words import certificate_words, verdict_words
 from attnscope.render.web import codes
 from attnscope.render.web.blocks import Blocks
 from attnscope.render.web.room import DENSE_BYTES, FINE_TOKENS, KEPT
@@ -52,11 +52,7 @@ def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
 
 
 def _as_read(tokens: Tokens) -> tuple[list[str], list[str]]:
-    """What stands before each token in its text, and the token as it stands there, without blanks before it.
-
-    The place of a token that a model wrote is looked for; one that is nowhere follows a blank, unless it is a
-    piece of a word.
-    """
+    """What stands before each token in its text, and the token as it stands there, no blanks before it."""
     gaps, said, ends = list[str](), list[str](), dict[int, int]()
     for token, name in zip(placed(tokens).items, tokens.names, strict=True):
         source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
@@ -222,10 +218,7 @@ def _made_of(head: HeadAttention, blocks: Blocks) -> dict[str, Any]:
 
 
 def _stacked(weights: Sequence[Sequence[np.ndarray]]) -> list[Layer]:
-    """Layer by layer. Where every head of a layer gives a pair nothing at all, it is masked.
-
-    A softmax in double precision gives 0 to nothing else; rows without a key are no numbers already.
-    """
+    """Layer by layer. What every head of a layer gives exactly 0 is masked: a softmax gives 0 to no other."""
     fine = max(weights[0][0].shape) <= FINE_TOKENS
     stacked = [np.stack(layer).astype(np.float64 if fine else np.float32) for layer in weights]
     for layer, exact in zip(stacked, weights, strict=True):

@@ -22,13 +22,12 @@ from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.steps import Steps, shape_words, spelled_out, texts
 from attnscope.render.sheet.table import Scale, legend
-from attnscope.render.sheets.picture import Original
+from attnscope.render.sheets.media import Original
 from attnscope.render.terminal.sheet import lines_of
-from attnscope.render.web.blocks import escape, shaded
+from attnscope.render.web.blocks import escape, original, paragraph, shaded
 from attnscope.render.web.matrix import grid, matrix
-from attnscope.render.web.media import original
 from attnscope.render.web.passage import linked, passage
-from attnscope.render.web.ranking import heap, paragraph, ranking
+from attnscope.render.web.ranking import heap, ranking
 from attnscope.results.steps import Step
 
 

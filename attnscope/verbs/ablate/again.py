@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnscope.render.script.again.common import SHOWN, Figures, Given, attention, inputs, load, report, stop
+from attnscope.render.script.again import SHOWN, Figures, Given, attention, inputs, load, report, stop
 
 INSIDE = ("o_proj", "out_proj", "c_proj", "out_lin", "o", "dense", "wo", "Wo")  # in the attention, or else
 BESIDE = ("output.dense",)  # beside it, as in BERT

@@ -12,11 +12,11 @@ import numpy as np
 from attnscope.errors import InputError
 from attnscope.printable import printable, word
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import asking, finding, label, opening_head
 from attnscope.render.kit.numbers import alike, give_or_take, largest_magnitude, number, signed, signed_cell
-from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.kit.words.command import asking, finding, label, opening_head
-from attnscope.render.kit.words.header import quoted as quoted_tokens
-from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, of_run
+from attnscope.render.kit.words import quoted as quoted_tokens
+from attnscope.render.kit.words import verdict_words
+from attnscope.render.script import COARSE, EXACT, NATS, Told, of_run
 from attnscope.render.sheet.blocks import Beside, Heap, Matrix, Names, Ranking
 from attnscope.render.sheet.heads import HeadGrid, by_head
 from attnscope.render.sheet.said import Place, in_sentence, name

@@ -9,9 +9,9 @@ import numpy as np
 
 from attnscope.printable import printable
 from attnscope.render.kit.cells import settled
+from attnscope.render.kit.command import opening_head
 from attnscope.render.kit.numbers import chance, exact, number, percent, weight
 from attnscope.render.kit.palette import scale_of
-from attnscope.render.kit.words.command import opening_head
 from attnscope.render.sheet.blocks import Linked, Matrix, Named, Names, Ranking, Tie
 from attnscope.render.sheet.said import grid_size, in_sentence, proof, read, setting
 from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying

@@ -4,8 +4,7 @@ import math
 from collections.abc import Sequence
 
 from attnscope.render.kit.numbers import counted, exact, significant
-from attnscope.render.kit.words.certificate import GLYPHS, verdict_words
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import GLYPHS, model_words, verdict_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.sheet import Sheet
 from attnscope.render.sheet.table import Column, Table

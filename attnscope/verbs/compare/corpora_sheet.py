@@ -6,8 +6,7 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.kit.numbers import alike, give_or_take, number, signed, signed_cell
-from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words, verdict_words
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import Place, attention, named

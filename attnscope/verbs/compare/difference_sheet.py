@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 
 from attnscope.render.kit.numbers import counted, number, signed, signed_cell, significant
-from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words, verdict_words
 from attnscope.render.sheet.blocks import Block, Matrix, Passage, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, by_head
 from attnscope.render.sheet.said import attention, in_sentence

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.render.kit.cells import fit
+from attnscope.render.kit.command import asking_of_text
 from attnscope.render.kit.numbers import number, percent
-from attnscope.render.kit.words.command import asking_of_text
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words
 from attnscope.render.sheet.blocks import Block, Curve, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import proof

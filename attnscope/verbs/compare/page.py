@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words import verdict_words
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web import readings
 from attnscope.render.web.document import Document, opens, told

@@ -8,9 +8,9 @@ import numpy as np
 
 from attnscope.errors import listed
 from attnscope.printable import word
+from attnscope.render.kit.command import asking_of_model, looked_at
 from attnscope.render.kit.numbers import cell, signed_cell
-from attnscope.render.kit.words.command import asking_of_model, looked_at
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words
 from attnscope.render.sheet.blocks import Curve, Matrix, Names
 from attnscope.render.sheet.said import attention, departures, named, proof
 from attnscope.render.sheet.sheet import Next, Sheet, saying

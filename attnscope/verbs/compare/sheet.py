@@ -10,15 +10,16 @@ from jaxtyping import Float
 
 from attnscope.errors import listed
 from attnscope.render.kit.cells import settled
+from attnscope.render.kit.command import looked_at, opening_head
 from attnscope.render.kit.numbers import cell, counted, number, weight
 from attnscope.render.kit.palette import by_root
-from attnscope.render.kit.words.certificate import certificate_line, certificate_words
-from attnscope.render.kit.words.command import looked_at, opening_head
-from attnscope.render.kit.words.header import (
+from attnscope.render.kit.words import (
     CROSS_ROWS,
     SPANS,
     WITHOUT_SPECIAL,
     attention_words,
+    certificate_line,
+    certificate_words,
     joined_words,
     key_groups,
     model_words,

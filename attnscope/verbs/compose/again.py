@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnscope.render.script.again.common import SHOWN, Figures, load, report
+from attnscope.render.script.again import SHOWN, Figures, load, report
 
 
 def normed(model: Any, place: int, x: Tensor) -> Tensor:

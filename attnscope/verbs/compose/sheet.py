@@ -7,9 +7,9 @@ from functools import partial
 import numpy as np
 
 from attnscope.printable import word
+from attnscope.render.kit.command import asking_of_model
 from attnscope.render.kit.numbers import cell, counted, signed, weight
-from attnscope.render.kit.words.command import asking_of_model
-from attnscope.render.script.figures import Told, of_model
+from attnscope.render.script import Told, of_model
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import name, proof

@@ -12,9 +12,9 @@ import numpy as np
 
 from attnscope.printable import word
 from attnscope.render.kit.cells import fit
+from attnscope.render.kit.command import asking, asking_of_text
 from attnscope.render.kit.numbers import cell, give_or_take, percent, signed, with_error
-from attnscope.render.kit.words.command import asking, asking_of_text
-from attnscope.render.kit.words.header import many
+from attnscope.render.kit.words import many
 from attnscope.render.sheet import measured
 from attnscope.render.sheet.blocks import Curve, Ranking
 from attnscope.render.sheet.said import Place, in_sample, named

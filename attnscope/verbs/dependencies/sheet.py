@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from attnscope.printable import printable, word
+from attnscope.render.kit.command import asking
 from attnscope.render.kit.numbers import counted, signed, signed_cell, significant, weight, weight_cell
-from attnscope.render.kit.words.command import asking
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import grid_size, in_sample, name, proof_in, setting

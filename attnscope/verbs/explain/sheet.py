@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from attnscope.printable import printable, word
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import asking, asking_of_model, label, opening_head
+from attnscope.render.kit.command import finding as find_again
 from attnscope.render.kit.numbers import counted, signed, signed_cell, weight_cell
-from attnscope.render.kit.words.command import asking, asking_of_model, label, opening_head
-from attnscope.render.kit.words.command import finding as find_again
 from attnscope.render.sheet.blocks import Ranking, Statement, Statements
 from attnscope.render.sheet.said import at, in_sentence, name, read, unit
 from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying

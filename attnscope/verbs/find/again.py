@@ -7,7 +7,7 @@ far its rows lie from those of another head (Jensen-Shannon divergence in nats, 
 import torch
 from torch import Tensor
 
-from attnscope.render.script.again.common import SHOWN, Figures, Given, attention, inputs, load, report
+from attnscope.render.script.again import SHOWN, Figures, Given, attention, inputs, load, report
 
 ROUNDING = 64 * torch.finfo(torch.float32).eps  # of a number, before it is said to be beyond another
 

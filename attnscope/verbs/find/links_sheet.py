@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from attnscope.render.kit.command import finding
 from attnscope.render.kit.numbers import exact, weight
-from attnscope.render.kit.words.command import finding
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import in_sentence, name, proof, read
 from attnscope.render.sheet.sheet import Next, Sheet, by_head, saying

@@ -8,9 +8,9 @@ import numpy as np
 
 from attnscope.errors import InputError, listed
 from attnscope.printable import word
+from attnscope.render.kit.command import asking, finding, label, looked_at, opening_head
 from attnscope.render.kit.numbers import alike, cell, counted, signed, signed_cell, weight, weight_cell
-from attnscope.render.kit.words.command import asking, finding, label, looked_at, opening_head
-from attnscope.render.script.figures import Told, of_run
+from attnscope.render.script import Told, of_run
 from attnscope.render.sheet.blocks import Heap, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid, each_of
 from attnscope.render.sheet.said import (

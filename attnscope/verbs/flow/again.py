@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from attnscope.render.script.again.common import SHOWN, Figures, Given, attention, inputs, load, report
+from attnscope.render.script.again import SHOWN, Figures, Given, attention, inputs, load, report
 
 
 def rollout(weights: list[Tensor]) -> Tensor:

@@ -9,12 +9,11 @@ from jaxtyping import Float
 from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.render.kit.cells import settled
+from attnscope.render.kit.command import asking, finding, looked_at
 from attnscope.render.kit.numbers import largest_magnitude, number, signed, signed_cell, weight, weight_cell
 from attnscope.render.kit.palette import Scale as Weights
-from attnscope.render.kit.words.certificate import verdict_words
-from attnscope.render.kit.words.command import asking, finding, looked_at
-from attnscope.render.kit.words.header import model_words
-from attnscope.render.script.figures import COARSE, EXACT, NATS, Told, names_of, of_run
+from attnscope.render.kit.words import model_words, verdict_words
+from attnscope.render.script import COARSE, EXACT, NATS, Told, names_of, of_run
 from attnscope.render.sheet import said as sheet_said
 from attnscope.render.sheet.blocks import Beside, Curve, Matrix, Names, Passage, Ranking
 from attnscope.render.sheet.said import at, attention, in_sentence, numbered, proof, text

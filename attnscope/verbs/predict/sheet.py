@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from attnscope.render.kit.cells import fit, settled
 from attnscope.render.kit.numbers import chance, exact, percent
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words
 from attnscope.render.sheet.blocks import Curve
 from attnscope.render.sheet.said import in_sentence, text
 from attnscope.render.sheet.sheet import Sheet, saying

@@ -11,9 +11,9 @@ from operator import attrgetter
 
 import numpy as np
 
+from attnscope.render.kit.command import asking
 from attnscope.render.kit.numbers import NONE, exact, number, percent, signed, weight
-from attnscope.render.kit.words.command import asking
-from attnscope.render.kit.words.header import divides, key_groups, special_words, view_words
+from attnscope.render.kit.words import divides, key_groups, special_words, view_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import (
     attention,

@@ -14,7 +14,7 @@ from attnscope.render.kit.numbers import (
     exact,
     weight,
 )
-from attnscope.render.kit.words.certificate import certificate_line
+from attnscope.render.kit.words import certificate_line
 from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.said import checked
 from attnscope.render.sheet.sheet import Next, Sheet

@@ -59,7 +59,7 @@ def show(
     picture or another file. Of an overview that was written as .npz it shows any head by its weights.
     """
     from attnscope.printable import word
-    from attnscope.render.kit.words.command import asked_by
+    from attnscope.render.kit.command import asked_by
     from attnscope.render.sheet.sheet import Next, Stored
     from attnscope.render.sheets import focus_on
     from attnscope.results.stored.document import stored, stored_verdict

@@ -91,8 +91,7 @@ def verify_model(
         seen = {check.module for check in checks}
         if mute := traced_instead([site for site in every if site.module in ran and site.path not in seen]):
             again = run_watched(model, inputs, mute, keep, labels)
-            both = zip(outputs, compared({**before, **untouched}, {**after, **again}), strict=True)
-            outputs = tuple(max(each, key=lambda one: (not one.identical, one.difference)) for each in both)
+            outputs = _worse(outputs, compared({**before, **untouched}, {**after, **again}))
     silent = [check for tower in towers for check in _unread(tower, ran, checks)]
     idle = [tower.called for tower in towers if not any(site.module in ran for site in tower.sites)]
     notes = (f"not run for this input: {', '.join(idle)}",) if idle else ()
@@ -128,6 +127,11 @@ def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
 
     with getattr(model, "base_model", model).register_forward_hook(remember):
         yield states
+
+
+def _worse(first: Sequence[OutputCheck], second: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:
+    pairs = zip(first, second, strict=True)
+    return tuple(max(pair, key=lambda check: (not check.identical, check.difference)) for pair in pairs)
 
 
 def compared(untouched: Mapping[str, Any], watched: Mapping[str, Any]) -> tuple[OutputCheck, ...]:

@@ -6,10 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from attnscope.render.kit.command import asking
 from attnscope.render.kit.numbers import counted, exact, significant
-from attnscope.render.kit.words.certificate import GLYPHS, certificate_words, power_words, verdict_words
-from attnscope.render.kit.words.command import asking
-from attnscope.render.kit.words.header import model_words, own_name
+from attnscope.render.kit.words import (
+    GLYPHS,
+    certificate_words,
+    model_words,
+    own_name,
+    power_words,
+    verdict_words,
+)
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadGrid
 from attnscope.render.sheet.said import proof, text

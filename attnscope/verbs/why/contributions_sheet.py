@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from attnscope.render.kit.cells import fit, settled
+from attnscope.render.kit.command import asking, label
 from attnscope.render.kit.numbers import likely, signed_cell
-from attnscope.render.kit.words.command import asking, label
-from attnscope.render.kit.words.header import model_words
+from attnscope.render.kit.words import model_words
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.said import in_sentence, text
 from attnscope.render.sheet.sheet import Next, Sheet, saying

@@ -6,8 +6,8 @@ from itertools import accumulate
 from math import nan
 
 from attnscope.render.kit.cells import settled
+from attnscope.render.kit.command import finding, opening_head
 from attnscope.render.kit.numbers import counted, percent, signed, signed_cell, significant, weight
-from attnscope.render.kit.words.command import finding, opening_head
 from attnscope.render.sheet.blocks import Beside, Ranking
 from attnscope.render.sheet.said import at, certified, in_sentence, name, read, text, unit
 from attnscope.render.sheet.sheet import Next, Sheet, saying

@@ -23,7 +23,7 @@ from attnscope.capture.cause.rows import Change, apart, exchanged, sets_for
 from attnscope.capture.cause.standing import APART, DISORDERED, Kernels, Unasked
 from attnscope.capture.following.describe import provenance_of, tokens_by_id
 from attnscope.capture.following.takeover import KernelInputs
-from attnscope.render.kit.words.certificate import certificate_words
+from attnscope.render.kit.words import certificate_words
 from attnscope.results import Kind, Verdict
 from attnscope.verbs.verify.answer import verify_model
 from attnscope.verify import certify

@@ -23,7 +23,7 @@ from attnscope.render.kit import numbers
 from attnscope.render.kit.palette import sequential
 from attnscope.render.kit.typesetting import drawing
 from attnscope.render.plot.grid import draw_weights as draw
-from attnscope.render.plot.overlay import outlines
+from attnscope.render.plot.media import outlines
 from attnscope.render.sheet.blocks import Ranking
 from attnscope.render.sheet.heads import HeadMatrices
 from attnscope.render.sheets import Focus, sheet_of

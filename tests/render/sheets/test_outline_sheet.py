@@ -21,8 +21,8 @@ from attnscope.render.sheets import sheet_of
 from attnscope.render.sheets.outline import range_words, time_words
 from attnscope.render.sheets.prediction import sheet as prediction
 from attnscope.render.terminal import sheet as terminal
+from attnscope.render.terminal.matrix import grid
 from attnscope.render.terminal.sheet import screen
-from attnscope.render.terminal.steps import grid
 from attnscope.results import (
     Certificate,
     Fault,

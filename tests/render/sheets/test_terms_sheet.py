@@ -25,7 +25,6 @@ from attnscope.render.files import as_csv
 from attnscope.render.kit import numbers
 from attnscope.render.sheet.blocks import Matrix, Ranking
 from attnscope.render.sheets import WHOLE, Focus, focus_on, sheet_of
-from attnscope.render.sheets.dimensions import sheet as dimensions
 from attnscope.render.sheets.long import sheet as long_head
 from attnscope.render.sheets.terms import keys_of
 from attnscope.render.sheets.terms import sheet as terms
@@ -159,7 +158,7 @@ def test_every_number_on_the_screen_is_that_of_the_result() -> None:
         assert [number_of(each) for each in row[1:4]] == pytest.approx([q, k, q * k], abs=0.0051)
         assert number_of(row[5]) == pytest.approx(so_far, abs=0.0051)
     assert so_far == pytest.approx(result.head.scores[8, 2])
-    assert f"q·k {numbers.number(so_far)}" in dimensions(result, Focus()).answer
+    assert f"q·k {numbers.number(so_far)}" in terms(result, Focus()).answer
 
 
 def test_how_many_dimensions_make_half_of_what_tells_the_key_from_others() -> None:
@@ -171,7 +170,7 @@ def test_how_many_dimensions_make_half_of_what_tells_the_key_from_others() -> No
     while reached < abs(total) / 2:
         reached += helping[count]
         count += 1
-    assert f" {count} of {len(above)} dimensions can make half" in dimensions(result, Focus()).answer
+    assert f" {count} of {len(above)} dimensions can make half" in terms(result, Focus()).answer
 
 
 HEAD = made.head(made.DOOR, dim=24)

@@ -10,7 +10,7 @@ import made_results as made
 import pytest
 
 from attnscope.errors import InputError
-from attnscope.render.present import notebook
+from attnscope.render import present as notebook
 from attnscope.render.saving import content
 from attnscope.render.sheet.said import named
 from attnscope.render.sheets import sheet_of

@@ -19,12 +19,14 @@ from attnscope.render.kit.typesetting import (
     text_width,
     wrapped,
 )
-from attnscope.render.kit.words.certificate import proof_words, source_words, verdict_words
-from attnscope.render.kit.words.header import (
+from attnscope.render.kit.words import (
     attention_words,
     feature_words,
     model_words,
+    proof_words,
+    source_words,
     special_words,
+    verdict_words,
     view_words,
 )
 from attnscope.render.look import look_now

@@ -18,9 +18,8 @@ from attnscope.render.kit.page import RULE, TITLE, Sheet
 from attnscope.render.kit.palette import FAINT, INK, INKS
 from attnscope.render.kit.stage import Panel, Show, panel
 from attnscope.render.kit.typesetting import line_height, text_width
-from attnscope.render.kit.words.header import sums_words
-from attnscope.render.plot.heat import draw_head
-from attnscope.render.plot.layout import Grid, sparse, token_labels
+from attnscope.render.kit.words import sums_words
+from attnscope.render.plot.heat import Grid, draw_head, sparse, token_labels
 from attnscope.render.plot.map import draw as draw_map
 from attnscope.render.sheets.projection import DISCLAIMER, Map
 from attnscope.results import HeadAttention

@@ -1,6 +1,6 @@
 """The weights of one head, the largest first, beside those that the model returns itself."""
 
-from attnscope.render.script.again.common import SHOWN, Figures, attention, inputs, load, report
+from attnscope.render.script.again import SHOWN, Figures, attention, inputs, load, report
 
 
 def figures() -> Figures:

@@ -5,10 +5,10 @@ from jaxtyping import Float, UInt8
 from rich.style import Style, StyleType
 from rich.text import Text
 
-from attnscope.explore.drawing.surface import Cells, Line
+from attnscope.explore.surface import Cells, Line
 from attnscope.render.kit.cells import DIM, fit, settled
 from attnscope.render.kit.palette import KEY, QUERY, by_root
-from attnscope.render.kit.words.certificate import verdict_words
+from attnscope.render.kit.words import verdict_words
 from attnscope.render.sheets.projection import DISCLAIMER, said
 from attnscope.results import Picture, Projection
 
@@ -19,7 +19,13 @@ _CHOSEN = Style(bold=True, reverse=True)
 
 def scatter(result: Projection, query: int, width: int, height: int) -> Text:
     """The plane in `width` by `height` cells, below it how far it can be trusted."""
-    words = _words(result)
+    say = said(result)
+    words = [
+        say("trust_says"),
+        say("correlation_says"),
+        f"{verdict_words(result.verdict)} head · {DISCLAIMER}",
+        " · ".join(say.lines("settings")),
+    ]
     under = sum(-(-len(line) // max(width, 1)) for line in words)
     high = max(height - under - 1, height // 2, 4)
     drawn = _plane(result, query, width, high)
@@ -27,16 +33,6 @@ def scatter(result: Projection, query: int, width: int, height: int) -> Text:
     for line in words:
         drawn.append("\n" + line, DIM)
     return drawn
-
-
-def _words(result: Projection) -> list[str]:
-    say = said(result)
-    return [
-        say("trust_says"),
-        say("correlation_says"),
-        f"{verdict_words(result.verdict)} head · {DISCLAIMER}",
-        " · ".join(say.lines("settings")),
-    ]
 
 
 def _plane(result: Projection, query: int, width: int, height: int) -> Text:

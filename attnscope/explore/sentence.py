@@ -8,8 +8,8 @@ from math import isnan
 from rich.cells import cell_len
 from rich.style import Style, StyleType
 
-from attnscope.explore.drawing.grid import CURSOR
-from attnscope.explore.drawing.surface import Cells, Line, Part, Surface
+from attnscope.explore.grid import CURSOR
+from attnscope.explore.surface import Cells, Line, Part, Surface
 from attnscope.render.kit.cells import DIM, fit, left, settled
 from attnscope.render.kit.palette import sequential
 from attnscope.render.terminal.raster import SHADES

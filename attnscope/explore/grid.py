@@ -8,12 +8,12 @@ from math import isnan
 from rich.style import Style, StyleType
 from rich.text import Text
 
-from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, window
 from attnscope.explore.state import Head, State
+from attnscope.explore.surface import Cells, Line, Part, Surface, window
 from attnscope.render.kit.cells import DIM, HEADING, left, right
 from attnscope.render.kit.numbers import cell
 from attnscope.render.kit.palette import LOSES
-from attnscope.render.kit.words.certificate import GLYPHS, STYLES
+from attnscope.render.kit.words import GLYPHS, STYLES
 from attnscope.render.sheet import measured as measures
 from attnscope.render.terminal.ranking import folded
 from attnscope.render.terminal.raster import SHADES

@@ -3,7 +3,7 @@
 The card (`?`) has the signs and columns of the panes that are on the screen now, then the keys that work.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
@@ -16,19 +16,20 @@ from attnscope.explore.showing import Find, head
 from attnscope.explore.state import State, View
 from attnscope.measures import MEASURES
 from attnscope.render.kit.cells import DIM, HEADING
-from attnscope.render.kit.words.certificate import certificate_words, verdict_words
-from attnscope.render.kit.words.header import head_of
+from attnscope.render.kit.words import certificate_words, head_of, verdict_words
 from attnscope.render.sheet.blocks import Rows, flat
 from attnscope.render.sheet.table import meanings
 from attnscope.render.sheets import sheet_of
 from attnscope.results import HeadWeights, Result
 
 _GAP = "  "
+_BLANK = "the mask in place of this token, and what is expected there"
+_OPEN = "open the first of the heads that were found, then the next"
 
 
 @dataclass(frozen=True)
 class Key:
-    """`keys` as Textual names them, `shown` as a person does; `works` says whether it does anything now.
+    """`keys` as Textual names them, `shown` as a person does.
 
     `short` stands in the bottom line: first come those of the smallest `rank`, as far as there is room.
     """
@@ -39,7 +40,6 @@ class Key:
     does: str
     short: str = ""
     rank: int = 9
-    works: Callable[[State], bool] = lambda state: True
 
 
 KEYS = (
@@ -54,57 +54,25 @@ KEYS = (
     Key("full_stop", ".", "head(0,1)", "the next head"),
     Key("slash", "/", "jump", "jump to a head: 3.11", "/ jump", 5),
     Key("e", "e", "edit", "edit the sentence and read it again", "e edit", 2),
-    Key(
-        "underscore",
-        "_",
-        "blank",
-        "the mask in place of this token, and what is expected there",
-        "_ mask",
-        7,
-        lambda state: bool(state.scene.mask),
-    ),
+    Key("underscore", "_", "blank", _BLANK, "_ mask", 7),
     Key("m", "m", "measure", "colour the grid by the next measure", "m measure", 4),
     Key("M", "M", "measures", "choose among all measures"),
     Key("t", "t", "view('TERMS')", "the score of query and key by its parts, and back", "t parts", 5),
     Key("p", "p", "view('MAP')", "the map of queries and keys (t-SNE), and back", "p map", 6),
     Key("f", "f", "find", "which heads link query and key, beside shuffled texts", "f find", 1),
-    Key(
-        "enter",
-        "Enter",
-        "open",
-        "open the first of the heads that were found, then the next",
-        "Enter opens",
-        0,
-        lambda state: state.view is View.FOUND,
-    ),
+    Key("enter", "Enter", "open", _OPEN, "Enter opens", 0),
     Key("x", "x", "without", "take this head out or back: the prediction before and after", "x out", 1),
     Key("b", "b", "beside", "a second sentence beside the first, and what differs", "b beside", 6),
     Key("w", "w", "words", "by words, or by tokens again"),
     Key("S", "S", "special", "special tokens: shown, hidden, left out of the rows"),
-    Key(
-        "K",
-        "K",
-        "tower",
-        "the next kind or tower of this model",
-        "K tower",
-        2,
-        lambda state: len(state.scene.towers) > 1,
-    ),
+    Key("K", "K", "tower", "the next kind or tower of this model", "K tower", 2),
     Key("s", "s", "write", "write what is seen to a page for the browser, under a new name", "s page", 3),
     Key("o", "o", "save", "write it under another name: .png .svg .pdf .html .npz .json .csv", "o figure", 6),
     Key("y", "y", "command", "the command line that makes the same view", "y command", 8),
     Key("c", "c", "proof", "the certificate in full"),
     Key("pageup", "PgUp", "page(-1)", "scroll the largest pane up"),
     Key("pagedown", "PgDn", "page(1)", "scroll it down"),
-    Key(
-        "escape",
-        "Esc",
-        "matrix",
-        "back to the matrix",
-        "Esc back",
-        0,
-        lambda state: state.view is not View.MATRIX,
-    ),
+    Key("escape", "Esc", "matrix", "back to the matrix", "Esc back", 0),
     Key("question_mark", "?", "keys", "this card: what is on the screen, and the keys", "? help", -1),
     Key("q", "q", "leave", "quit", "q quit", -1),
     Key("ctrl+c", "Ctrl-C", "interrupt", "interrupt: quit at once"),
@@ -113,7 +81,13 @@ KEYS = (
 
 def working(state: State) -> list[Key]:
     """Those that do something now."""
-    return [key for key in KEYS if key.works(state)]
+    idle = {
+        "blank": not state.scene.mask,
+        "open": state.view is not View.FOUND,
+        "tower": len(state.scene.towers) < 2,
+        "matrix": state.view is View.MATRIX,
+    }
+    return [key for key in KEYS if not idle.get(key.action)]
 
 
 def hints(state: State, width: int) -> str:

@@ -1,19 +1,102 @@
 """One head as a matrix with a cursor in it: numbers where they fit, else shades, else a part of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import isnan
+from typing import Any
+from weakref import WeakKeyDictionary
 
 from rich.cells import cell_len
 from rich.style import Style
 
-from attnscope.explore.drawing.grid import CURSOR
-from attnscope.explore.drawing.shown import Prepared
-from attnscope.explore.drawing.surface import Cells, Line, Part, Surface, part_words, window
-from attnscope.render.kit.cells import DIM, HEADING, fit, left, right, row_heads, settled
+from attnscope.explore.grid import CURSOR
+from attnscope.explore.state import State
+from attnscope.explore.surface import Cells, Line, Part, Surface, part_words, window
+from attnscope.render.kit.cells import DIM, HEADING, cell_texts, fit, left, right, row_heads, settled, widest
+from attnscope.render.kit.numbers import descending
 from attnscope.render.kit.palette import sequential
-from attnscope.render.kit.stage import Panel
+from attnscope.render.kit.stage import Panel, panel
+from attnscope.render.terminal.matrix import Shading, shading
 from attnscope.render.terminal.raster import SHADES
+from attnscope.results import HeadView, HeadWeights
 from attnscope.tokens import Tokens
+
+Shown = HeadWeights | HeadView
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What every drawing of a head needs: its panel, how strong each weight is drawn, its number as text."""
+
+    panel: Panel
+    shades: Shading
+    lines: dict[Any, Line] = field(default_factory=dict)  # rows that were drawn, by what they depend on
+
+    @cached_property
+    def widest(self) -> int:
+        """The cells of its widest number."""
+        return widest(self.texts)
+
+    @cached_property
+    def texts(self) -> list[list[str]]:
+        return cell_texts(self.panel)
+
+    @cached_property
+    def shares(self) -> list[list[float]]:
+        """By row and column, NaN where a pair is masked."""
+        listed: list[list[float]] = self.shades.shares.tolist()
+        return listed
+
+
+_PREPARED: WeakKeyDictionary[Shown, Prepared] = WeakKeyDictionary()
+
+
+def prepared(shown: Shown) -> Prepared:
+    """What is drawn of a head, as long as that is kept."""
+    ready = _PREPARED.get(shown)
+    if ready is None:
+        of = panel(shown, "weights")
+        ready = _PREPARED[shown] = Prepared(of, shading(of))
+    return ready
+
+
+def row_of(shown: Shown, query: int) -> int | None:
+    """The row of the query at this position; None where a view leaves it out."""
+    if isinstance(shown, HeadView):
+        return shown.query_row(query)
+    return query if query < len(shown.query_tokens) else None
+
+
+def column_of(shown: Shown, key: int) -> int | None:
+    """The column of the key at this position; None where a view leaves it out."""
+    if isinstance(shown, HeadView):
+        return next((i for i, group in enumerate(shown.key_groups) if key in group), None)
+    return key if key < len(shown.key_tokens) else None
+
+
+def strongest(shown: Shown, row: int | None) -> int | None:
+    """The column of the largest weight of a row; None where it has no key."""
+    if row is None or not shown.answered[row]:
+        return None
+    ranked = (column for column in descending(shown.weights[row]) if shown.allowed[row, column])
+    return next(ranked, None)
+
+
+def cursor(shown: Shown, state: State) -> tuple[int | None, int | None]:
+    """Row and column: the chosen key, or else the strongest of the row."""
+    row = row_of(shown, state.query)
+    column = None if state.key is None else column_of(shown, state.key)
+    return row, strongest(shown, row) if column is None else column
+
+
+def query_at(shown: Shown, row: int) -> int:
+    """The position of the first token of a row."""
+    return shown.query_groups[row][0] if isinstance(shown, HeadView) else row
+
+
+def key_at(shown: Shown, column: int) -> int:
+    return shown.key_groups[column][0] if isinstance(shown, HeadView) else column
+
 
 _ROW = Style(bold=True)
 _WIDEST = 10  # cells of a column
@@ -48,8 +131,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     Numbers may stand close (`tight`) where their cells have colours of their own.
     """
     shown = of.panel
-    assert shown.column_tokens is not None, "a matrix of pairs"
-    rows, columns = len(shown.row_tokens), len(shown.column_tokens)
+    rows, columns = len(shown.row_tokens), len(shown.keys)
     least = of.widest + 1 if columns <= _MOST_NUMBERS else 4
     for share in (3, 4):  # of the width for the names of rows: numbers come before the ends of long names
         margin = row_heads(shown.row_tokens, width // share).cells + 2
@@ -61,7 +143,7 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
     else:
         margin = row_heads(shown.row_tokens, 2 * width // 5).cells + 2
         room = max(width - margin, 1)
-    longest = max((cell_len(settled(name)) for name in shown.column_tokens.names), default=0) + 1
+    longest = max((cell_len(settled(name)) for name in shown.keys.names), default=0) + 1
     if cells == least:
         cells = min(max(longest, least), room // max(columns, 1), _WIDEST)
     above = 1 + min(-(-longest // cells), _MOST_NAMES) if cells > 2 else 2
@@ -118,17 +200,15 @@ def _row(
 
 def window_words(shown: Panel, laid: Laid) -> str:
     """Which part is shown, where that is not all."""
-    assert shown.column_tokens is not None, "a matrix of pairs"
     sides = (
         part_words(laid.rows, len(shown.row_tokens), "queries"),
-        part_words(laid.columns, len(shown.column_tokens), "keys"),
+        part_words(laid.columns, len(shown.keys), "keys"),
     )
     return ", ".join(side for side in sides if side)
 
 
 def _headings(shown: Panel, column: int | None, laid: Laid) -> list[Line]:
-    keys = shown.column_tokens
-    assert keys is not None, "a matrix of pairs"
+    keys = shown.keys
     lead = f"  {shown.row_word} ↓ key →"
     lead = left(lead if laid.margin > len(lead) else f"  {shown.row_word} ↓", laid.margin)
     numbers = Line((lead, DIM))

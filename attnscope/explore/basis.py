@@ -10,55 +10,33 @@ from rich.console import RenderableType
 from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding
-from textual.message import Message
 
 from attnscope.errors import InputError
 from attnscope.explore import questions as ask
 from attnscope.explore.asking import Desk, Failed, attempt
-from attnscope.explore.drawing.shown import Shown
-from attnscope.explore.drawing.surface import Surface
+from attnscope.explore.card import KEYS, hints
+from attnscope.explore.matrix import Shown
+from attnscope.explore.panes import Board, Card, Pane
 from attnscope.explore.questions import sharpest
-from attnscope.explore.screen.board import Board
-from attnscope.explore.screen.pane import Card, Pane
 from attnscope.explore.showing import BAD, head
-from attnscope.explore.showing.card import KEYS, hints
 from attnscope.explore.source import Source
 from attnscope.explore.state import Scene, State, start
+from attnscope.explore.surface import Surface
 from attnscope.printable import printable
 from attnscope.render.terminal.console import Paper
 from attnscope.results import Overview
-
-
-class Read(Message):
-    """A text was read, or could not be."""
-
-    def __init__(self, scene: Scene | Failed) -> None:
-        super().__init__()
-        self.scene = scene
-
-
-class Answered(Message):
-    """One more answer is known."""
-
-
-class Told(Message):
-    """A line for the bottom of the screen; `bad` where something went wrong."""
-
-    def __init__(self, text: str, bad: bool = False) -> None:
-        super().__init__()
-        self.text, self.bad = text, bad
 
 
 class Notices:
     """What the session tells on the way comes to the bottom line of the screen."""
 
     def __init__(self) -> None:
-        self.post: Callable[[Message], object] | None = None
+        self.tell: Callable[[str], object] | None = None
         self.doing: list[str] = []
 
     def notice(self, text: str) -> None:
-        if self.post is not None:
-            self.post(Told(text))
+        if self.tell is not None:
+            self.tell(text)
 
     def detail(self, text: str) -> None:
         pass
@@ -90,9 +68,9 @@ class Basis(App[str]):
         super().__init__(ansi_color=True)
         self.error_console = Paper(stderr=True)  # where Textual tells a bug, its message and variables raw
         self.source, self.surface, self.notices = source, surface, notices
-        notices.post = self.post_message
+        notices.tell = lambda text: self.call_later(self.tell, text)
         self.state: State | None = None
-        self.desk = Desk(source, lambda _: self.post_message(Answered()))
+        self.desk = Desk(source, lambda _: self.call_later(self._answered))
         self.message, self.bad = "", False
         self.full_proof = False
         self._reading, self._turn, self._gone = 0, 0, 0.0
@@ -128,23 +106,23 @@ class Basis(App[str]):
         layer = None if self.state is None else self.state.layer
 
         def run() -> None:
-            self.post_message(Read(attempt(lambda: self.source.scene(text, tower, layer))))
+            self.call_later(self._was_read, attempt(lambda: self.source.scene(text, tower, layer)))
 
         threading.Thread(target=run, daemon=True).start()
         self.draw_status()
 
-    def on_read(self, event: Read) -> None:
+    def _was_read(self, scene: Scene | Failed) -> None:
         self._reading -= 1
-        if isinstance(event.scene, Failed):
-            self.tell(event.scene.why, bad=True)
+        if isinstance(scene, Failed):
+            self.tell(scene.why, bad=True)
         elif self.state is not None:
-            self.go(self.state.on(event.scene))
+            self.go(self.state.on(scene))
         else:
             self.message = ""
             self._opening = self.source.wanted.layer is None and self.source.wanted.head is None
-            self.go(start(event.scene))
+            self.go(start(scene))
 
-    def on_answered(self, event: Answered) -> None:
+    def _answered(self) -> None:
         if self._opening and self.state is not None:
             self._open(self.state)
         self.draw()
@@ -164,9 +142,6 @@ class Basis(App[str]):
             self.tell(told)
         else:
             self.tell(f"{told} (/ goes there)")
-
-    def on_told(self, event: Told) -> None:
-        self.tell(event.text, event.bad)
 
     def tell(self, text: str, bad: bool = False) -> None:
         """One line at the bottom, until the next key."""

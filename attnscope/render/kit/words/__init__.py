@@ -1,1 +1,0 @@
-"""Words that several results share: certificates, headers, what stands beside weights."""
