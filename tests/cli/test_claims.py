@@ -227,9 +227,9 @@ def test_the_planted_circuit_comes_out_without_a_head_being_named(attnscope: Run
     )
     assert "The answer “father” needs “father”" in said
     assert "reads L0 H2 with its queries and L0 H0 with its keys" in said
-    assert "the answer without L0 H0 in the keys of the" in said
+    assert "Without L0 H0, for the keys of " in said
     questions = [line for line in whole if line.endswith("?") and line[0].islower()]
-    assert len(questions) == 7
+    assert len(questions) == 6
     assert [line for line in whole if line.startswith("  attnscope ablate")]
 
 

@@ -16,7 +16,7 @@ PACKAGE = ROOT / "attnscope"
 TRAINING = PACKAGE / "demo" / "train"  # made the bundled models, and is not in the wheel
 BERT = ["-m", "demo", "I was watching the [MASK] when it opened."]
 
-SIZE = {"package": (595, 102472), "render": (94, 16146), "tests": (354, 72927)}  # files and lines, at most
+SIZE = {"package": (508, 99422), "render": (82, 15748), "tests": (354, 72901)}  # files and lines, at most
 OPTIONS = {
     "ablate": 60,
     "align": 47,
@@ -42,11 +42,11 @@ OPTIONS = {
     "why": 50,
 }
 WALKS = {  # files of the package that a command enters, and moves between two of them
-    "heads": (99, 3961),
-    "find": (108, 26683),
-    "corpus": (122, 12327),
-    "show": (43, 1755),
-    "image": (108, 7952),
+    "heads": (94, 3961),
+    "find": (101, 25200),
+    "corpus": (112, 12260),
+    "show": (42, 1750),
+    "image": (101, 7900),
 }
 COMMANDS = {
     "heads": ["heads", *BERT, "--layer", "3", "--head", "11"],
