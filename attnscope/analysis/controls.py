@@ -13,9 +13,7 @@ Pieces of a picture or a sound (`attnscope.analysis.inputs.entrance`) change pla
 of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the text,
 and no grammar; a control picture has the patches of the picture, and nothing that they show together.
 
-Intervals of 95 %: of means over prompts, and of a share of trials.
-
-How far rows of weights, or vectors, lie apart.
+What such a claim is measured by stands here too: intervals of 95 %, and how far rows of weights lie apart.
 """
 
 import math

@@ -1,14 +1,12 @@
-"""What passes by in a run without weights: what each attention is handed, rotations, windows, parameters.
-
-Of products, and of an attention that a model writes out itself, only lengths of axes are looked at. They are
-told whatever the layout, since the softmax runs over keys and rows of it are queries; the heads are the axis
-before these, as the models hold them.
-
-Running a model that has no weights: on the meta device an operation gives a shape and costs nothing.
+"""A run without weights: on the meta device an operation gives a shape and costs nothing.
 
 So what each attention will be handed (shapes, scale, soft cap, window, sinks), how many products there are
 until then, and whether positions are rotated there, is known at any length before a weight is read. The
 inputs have no content: what the model's forward names, in shapes that its config tells.
+
+Of products, and of an attention that a model writes out itself, only lengths of axes are looked at. They are
+told whatever the layout, since the softmax runs over keys and rows of it are queries; the heads are the axis
+before these, as the models hold them.
 """
 
 import inspect

@@ -1,7 +1,4 @@
-"""What the model reads: texts, numbers, pictures, sounds, and what it goes on to write.
-
-Where a result goes: files, and how pictures in them are dressed, or JSON in place of the screen.
-"""
+"""Options that many commands share: what the model reads, and where a result goes, in which form."""
 
 import hashlib
 import json

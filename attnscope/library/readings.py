@@ -1,7 +1,4 @@
-"""What a model has read, and every question as a method: what `Model.read` returns.
-
-Many prompts of one model, and the questions that are answered over all of them.
-"""
+"""What a model has read, one text or many prompts, and every question as a method."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

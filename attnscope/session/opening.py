@@ -1,10 +1,8 @@
-"""How heads are looked at: by words, by the names of tokens.
+"""From a name to a model in memory, loaded as far as the question needs it.
 
 Whether the tokens that are named are there, tokenizer and configuration tell before weights are read. What is
 not known yet is left to the question itself: pictures and sounds, what a decoder beside an encoder reads,
 text that the model writes on.
-
-From a name to a model in memory, loaded as far as the question needs it.
 """
 
 import json

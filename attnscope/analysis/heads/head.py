@@ -1,6 +1,6 @@
 """One head with every stage and its certificate, its scores taken apart, and the mean of several heads.
 
-Results of what a model returned: weights alone, uncertified, in the place of recomputed attention.
+Of weights that a model only returned there is no certificate: their results say so.
 """
 
 import math

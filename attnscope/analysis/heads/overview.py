@@ -1,9 +1,8 @@
-"""Many heads at once: how focused each is, and its strongest link; between tokens, or between words.
+"""Many heads at once: how focused each is, its strongest link, and its weights in few cells.
 
-Every head in few cells: of each group of queries and keys the largest weight.
-
-The largest and not the mean, so that a diagonal or a column one token wide stays as dark as it is. Heads are
-made small one layer after another: the weights of all of them never stand in memory at once.
+A cell is the largest weight of a group of queries and keys, and not the mean, so that a diagonal or a column
+one token wide stays as dark as it is. Heads are made small one layer after another: the weights of all of
+them never stand in memory at once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

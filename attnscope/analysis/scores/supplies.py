@@ -1,8 +1,7 @@
-"""Tokens by sort: which are special, which punctuation, which the same as which, which of one text.
+"""What measures need of heads beside their weights, supplied as far as it is known, and why the rest is not.
 
-What measures need of heads beside their weights, supplied as far as it is known, and why the rest is not.
-
-Of a long head it is known by query and by key, never by pair.
+Tokens by sort are among it: which are special, which punctuation, which equal which, which of one text. Of a
+long head it is known by query and by key, never by pair.
 """
 
 import unicodedata

@@ -1,9 +1,8 @@
-"""Rows of tensors: told apart by code words, put in another order, changed or not.
+"""Rows of tensors and tokens of a text, put in another order, so that what changes tells where each one went.
 
-A text with sets of its tokens exchanged for others, so that what changes tells where each token went.
-
-The sets are chosen so that each token is in half of them and no two tokens are in the same ones: a position
-that changes with the sets of one token stands for it, and one that reads two tokens changes with more.
+A row is told from others by a code word. Sets of a text's tokens are exchanged for others; they are chosen so
+that each token is in half of them and no two tokens are in the same ones: a position that changes with the
+sets of one token stands for it, and one that reads two tokens changes with more.
 """
 
 import math

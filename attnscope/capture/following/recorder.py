@@ -1,8 +1,7 @@
-"""From what an attention was handed and answered to an `AttentionCall`: one batch entry, on its device.
+"""One forward pass, watched: what passes by becomes `AttentionCall`s with their layer, block and tokens.
 
-A kernel's arguments become terms added to its scores and allowed pairs, by each kernel's convention.
-
-One forward pass, watched: what passes by becomes `AttentionCall`s with their layer, block and tokens.
+What an attention was handed and what it answered is kept of one batch entry, on its device. A kernel's
+arguments become terms added to its scores and allowed pairs, by each kernel's convention.
 """
 
 from collections import Counter, defaultdict

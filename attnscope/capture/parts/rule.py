@@ -1,15 +1,14 @@
-"""Which of torch's functions are linear in what they are given; whatever is not named here cuts a run.
-
-Names are those of `trace.operations.operation`; a graph's nodes have names of their own. In the place of
-functions that are several in one the rule meets elementary ones (`SPELLED`).
-
-The rule that cuts a run into parts, of which every later score is a sum.
+"""The rule that cuts a run into parts, of which every later score is a sum.
 
 While a model runs, each torch function is met: linear ones stay in the graph of gradients; of all else
 the result is cut off, as a frozen coefficient where it is one number a row (the scale of a norm), or else as
 a part, a leaf of the graph. Weights of a softmax are frozen; what they make of values is a part a head.
 A constant that is added to something is a part as well. So a query or a key is affine with all constants
 as leaves, and the gradient of a sum times its leaf is what that leaf has of it (Euler).
+
+Tables say which functions are linear in what they are given, by the names of `trace.operations.operation` (a
+graph's nodes have names of their own); whatever they do not name cuts a run. In the place of functions that
+are several in one the rule meets elementary ones (`SPELLED`).
 
 The model computes what it always does. With `Changes` the same rule puts other values in the place of parts.
 """

@@ -1,9 +1,8 @@
-"""An answer of several tokens: each given those before it, so that their probabilities are multiplied.
+"""Which answer of a model is meant, and heads measured by what they do to it, beside other answers.
 
-The model reads the answer behind its text, but for the last token of it (teacher forcing); the sum of the log
+An answer may have several tokens, each given those before it, so that their probabilities are multiplied. The
+model reads the answer behind its text, but for the last token of it (teacher forcing); the sum of the log
 probabilities at these rows is the answer's own.
-
-Which answer of a model is meant, and heads measured by what they do to it, beside other answers.
 """
 
 import re

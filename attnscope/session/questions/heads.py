@@ -1,6 +1,6 @@
-"""Measures that are not taken of the text: of random tokens that the model reads twice, of weights alone.
+"""Heads of a model in memory: one in full, its scores taken apart, several at a glance, all certified.
 
-Heads of a model in memory: one in full, its scores taken apart, several at a glance, all certified.
+Some measures are not taken of the text, but of random tokens that the model reads twice, or of weights alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,11 +1,10 @@
-"""Some rows of a long text: nothing of queries by keys is held, of the text or of its controls.
+"""A text that is too long to hold all queries by all keys: which heads and rows are read, and how.
 
 Above `LONG` tokens the kernel is torch's fused one wherever the model may run with it and eager was not asked
 for by name, whether rows are read or only what the model answers (`fused_where_long`). A row is recomputed
 from the model's own query and keys, and held against the weights and the output that the kernel had for it.
-Who needs whole layers holds them, where they fit (`check_whole_fits`).
-
-Heads of a text that is too long to hold all queries by all keys: chosen by cost, asked in tiles.
+Heads are chosen by cost and read in tiles. Who needs whole layers holds them, where they fit
+(`check_whole_fits`).
 """
 
 import math
