@@ -1,1 +1,0 @@
-"""Questions whose answers are claims about heads: each asks for its control too."""
