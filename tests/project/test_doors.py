@@ -38,7 +38,7 @@ MAY_READ = {  # and what, which is bounded by whoever wrote it
     "verbs/corpus/store/": "files of a corpus, in part and as they are read, and those of its run",
     "verbs/corpus/identity.py": "code that takes part",
     "verbs/corpus/engine/": "a model's settings, and what passes between processes",
-    "render/web/assets.py": "the package's own scripts and styles",
+    "render/web/page.py": "the package's own scripts and styles",
     "render/script/again.py": "the programs that run alone: the file of the weights, for its hash",
     "render/script/__init__.py": "the package's own programs, of which a script is made",
     "demo/": "the package's own model, and the programs that train it",

@@ -1,22 +1,35 @@
-"""Heads as they are shown: one in full, several at a glance or in small, in tiles, over a medium."""
+"""Heads as they are shown: one in full, several at a glance or in small, in tiles, over a medium.
 
-from collections.abc import Mapping
+A text that is too long to hold all queries by all keys is shown in tiles. Some measures are about the model's
+answer: these are had from gradients of it, beside other answers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from attnscope.analysis.answers.attribution import attributed
+from attnscope.analysis.answers.experiment import check_heads, head_counts
+from attnscope.analysis.answers.question import Question, log_chances, other_answers, probability, runner_up
+from attnscope.analysis.heads.long import measure_long, read_long_head
+from attnscope.capture.intervening.experiments import Experiments, experiments_on
 from attnscope.errors import InputError
-from attnscope.results import HeadTerms, HeadView, HeadWeights, Overview
+from attnscope.measures import MEASURES
+from attnscope.measures.registry import needs_norms
+from attnscope.results import HeadScores, HeadTerms, HeadView, HeadWeights, LongHead, Overview
+from attnscope.results.claims.effect import Asks
 from attnscope.session.choosing import Chosen
 from attnscope.session.opening import ENTROPY, aim_at, overview_aimed
 from attnscope.session.question import Answer
 from attnscope.session.questions import pages
-from attnscope.session.questions.heads import OpenedHeads, lay_over
-from attnscope.session.questions.rows import in_tiles
+from attnscope.session.questions.answers import of_answers, question_of
+from attnscope.session.questions.heads import OpenedHeads, lay_over, with_apart
+from attnscope.session.questions.rows import captured_long, in_tiles
 from attnscope.session.reading import Reading
-from attnscope.verbs.heads.long import read_long, read_long_overview
-from attnscope.verbs.heads.measured import read_measured
-from attnscope.verbs.heads.question import AtAGlance, ShowHeads
-from attnscope.vocabulary import Stage
+from attnscope.session.selection import window
+from attnscope.verbs.heads.question import AtAGlance, Long, ShowHeads
+from attnscope.vocabulary import Pool, Route, Stage
 
 
 def at_a_glance(reading: Reading, chosen: Chosen, asked: AtAGlance) -> Overview:
@@ -130,3 +143,113 @@ def _beside(heads: OpenedHeads, overview: Overview) -> Mapping[str, Any]:
     opening = pages.most_telling(reading, chosen, found) if overview.aim is None else None
     full = pages.heads_in_full(reading, chosen, found, None if opening is None else opening.link)
     return {"full": full, "opening": opening}
+
+
+def read_long(reading: Reading, chosen: Chosen, asked: Long | ShowHeads) -> LongHead:
+    """The one chosen head, in blocks; with a `zoom` ("1000-1063:900-1100") that window of it."""
+    layer, head = chosen.only()
+    queries, keys = reading.sides(chosen.kind)
+    seen = None if asked.zoom is None else window(asked.zoom, len(queries), len(keys))
+    row = None if asked.query is None else queries.position(asked.query)
+    pool = Pool(asked.pool or Pool.MEAN)
+    with reading.listener.working("reading the attention in tiles"):
+        captured = captured_long(reading, chosen)
+        return read_long_head(captured, layer, head, block=chosen.block, zoom=seen, query=row, pool=pool)
+
+
+def long_head(reading: Reading, chosen: Chosen, asked: Long) -> LongHead:
+    """As `read_long`, whatever all pairs cost; `InputError` where there are no tiles."""
+    in_tiles(reading, chosen, True)
+    return read_long(reading, chosen, asked)
+
+
+def read_long_overview(reading: Reading, chosen: Chosen, asked: AtAGlance | ShowHeads) -> Overview:
+    """The chosen heads in the chosen layers, each by all measures of this text."""
+    measures = asked.measures or ENTROPY
+    of_text = tuple(name for name in measures if not MEASURES[name].description.apart) or ENTROPY
+    with reading.listener.working("reading the attention in tiles"):
+        captured = captured_long(reading, chosen, projections=needs_norms(of_text))
+        among_all = asked.looking.links_among_all
+        overview = measure_long(captured, chosen.heads, chosen.block, of_text, among_all=among_all)
+    return with_apart(reading, chosen, overview, measures)
+
+
+_SURE = 0.99  # where ln p is nearly flat: all gradients shrink with 1 - p
+
+
+def read_measured(heads: OpenedHeads, asked: AtAGlance | ShowHeads) -> Overview:
+    """The chosen heads by all measures, those that are about the model's answer among them.
+
+    The reading has what the decoder reads in full. Raises `InputError` where none of them has a meaning, and
+    for an answer that the model cannot give.
+    """
+    reading, chosen, measures = heads.reading, heads.chosen, asked.measures or ENTROPY
+    mine = of_answers(measures)
+    if not mine:
+        named = ", ".join(of_answers(tuple(MEASURES)))
+        raise InputError(f"an answer is what {named} are about: name one of these measures")
+    _check(reading, chosen, mine[0])
+    others = tuple(name for name in measures if name not in mine)
+    question = question_of(reading, asked.answer)
+    measured, description = _attributed(reading, chosen, mine, question, asked)
+    if not others and all(score.absent for score in measured.values()):
+        reasons = dict.fromkeys(score.absent for score in measured.values())
+        raise InputError(f"no {', '.join(mine)} here: {'; '.join(reasons)}")
+    overview = heads.overview(others or ENTROPY, asked.looking)
+    scores = {name: measured[name] if name in measured else overview.scores[name] for name in measures}
+    notes = [f"{name}: {score.description.apart}" for name, score in measured.items() if not score.absent]
+    return replace(overview, scores=scores, notes=(*overview.notes, description, *notes))
+
+
+def _check(reading: Reading, chosen: Chosen, name: str) -> None:
+    if chosen.route is Route.RETURNED:
+        raise InputError(f"--route returned has weights alone: {name} needs the outputs of heads")
+    if chosen.block:
+        raise InputError(f"{name} is of all blocks of a layer: leave --block out")
+    if reading.asked.goes_on:
+        raise InputError(f"{name} is about one answer: leave --generate out")
+
+
+def _attributed(
+    reading: Reading, chosen: Chosen, names: Sequence[str], question: Question, asked: AtAGlance | ShowHeads
+) -> tuple[Mapping[str, HeadScores], str]:
+    module, selection = reading.model.module, chosen.selection()
+    with reading.running("asking for gradients"):
+        experiments = experiments_on(module, reading.inputs, selection, question.asked)
+        heads = [(layer, head) for layer in chosen.layers for head in chosen.heads]
+        check_heads(heads, head_counts(experiments))
+        answer = question.answered(experiments.untouched)
+        chances = log_chances(experiments.untouched[0])
+        second = runner_up(chances, answer.ids)
+        others = _others(reading, experiments, question, answer.ids, asked)
+        measured = attributed(experiments, (answer.ids, second, *others), names, chosen.layers, chosen.heads)
+    likely = probability(chances, answer.ids)
+    description = f"{_of_the_answer(reading, question, answer.text)}, probability {likely:.3g}"
+    description += ", so near 1 that gradients of it say little" if likely > _SURE else ""
+    named = f" “{question.name(second[0])}”" if len(second) == 1 else ", at every token the next likeliest,"
+    description += f", beside the runner-up{named} {probability(chances, second):.3g}"
+    return measured, description + (
+        f" and {len(others)} others drawn with seed {asked.seed}" if others else ""
+    )
+
+
+def _others(
+    reading: Reading,
+    experiments: Experiments,
+    question: Question,
+    ids: tuple[int, ...],
+    asked: AtAGlance | ShowHeads,
+) -> tuple[tuple[int, ...], ...]:
+    choices, never = experiments.untouched.shape[-1], set[int]()
+    if question.asks not in (Asks.CLASS, Asks.PAIR, Asks.TAG, Asks.SPAN):
+        tokenizer = reading.model.tokenizer
+        choices = min(choices, getattr(tokenizer, "vocab_size", None) or choices)
+        never = {*(getattr(tokenizer, "all_special_ids", None) or ())}
+    return other_answers(ids, choices, never, asked.others, asked.seed)
+
+
+def _of_the_answer(reading: Reading, question: Question, text: str) -> str:
+    if question.position is None:
+        return f"of the answer “{text}”"
+    where = "after" if question.asks is Asks.NEXT else "at"
+    return f"of the answer “{text}” {where} {reading.encoded.tokens.named(question.position)}"

@@ -154,7 +154,7 @@ class Long(AnyHead, Question["LongHead"]):
     """
 
     METHODS = ("Reading.long_head",)
-    ANSWER = "attnscope.verbs.heads.long:long_head"
+    ANSWER = "attnscope.verbs.heads.answer:long_head"
 
     SAID = ("--tiled",)
 

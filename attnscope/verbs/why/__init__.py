@@ -15,13 +15,13 @@ VERB = Verb(
         "contributions": Kind(
             ".contributions_result:Contributions",
             ".contributions_sheet:sheet",
-            many=".many:figures_of_answer",
+            many=".answer:figures_of_answer",
             no_script=f"{_APART}; ablate --answer has one of what is lost without heads",
         ),
         "why": Kind(
             ".result:Why",
             ".sheet:sheet",
-            many=".many:figures",
+            many=".answer:figures",
             no_script=_APART,
         ),
     },

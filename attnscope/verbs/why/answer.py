@@ -1,10 +1,15 @@
 """Why one head looks from one token at another, and why a model answers as it does: which parts bring it."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from attnscope.analysis.prompts import OnePrompt, Seen, Spans
 from attnscope.analysis.rows import certificates_of, rows_of
 from attnscope.attention import Capture
 from attnscope.errors import InputError
+from attnscope.results.claims.prompts import Asked, Figure
 from attnscope.session.choosing import Chosen
 from attnscope.session.questions.answers import question_of
 from attnscope.session.questions.rows import captured_long, fused_where_long, may_read_rows, sample_with
@@ -14,7 +19,7 @@ from attnscope.verbs.why.contributions_result import Contributions
 from attnscope.verbs.why.logit import contributions
 from attnscope.verbs.why.question import WhyAnswers, WhyLooks
 from attnscope.verbs.why.reasons import Question, explain
-from attnscope.verbs.why.result import Why
+from attnscope.verbs.why.result import Part, Why
 from attnscope.vocabulary import Kind
 
 MOST = 1024  # tokens of a run that is held with its queries by keys until the sum is made
@@ -136,4 +141,47 @@ def why_answer(reading: Reading, asked: WhyAnswers) -> Contributions:
         provenance=reading.untouched,
         other_tokens=None if other is None else other.encoded.tokens,
         notes=reading.notes,
+    )
+
+
+def figures(result: Why, spans: Spans) -> OnePrompt:
+    """Each part of the score, on the side that it is on."""
+    return OnePrompt(Asked.WHY, dict(_sides(result)))
+
+
+def figures_of_answer(result: Contributions, spans: Spans) -> OnePrompt:
+    """Each part of the logit, beside what is lost without it."""
+    return OnePrompt(Asked.ANSWER, dict(_parts(result)), result, _summed)
+
+
+def _parts(result: Contributions) -> Iterator[tuple[Figure, Seen]]:
+    for part in result.parts:
+        figure = Figure(part.name, "logits", part.layer, part.head)
+        if part.removed is None or not part.controls:
+            yield figure, Seen(part.direct)
+        else:
+            most = max(map(abs, part.controls))
+            yield figure, Seen(part.direct, most, -part.removed.total, part.stands)
+
+
+def _sides(result: Why) -> Iterator[tuple[Figure, Seen]]:
+    for part in result.parts:
+        figure = Figure(f"{part.name} on the {part.side} side", "share", part.layer, part.head)
+        yield figure, _of_part(result, part)
+
+
+def _of_part(result: Why, part: Part) -> Seen:
+    if part.removed is None or not part.controls:
+        return Seen(part.contrast)
+    most = max(map(abs, part.controls))
+    return Seen(part.contrast, most, -part.removed.total, result.is_reason(part))
+
+
+def _summed(every: Sequence[Contributions]) -> str:
+    what = "logit" if every[0].against is None else "difference of logits"
+    mean, told = (float(np.mean([getattr(each, name) for each in every])) for name in ("summed", "logit"))
+    off = max(each.residual for each in every)
+    return (
+        f"in the mean all parts sum to {mean:+.5g}, and the {what} of the untouched model is {told:+.5g}; in "
+        f"no prompt are they more than {off:.1g} of it apart"
     )

@@ -24,9 +24,9 @@ from attnscope.render.sheet.heads import Companion, HeadGrid
 from attnscope.render.sheet.steps import Steps
 from attnscope.render.sheet.table import Line, Mark, Scale
 from attnscope.render.sheets import Focus, sheet_of
-from attnscope.render.web.assets import asset
 from attnscope.render.web.blocks import shaded
 from attnscope.render.web.document import document
+from attnscope.render.web.page import asset
 from attnscope.render.web.ranking import ticks
 from attnscope.render.web.room import NOTHING
 from attnscope.render.web.sheet import section
