@@ -1,4 +1,4 @@
-"""In what arithmetic a model's products were really made: measured where it can be, not read off the types.
+"""Measure the precision of a model's matrix products: their real machine epsilon, not that of their dtype.
 
 Products of float32 may be rounded to fewer bits: to those of TensorFloat-32 on NVIDIA's cards, of bfloat16
 on processors that multiply it in hardware. Torch has two generations of switches that allow it (`allow_tf32`
@@ -30,7 +30,7 @@ _NAMES = {_TF32: "TensorFloat-32", torch.finfo(torch.bfloat16).eps: "bfloat16"}
 
 
 def precision_of(query: Tensor, output: Tensor) -> tuple[float, str]:
-    """Machine epsilon of the coarsest arithmetic that the kernel may use, and where that comes from.
+    """Machine epsilon of the coarsest arithmetic that the kernel may use, and its name (`bfloat16 on cpu`).
 
     Many models run their softmax in float32 whatever the rest runs in, so float64 counts as float32. Where
     sums are kept in half precision, a score is off by half an epsilon for each of its products.
@@ -49,13 +49,13 @@ def precision_of(query: Tensor, output: Tensor) -> tuple[float, str]:
 
 
 def epsilon_of(*tensors: Tensor) -> float:
-    """Machine epsilon of the products that made these tensors, or made others of them."""
+    """Machine epsilon of matrix products in the coarsest dtype of these tensors, on their device."""
     dtype = _coarsest(*tensors)
     return _products(tensors[0].device) if dtype == torch.float32 else torch.finfo(dtype).eps
 
 
 def sums_of(*tensors: Tensor) -> float:
-    """Machine epsilon of the numbers in which such products are added up: of float32, but for half types."""
+    """Machine epsilon in which such products are summed: float32's, or the half type's where it is used."""
     dtype, device = _coarsest(*tensors), tensors[0].device
     if dtype in (torch.float32, EXACT):
         return _SINGLE
@@ -65,7 +65,7 @@ def sums_of(*tensors: Tensor) -> float:
 
 
 def _coarsest(*tensors: Tensor) -> torch.dtype:
-    """The coarsest type among those of the tensors, and that of products where it is chosen automatically."""
+    """Dtype with the largest machine epsilon among the tensors' dtypes and, if it is on, autocast's."""
     dtypes, kind = [each.dtype for each in tensors], tensors[0].device.type
     if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
         dtypes.append(torch.get_autocast_dtype(kind))
@@ -73,7 +73,7 @@ def _coarsest(*tensors: Tensor) -> torch.dtype:
 
 
 def _products(device: torch.device) -> float:
-    """Machine epsilon of what a product leaves of float32 on this device, as the switches are now."""
+    """Machine epsilon that products of float32 keep on this device under the current switches."""
     tried = _multiplied(device, _switches()) if _can_try(device) else _SINGLE
     return max(tried, _TF32) if device.type == "cuda" and _allows_tf32(device) else tried
 
@@ -101,9 +101,9 @@ def _switches() -> tuple[str, ...]:
 
 
 def _float32_precision(backend: Any) -> str | None:
-    """How this backend may make products of float32, by the new switches; None where torch has only the old.
+    """`backend.matmul.fp32_precision`, or None in a torch that has only the old switches.
 
-    These set the new ones as well, while asking the old ones is an error once a new one was set.
+    Old switches set the new ones as well, while reading an old one is an error once a new one was set.
     """
     precision = getattr(getattr(backend, "matmul", None), "fp32_precision", None)
     return None if precision is None else str(precision)
@@ -111,7 +111,7 @@ def _float32_precision(backend: Any) -> str | None:
 
 @lru_cache(maxsize=64)
 def _multiplied(device: torch.device, switches: tuple[str, ...]) -> float:
-    """2^-k for the most places k behind the point that 1 + 2^-k keeps when it is multiplied by 1."""
+    """Measured epsilon of float32 products: 2^-k, where 1 + 2^-j for all j <= k survives a product with 1."""
     with _undisturbed(device):
         places = torch.arange(_SIZE) % 23 + 1
         numbers = (1 + torch.exp2(-places.float()))[:, None].repeat(1, _SIZE).to(device)
@@ -130,7 +130,7 @@ def _multiplied(device: torch.device, switches: tuple[str, ...]) -> float:
 
 @lru_cache(maxsize=64)
 def _added(device: torch.device, dtype: torch.dtype, switches: tuple[str, ...]) -> float:
-    """The epsilon of `dtype` where 1 and many halves of it add up to 1, that of float32 where to more."""
+    """Measured epsilon of sums: that of `dtype` if many halves of it added to 1 are lost, else float32's."""
     epsilon = torch.finfo(dtype).eps
     with _undisturbed(device):
         terms = torch.zeros(_SIZE, 16 * _APART)
@@ -143,7 +143,7 @@ def _added(device: torch.device, dtype: torch.dtype, switches: tuple[str, ...]) 
 
 @contextmanager
 def _undisturbed(device: torch.device) -> Iterator[None]:
-    """While open, products are made as the switches say: no mode looks on, and no gradient is kept."""
+    """Context manager: switches alone decide products; no torch function mode, gradient or autocast."""
     with ExitStack() as stack:
         stack.enter_context(torch._C.DisableTorchFunction())
         stack.enter_context(torch.no_grad())
@@ -154,15 +154,15 @@ def _undisturbed(device: torch.device) -> Iterator[None]:
 
 @torch.no_grad()
 def move_weights(model: nn.Module, seed: int) -> None:
-    """Every weight that has a fraction moved by its machine epsilon, up or down by lot; it stays so.
+    """Multiply each floating-point weight in place by 1 plus or minus its machine epsilon, signs at random.
 
-    What any other installation's rounding does to the model's numbers: two installations add the same
+    This imitates what another installation's rounding does to the model: two installations add the same
     products in another order, and make exp and roots by other means. A sum of K products then comes out
     otherwise by about epsilon times the root of their summed squares. This moves the sum by as much, and
     every norm and embedding by epsilon too; from there on the model itself says how far that carries: a
     peaked softmax or a small vector under a norm amplify it, a residual stream carries it on.
 
-    The same `seed` gives the same lots. Weights that several modules share are moved once.
+    The same `seed` draws the same signs. Weights that several modules share are moved once.
     """
     random = torch.Generator().manual_seed(seed)
     for weight in model.parameters():

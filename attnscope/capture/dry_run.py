@@ -1,8 +1,8 @@
-"""A run without weights: on the meta device an operation gives a shape and costs nothing.
+"""Run a model without weights: on the meta device an operation gives a shape and costs nothing.
 
-So what each attention will be handed (shapes, scale, soft cap, window, sinks), how many products there are
-until then, and whether positions are rotated there, is known at any length before a weight is read. The
-inputs have no content: what the model's forward names, in shapes that its config tells.
+So the inputs of each attention (shapes, scale, soft cap, window, sinks), how many products there are until
+then, and whether positions are rotated there, are known at any length before a weight is read. The model's
+inputs have no content: what its forward names, in shapes that its config tells.
 
 Of products, and of an attention that a model writes out itself, only lengths of axes are looked at. They are
 told whatever the layout, since the softmax runs over keys and rows of it are queries; the heads are the axis
@@ -43,7 +43,7 @@ _WIDEST = 2**24  # tokens; a rule that allows keys that far back has no window
 
 @dataclass(frozen=True)
 class Shapes:
-    """The lengths of the axes of one attention.
+    """Sizes of one attention: heads, queries, keys and features of a head.
 
     `blocks` is how many separate attentions (windows) stand on the batch axis.
     """
@@ -58,7 +58,7 @@ class Shapes:
 
 
 class Products:
-    """What one forward of one module has multiplied so far; `heads` is how many it says it has."""
+    """Collects one module forward's matrix products, to find its attentions; `heads`: stated head count."""
 
     def __init__(self, heads: int | None = None) -> None:
         self.heads = heads
@@ -66,7 +66,7 @@ class Products:
         self.scores: tuple[Tensor, Tensor, Tensor] | None = None  # query, key, what entered the softmax
 
     def after(self, function: Any, args: Any, kwargs: Mapping[str, Any], result: Any) -> list[Shapes]:
-        """Takes note of one call; the attention that it completes, if it does."""
+        """Note one torch call; returns the shapes of the attention that it completes, if it does."""
         name = getattr(function, "__name__", "")
         if name == "scaled_dot_product_attention":
             named = dict(zip(("query", "key", "value"), args, strict=False)) | dict(kwargs)
@@ -101,7 +101,7 @@ def _fused(query: Tensor, key: Tensor, value: Tensor) -> Shapes:
 
 
 def _written(query: Tensor, key: Tensor, entered: Tensor, output: Tensor, stated: int | None) -> Shapes:
-    """The shapes by the sizes alone; `stated` is how many heads the module says it has."""
+    """Shapes of an attention written out in products, by sizes alone; `stated` is the module's head count."""
     *lead, queries, keys = entered.shape
     attentions = math.prod(lead)
     folded = len(lead) == 1 and stated and attentions % stated == 0  # blocks and heads on one axis
@@ -128,9 +128,9 @@ def tensors_of(args: Any, kwargs: Mapping[str, Any]) -> list[Tensor]:
 
 
 class Count(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the floating-point operations of products, two for each multiplication with its addition.
+    """Torch dispatch mode: adds up the floating-point operations of products, two per multiply-add.
 
-    A question whose answer is yes or no is answered yes: of a text without padding that is mostly so.
+    A boolean that code reads off a tensor is True: of a text without padding that is mostly so.
     """
 
     def __init__(self) -> None:
@@ -154,7 +154,7 @@ def _is_question(tensor: Tensor) -> bool:
 
 @runtime_checkable
 class GivenToKernel(Protocol):
-    """What a model hands to its kernel, as the stand-ins for kernels tell it."""
+    """Protocol of the inputs that a model hands to its attention kernel."""
 
     @property
     def module(self) -> nn.Module: ...
@@ -171,7 +171,7 @@ class GivenToKernel(Protocol):
 
 @dataclass(frozen=True)
 class DryCall(Shapes):
-    """What one attention was handed, as shapes; `flops` counts all products of the run up to its answer.
+    """Shapes and options of one attention; `flops` counts all products of the run up to its output.
 
     Scale and sinks are None where the operations alone do not show them.
     """
@@ -186,7 +186,7 @@ class DryCall(Shapes):
 
 
 class Watch(TorchFunctionMode):
-    """Notes what passes by: kernels' inputs, products around a softmax, rotations, parameters in use."""
+    """Torch function mode: notes kernels' inputs, products around a softmax, rotations, parameters in use."""
 
     def __init__(self, watched: Sequence[Site], stand_ins: StandIns) -> None:
         super().__init__()
@@ -286,7 +286,7 @@ class Watch(TorchFunctionMode):
 
 @contextmanager
 def windows_of_masks(note: Callable[[Tensor, int | None], None]) -> Iterator[None]:
-    """While open, `note` gets every mask that is made for eager attention, with the window of its rule.
+    """While open, call `note` with every mask that transformers makes for eager attention, and its window.
 
     Some models hand their kernel a mask with a window in it and do not tell the kernel how wide that is. The
     rule that transformers makes its masks by can be asked about pairs of positions far apart.
@@ -308,9 +308,9 @@ def windows_of_masks(note: Callable[[Tensor, int | None], None]) -> Iterator[Non
 
 
 def window_of(rule: Rule) -> int | None:
-    """How far back the rule lets a query look, itself counted; None where it does not end so.
+    """Number of keys up to the query itself that a mask rule allows; None without a fixed window.
 
-    Nor where the answer depends on the query, as it does for chunks.
+    So it is where the answer depends on the query, as it does for chunks.
     """
     try:
         here, next_one = (_reach(rule, query) for query in (_FAR, _FAR + 1))
@@ -320,7 +320,7 @@ def window_of(rule: Rule) -> int | None:
 
 
 def _reach(rule: Rule, query: int) -> int | None:
-    """The shortest distance that is not allowed, found by halving; None where all are."""
+    """The shortest distance that the rule forbids, by bisection; None where it allows all, or not even 0."""
     if _allows(rule, query, _WIDEST) or not _allows(rule, query, 0):
         return None
     near, far = 0, _WIDEST
@@ -342,9 +342,9 @@ _MELS = ("num_mel_bins", "n_mel_bins", "input_feat_per_channel", "feature_size")
 
 
 def placeholder_inputs(model: nn.Module, length: int) -> dict[str, Any]:
-    """What `model` is called with for `length` tokens, on the meta device; pictures and sounds in full size.
+    """Inputs of `model` for `length` tokens, on the meta device; pictures and sounds in full size.
 
-    That is its main input, what its forward has no default for, and the text of a decoder beside an encoder.
+    They are its main input, what its forward has no default for, and the text of a decoder beside an encoder.
     Raises `ValueError` for an input that no rule makes.
     """
     taken = inspect.signature(model.forward).parameters
@@ -377,7 +377,7 @@ def _picture(config: Any, _length: int) -> Tensor:
 
 
 def _spectrogram(config: Any, _length: int) -> Tensor:
-    """Whisper's layout where the config names its frames: twice as many as its encoder has positions."""
+    """A spectrogram `1 bins frames`, two frames a position, for Whisper's configs, else `1 frames bins`."""
     bins, frames = config_value(config, *_MELS), config_value(config, "max_source_positions")
     upright = hasattr(config, "num_mel_bins") and hasattr(config, "max_source_positions")
     shape = (1, bins, 2 * frames) if upright else (1, frames, bins)
@@ -395,9 +395,9 @@ _MAKERS: Mapping[str, Callable[[Any, int], Tensor]] = {
 
 
 def config_value(config: Any, *names: str, default: Any = None) -> Any:
-    """The first of the fields that a config, or one inside of it, has a value for.
+    """The first of these fields that is set in the config or in a config nested in it.
 
-    Raises `ValueError` where none has and there is no default.
+    Raises `ValueError` where none is and there is no default.
     """
     holders, seen = [config], 0
     while seen < len(holders):
@@ -415,7 +415,7 @@ def config_value(config: Any, *names: str, default: Any = None) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class DryRun:
-    """What was seen, by module, and why the run ended early, if it did.
+    """The attentions of a dry run by module; `problem` says why it ended early, if it did.
 
     `rotated` has the modules that used a rotation, with the number of its cosines for a token; `used` are
     the parameters that anything used.
@@ -428,7 +428,7 @@ class DryRun:
 
 
 def run_dry(model: nn.Module, watched: Sequence[Site], length: int, stand_ins: StandIns) -> DryRun:
-    """One pass of `model`, which is on the meta device, for `length` tokens, as far as shapes suffice.
+    """Run `model`, which is on the meta device, for `length` tokens, as far as shapes suffice.
 
     `stand_ins` say how to stand in for the kernels of each route that has kernels. Mixtures of experts are
     run with as many experts a token as the model chooses.
@@ -445,7 +445,7 @@ def run_dry(model: nn.Module, watched: Sequence[Site], length: int, stand_ins: S
 
 @contextmanager
 def _few_experts(model: nn.Module) -> Iterator[None]:
-    """While open, experts are run as batched products, which no number decides about."""
+    """While open, experts run as batched products, which do not depend on numbers."""
     configs = {
         id(config): config for module in model.modules() if (config := getattr(module, "config", None))
     }

@@ -1,15 +1,14 @@
-"""What attentions answer, on every route, as it passes by: looked at, and where asked for replaced.
+"""Hooks on the outputs ("answers") of attentions on every route: read each, and replace it where asked.
 
-    kernel's answer, or the product with the values  ->  handler  ->  the model goes on with what it says
+    kernel's output, or the product with the values  ->  handler  ->  the model goes on with its result
 
-The library's registries and the model are as they were when it ends, however it ends.
+The library's registries and the model are restored at the end, also after an error.
 
-Large matrices may answer a sketch of their products (`Sketches`): whether position i of a layer stands for
-token i does not hang on what a matrix makes of a position, only on which positions it reads, and a product
-with a matrix reads each by itself, whatever its numbers are. So where nothing but what changes is looked at,
-a few of a matrix's features are computed, and the others are sums of these; and of many numbers the costly
-functions of one number each are left out. Small products are computed as they are, and all else: what could
-bring positions to other places runs as the model has it.
+Large matrix products may be replaced by a sketch (`Sketches`): whether position i of a layer stands for
+token i depends only on which positions are read, and a product with a matrix reads each by itself, whatever
+its numbers are. So in runs that only look at what changes, a few features of a large matrix are computed, the
+others are sums of these, and costly activations of many numbers are left out. Small products and everything
+that could move positions run as the model has them.
 """
 
 from collections import Counter
@@ -40,10 +39,7 @@ _OF_ONE_NUMBER = F.gelu, F.silu
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """One attention's answer `batch head query value_dim`, and what it was made from.
-
-    `weights` are those that a kernel returns.
-    """
+    """One attention's output `batch head query value_dim`, its inputs, and the weights a kernel returned."""
 
     place: Place
     output: Tensor
@@ -59,7 +55,7 @@ Handler = Callable[[Answered], Tensor | None]
 def answers(
     sites: Sequence[Site], handle: Handler, *, changing: bool, begun: Mapping[nn.Module, int] | None = None
 ) -> Iterator["Answers"]:
-    """While open, `handle` gets every attention of the sites; what it returns is used only if `changing`.
+    """While open, call `handle` for each attention of the sites; if `changing`, use its result as the output.
 
     `begun` counts the forwards of modules that are not run, since their results are known.
     """
@@ -78,7 +74,7 @@ def answers(
 
 
 class Answers:
-    """Counts the attentions of a forward pass; `none` are places whose answer was no attention's."""
+    """Numbers the attentions of a forward pass; `none` are places that turned out to be no attention."""
 
     def __init__(self, handle: Handler, begun: Mapping[nn.Module, int]) -> None:
         self.handle = handle
@@ -121,9 +117,9 @@ class Answers:
 
 
 class Sketches(TorchFunctionMode):
-    """While open, products of many positions with a large matrix of the model are sketches of themselves.
+    """Torch function mode: approximates large matrix products of the model, and leaves out large activations.
 
-    Their activations are what they are made of. Nothing is while it is not `active`.
+    It does nothing while it is not `active`.
     """
 
     def __init__(self) -> None:
@@ -157,7 +153,7 @@ def _linear(
     weight: Float[Tensor, "feature dim"],
     bias: Float[Tensor, " feature"] | None = None,
 ) -> Float[Tensor, "*position feature"]:
-    """Some features of every position, and the others as sums of these of the same size."""
+    """Sketch of `F.linear`: each feature is a random sum of the same 16 true ones, of about their size."""
     features = len(weight)
     some = F.linear(input, weight[:: features // _FEATURES][:_FEATURES])
     sums = _sums(features).to(weight)

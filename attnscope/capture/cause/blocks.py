@@ -1,11 +1,11 @@
-"""Whether a head acts on its module's result, in its own columns, and that on its block's, in its rows.
+"""Test whether a head changes its own columns of its module's result, and that its own rows of its block's.
 
-Of each row one head is changed. A module may also sort its rows, answer, and sort them back: then its answers
+One head is changed in each row. A module may also sort its rows, attend, and sort them back: then its outputs
 stand in other rows than those of the result, and nothing is wrong, since the query that asked is of the row
-that receives. Code words once more tell which row each query is made of. Of blocks:
+that receives. Code words then tell which row each query is made of. For blocks:
 
-    half of the rows of the block's input another  ->  the queries that change
-    the answers of these queries another           ->  the rows of the block's result that change: that half
+    replace half of the rows of the block's input  ->  the queries that change
+    replace the attention outputs of these queries ->  the rows of the block's result that change: that half
 
 Where queries are known to be those of the tokens in their place, the first of the two runs is not needed.
 """
@@ -31,7 +31,7 @@ Choose = Callable[[Trial, Place], Tensor]  # the rows of an attention whose answ
 
 
 def heads_left(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
-    """Tries the heads that were not seen to act yet, one in each row, twice at most."""
+    """Test the heads without a known effect yet, one in each row; repeat once for those that stay without."""
     for again in range(2):
         left = {
             trial.forward: [unit for unit in trial.units if unit not in trial.alive]
@@ -81,7 +81,7 @@ def _try_heads(
 
 
 def touched(trial: Trial, amounts: Callable[[Trial, Place], Tensor]) -> list[tuple[int, Unit]]:
-    """The rows of a module's result whose answers were made others, each with the head that this was in."""
+    """Pairs of a row of the module's result and the (place, head) whose output was perturbed there."""
     return [
         (trial.starts[place] + row, (place, head))
         for place in trial.places
@@ -92,7 +92,7 @@ def touched(trial: Trial, amounts: Callable[[Trial, Place], Tensor]) -> list[tup
 def note_heads(
     trial: Trial, clean: Clean, now: Sequence[Tensor], changed: Sequence[tuple[int, Unit]]
 ) -> None:
-    """Notes whose change changed the result."""
+    """Mark the perturbed heads that changed the module's result as alive, and note in which columns."""
     before = clean.results[trial.forward]
     if not trial.layouts or len(now) != len(before):
         return
@@ -108,7 +108,7 @@ def note_heads(
 def note_columns(
     trial: Trial, clean: Clean, now: Tensor, before: Tensor, changed: Sequence[tuple[int, Unit]]
 ) -> None:
-    """Notes in which head's columns the change of each row stands."""
+    """Note for each perturbed head whose columns the change stands in: one head's, all or no one's."""
     heads, dim = trial.shape.heads, trial.shape.dim
     mine = {row: head for row, (_place, head) in changed}
     ways = [list(rows.layouts(each, trial.shape, trial.row_count)) for each in (now, before)]
@@ -132,9 +132,9 @@ def note_columns(
 
 
 def asking_rows(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> dict[Forward, QueryRows]:
-    """For each row of an answer the row of the module's first hidden state that its query is made of.
+    """For each module forward, the row of its input that the query of each output row is made of.
 
-    None of it where a query is made of several rows, or of none.
+    A forward is left out where a query is made of several rows, or of none.
     """
     mine = {trial.forward: trial for trial in tried if not any(trial.starts.values())}
     code: dict[Forward, Bool[Tensor, "row bit"]] = {}
@@ -180,10 +180,10 @@ def through_blocks(
     disordered: Collection[Forward],
     every_row: bool,
 ) -> Onward:
-    """Finds how the modules' results act on those of their blocks, and whether these are read.
+    """Test how the modules' results act on those of their blocks, and whether these are read later.
 
-    `placed` are those whose queries are the tokens in place, `disordered` those whose queries are others:
-    there code words take the place of one half. With `every_row` they come after it everywhere.
+    `placed` are the forwards whose queries are the tokens in place, `disordered` those whose queries are
+    others: there code words replace the halves. With `every_row` code words follow the halves everywhere.
     """
     for trial in tried:
         trial.block = "" if trial.forward in clean.within else "none"
@@ -229,7 +229,7 @@ def _all_turns(
 def _asked(
     rerun: Rerun, clean: Clean, tried: Sequence[Trial], bit: int
 ) -> tuple[dict[Place, Tensor], Halves]:
-    """Which queries change with the rows of a block's input whose word has this bit, and which those are."""
+    """Queries that change with the block-input rows whose code word has this bit, and these rows."""
     asked: dict[Place, Tensor] = {}
     given: Halves = {}
     blocks = {clean.within[trial.forward][0] for trial in tried if trial.forward in clean.within}
@@ -258,9 +258,9 @@ def _one_run(
     given: Halves,
     unfrozen: bool = False,
 ) -> None:
-    """The answers of half of the rows another, in one attention module of each block.
+    """Perturb the outputs of half of the rows in one attention module of each block, and judge the change.
 
-    The other attentions of the block answer what they did, or `unfrozen` what they make of it.
+    The block's other attentions keep their clean outputs, or if `unfrozen` compute them anew.
     """
     half = {f: rows.halves(trial.row_count, 13) for f, trial in active.items()}
 
@@ -311,7 +311,7 @@ def _one_run(
 
 
 def _expected(trial: Trial, clean: Clean, chosen: Choose, given: Halves) -> tuple[Tensor, torch.Size] | None:
-    """The rows of the block's result that should change, and their shape; None where that cannot be told."""
+    """Mask of the rows of the block's result that should change, and their shape; None where unknown."""
     within, shape = clean.within[trial.forward], trial.shape
     if within in given:
         half, leading = given[within]
@@ -332,7 +332,7 @@ def _judge(
     chosen: Choose,
     unfrozen: bool,
 ) -> None:
-    """Judges each trial by the rows of its block's result that changed; the worst of several runs counts."""
+    """Set `trial.block` by the rows of the block's result that changed; the worst of several runs counts."""
     forward = clean.within[trial.forward]
     pairs = [
         (a, b) for a, b in zip(now, clean.blocks[forward], strict=False) if b.numel() and a.shape == b.shape

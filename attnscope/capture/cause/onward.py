@@ -1,12 +1,12 @@
-"""Whether what a block returns is read by what comes after, and whether its rows reach one another in it.
+"""Test whether a block's result is read later on, and whether rows reach one another within a block.
 
-    half of the rows that a block reads another  ->  the queries, and the rows of its result, that change
-    half of the rows that it returns another     ->  the rows that the next one is given that change
+    replace half of the rows of a block's input   ->  the queries, and the rows of its result, that change
+    replace half of the rows of its result        ->  the rows of the next block's input that change
 
-All shown attentions answer what they did, so that rows beyond the half are reached on another way. The halves
-of a block and of the next have no row in common: what is read of another block is seen. All blocks are tried
-in one run. Where a block does not seem to be read, its answers are made others with nothing put back, and
-the model's own result decides: layers may be read later on, or by what stands in no list of layers.
+All shown attentions keep their clean outputs, so that rows beyond the half are reached on another way. The
+halves of a block and of the next have no row in common, so that reading another block shows. One run tests
+all blocks. Where a block does not seem to be read, its attention outputs are replaced with nothing put
+back, and the model's own result decides: layers may be read later on, or by modules outside all lists.
 """
 
 from collections import Counter
@@ -38,12 +38,12 @@ Differing = list[tuple[torch.Size, Tensor]]  # of tensors by their leading axes,
 
 @dataclass(eq=False)
 class Onward:
-    """What one run told of the blocks.
+    """Findings of one run about blocks: which are read later, and in which rows reach one another.
 
-    `given` is the half that each was given another, `asked` the queries that changed with it and `carried`
-    the rows of its result. `unread` are the blocks that nothing seems to read, `undecided` those of which
-    only what was not loaded could tell, `beside` those whose rows reach one another beside the attention that
-    is shown, with whether it is by an attention that is not. The `last` block was followed up to `end`.
+    `given` is the half of the input rows that was replaced, `asked` the queries that changed with it and
+    `carried` the rows of the block's result. `unread` are the blocks that nothing seems to read, `undecided`
+    those that only modules not loaded could read, `beside` those whose rows reach one another outside the
+    shown attentions, with whether another attention does it. The `last` block was followed up to `end`.
     """
 
     given: Halves = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Onward:
 
 
 def between_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> Onward:
-    """What can be told of the blocks of these trials."""
+    """Replace half of the rows that each block of these trials reads and returns, and find who reads them."""
     found = Onward()
     blocks = {clean.within[trial.forward] for trial in tried if trial.forward in clean.within}
     if not blocks:
@@ -87,21 +87,21 @@ def between_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> Onward
 
 
 def _end(model: nn.Module, result: Any) -> str:
-    """How far the last block was followed; nothing where that is as far as the model goes."""
+    """How far the last block was followed, in words; empty where that is as far as the model goes."""
     if result is None or getattr(model, "is_cut", False):
         return "up to what comes next"
     return "up to the last layer's result" if getattr(model, "base_model", None) is model else ""
 
 
 def note_queries(clean: Clean, place: Place, queries: Tensor, asked: dict[Place, Tensor]) -> None:
-    """Notes which queries of an attention changed."""
+    """Store in `asked` the mask of an attention's queries that differ from the clean run."""
     before = clean.queries.get(place)
     if before is not None and before.shape == queries.shape:
         asked[place] = rows.changed(rows.as_rows(queries), rows.as_rows(before), clean.epsilon)
 
 
 def other_rows(hidden: Tensor, chosen: Bool[Tensor, " row"], seed: int) -> Tensor:
-    """A hidden state of which these rows are others."""
+    """The hidden state with the features of the chosen rows shuffled."""
     there = chosen.view(hidden.shape[:-1])[..., None].to(hidden.device)
     return torch.where(there, rows.shuffled(hidden, seed), hidden)
 
@@ -109,7 +109,7 @@ def other_rows(hidden: Tensor, chosen: Bool[Tensor, " row"], seed: int) -> Tenso
 def moved(
     before: Sequence[Tensor], now: Sequence[Tensor], leading: torch.Size, epsilon: float
 ) -> Tensor | None:
-    """Which rows of a block's result changed, in the first tensor with such axes that did."""
+    """Mask of the changed rows in the first tensor with such leading axes that changed; None if none did."""
     for is_, was in zip(now, before, strict=False):
         if was.numel() and is_.shape == was.shape and was.shape[:-1] == leading:
             there = rows.changed(is_.flatten(0, -2), was.flatten(0, -2), epsilon)
@@ -119,13 +119,13 @@ def moved(
 
 
 def _half(count: int, number: int, seed: int) -> Bool[Tensor, " row"]:
-    """Half of the rows for each block: of the next one those that are left."""
+    """A random half of the rows for block `number`; an odd block gets the complement of the one before."""
     drawn = rows.halves(count, seed + number // 2)
     return ~drawn if number % 2 and count > 1 else drawn
 
 
 def _differing(now: Sequence[Tensor], before: Sequence[Tensor] | None) -> Differing | None:
-    """Which rows of each tensor differ in any bit; None where nothing is known of them."""
+    """For each tensor its leading axes and the mask of rows that differ; None if shapes do not match."""
     if before is None or [each.shape for each in now] != [each.shape for each in before]:
         return None
     return [(is_.shape[:-1], (is_ != was).flatten(0, -2).any(-1).cpu()) for is_, was in _pairs(now, before)]
@@ -137,7 +137,7 @@ def _pairs(now: Sequence[Tensor], before: Sequence[Tensor]) -> Iterator[tuple[Te
 
 
 class _Seen:
-    """Watches one run in which every block is given, and returns, another half of its rows."""
+    """Hooks of one run in which every block reads, and returns, half of its rows replaced."""
 
     def __init__(self, clean: Clean, blocks: Collection[Forward], found: Onward) -> None:
         self.clean, self.blocks, self.found = clean, blocks, found
@@ -185,7 +185,7 @@ class _Seen:
         return clean
 
     def doubted(self, result: Sequence[Tensor] | None) -> set[Forward]:
-        """The blocks that what comes next, and has such rows, does not seem to read."""
+        """Blocks whose replaced rows neither later layers nor the model's result seem to read."""
         final = None if result is None else _differing(result, self.clean.returned)
         found = set()
         for number, (forward, half) in enumerate(self.returned):
@@ -201,7 +201,7 @@ class _Seen:
         return found | {*self._unread_within()}
 
     def _unread_within(self) -> Iterator[Forward]:
-        """The blocks before those which do not go by what they are given."""
+        """Blocks followed by one whose queries and result do not change with its own replaced input rows."""
         within = self.clean.within
         for forward, count, _ in self.given:
             half = self.found.given.get(forward)
@@ -221,7 +221,7 @@ def _of_rows(differing: Differing, half: Half | None) -> Tensor | None:
 
 
 def _unread(rerun: Rerun, clean: Clean, tried: Sequence[Trial], doubted: Collection[Forward]) -> set[Forward]:
-    """Those of the doubted blocks whose answers change nothing of the model's result, which others change."""
+    """Doubted blocks whose attention outputs change nothing of the model's result, while other changes do."""
     if not doubted:
         return set()
     before = clean.returned
@@ -265,7 +265,7 @@ def _other_inputs(rerun: Rerun) -> dict[str, Any]:
 def _by_softmaxes(
     rerun: Rerun, clean: Clean, mixing: Collection[Forward], found: Onward
 ) -> Iterator[Forward]:
-    """The blocks in which fewer rows reach one another while softmaxes that are not shown answer zeros."""
+    """Blocks in which rows reach fewer others once softmaxes outside the shown attentions return zeros."""
     if not mixing:
         return
     first: dict[Forward, list[Tensor]] = {}
@@ -299,10 +299,7 @@ def _by_softmaxes(
 
 
 class _Softmaxes(TorchFunctionMode):
-    """Softmaxes of queries by keys in blocks that are no kernel's: noted, or where it is `silent` zeros.
-
-    `there` are the blocks in which there are some.
-    """
+    """Torch function mode: notes blocks (`there`) with attention outside kernels; if `silent`, zeros it."""
 
     def __init__(self, rerun: Rerun, silent: bool = False) -> None:
         super().__init__()
@@ -358,7 +355,7 @@ class _Softmaxes(TorchFunctionMode):
 
 
 def _relates(name: str, args: Sequence[Any], result: Any, count: int) -> bool:
-    """Whether an operation weighs so many keys for as many queries."""
+    """Whether a softmax or attention operation weighs `count` keys for `count` queries."""
     if count < 2:
         return False
     if name == "softmax":

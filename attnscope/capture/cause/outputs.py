@@ -1,10 +1,10 @@
-"""Which row of a module's result each row of an attention's answer reaches.
+"""Find which rows of an attention's output each row of its module's result depends on.
 
     Y(O),  Y(O + D),  Y(O + a D)      D drawn at random, a a factor for each row
 
-Where every row goes its own way, and the way is a product with a matrix, row p of Y(O + a D) - Y(O) is a_p
-times that of Y(O + D) - Y(O): a leak of a thousandth of another row is seen in these two runs. A norm on the
-way needs more: code words, one bit in a run, tell each row from all others.
+Where each row of the result Y depends on its own row of the output O alone, through a matrix, row p of
+Y(O + a D) - Y(O) is a_p times that of Y(O + D) - Y(O): a leak of a thousandth of another row is seen in these
+two runs. A norm on the way needs more: code words, one bit in a run, tell each row from all others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,12 +30,12 @@ Unit = tuple[Place, int]  # an attention, and one head of it
 
 @dataclass(eq=False)
 class Trial:
-    """One forward of a module: its attentions, which of their heads are asked about, and what was found.
+    """One forward of a module under test: its attentions, the heads to test, and the findings.
 
     `row_count` is that of the module's result, `starts` where the rows of each attention begin in it, `units`
-    are the attentions and heads. Found: `layouts`, which tensors of the result have these rows; `omap`, which
-    row of the answer each of them changes with; `quiet`, how many change with none; `alive`, which units act;
-    `columns`, in which head's columns each head's changes stood.
+    are the attentions and heads. Found: `layouts`, which tensors of the result have these rows; `omap`, the
+    row of the output that changes each of them; `quiet`, how many change with none; `alive`, the units that
+    have an effect; `columns`, in which head's columns each head's changes stood.
     """
 
     forward: Forward
@@ -57,12 +57,12 @@ class Trial:
     block: str = ""  # own, silent, other, mixed, unknown, none
 
     def note_quiet(self, live: Bool[Tensor, " row"]) -> None:
-        """Counts the rows that change with nothing, but those that stand for padding."""
+        """Set `quiet` to the number of rows that are not `live`, without those that stand for padding."""
         self.quiet = int((~live & ~self.padded).sum())
 
     @property
     def shared(self) -> bool:
-        """Whether several attentions stand in the same rows."""
+        """Whether several attentions stand in the same rows of the result."""
         return len(self.places) > len({*self.starts.values()})
 
     @property
@@ -70,13 +70,13 @@ class Trial:
         return self.shapes[self.places[0]]
 
     def rows_of(self, place: Place, of_all: Tensor) -> Tensor:
-        """Of what is given for every row of the result those of one attention."""
+        """The part that belongs to one attention of `of_all`, which has an entry for every row of the result."""
         start = self.starts[place]
         return of_all[start : start + self.shapes[place].rows]
 
 
 def trials(clean: Clean, forwards: Iterable[Forward], padding: Sequence[Tensor]) -> list[Trial]:
-    """A trial for each forward of a module that made attentions; `padding` are masks of the inputs."""
+    """One `Trial` for each module forward that made attentions; `padding` are masks of the inputs."""
     made = []
     for forward in forwards:
         places = tuple(place for place in clean.of(forward) if place in clean.numbers)
@@ -99,7 +99,7 @@ def trials(clean: Clean, forwards: Iterable[Forward], padding: Sequence[Tensor])
 def perturbed(
     clean: Clean, trial: Trial, place: Place, amount: Float[Tensor, "row heads"], *, shuffle: bool
 ) -> Tensor:
-    """The answer with so much of another one, for each row, and head or all of them: 0 leaves it as it is."""
+    """The clean output plus noise times `amount`; with `shuffle`, permuted features where `amount` > 0."""
     before, shape = clean.answers[place], trial.shapes[place]
     weight = amount.expand(-1, shape.heads).reshape(shape.batch, shape.queries, shape.heads)
     weight = weight.transpose(1, 2)[..., None]
@@ -110,7 +110,7 @@ def perturbed(
 
 
 def one_each(trial: Trial, place: Place, units: Sequence[Unit], turn: int) -> Tensor:
-    """For each row of an attention one of the units in turns: 1 where that is a head of it, `row head`."""
+    """Mask `row head`: each row gets one unit in turn, 1 where that is a head of this attention."""
     amount = torch.zeros(trial.shapes[place].rows, trial.shapes[place].heads)
     mine = [unit for unit in units if trial.starts[unit[0]] == trial.starts[place]]
     for row in range(len(amount) if mine else 0):
@@ -121,7 +121,7 @@ def one_each(trial: Trial, place: Place, units: Sequence[Unit], turn: int) -> Te
 
 
 def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
-    """Finds the trials in which matrices make each row of the result of its own row of answers alone."""
+    """Mark as `own` the trials in which matrix products make each result row of its own output row alone."""
     by = {trial.forward: trial for trial in tried}
     factors = {
         trial.forward: torch.rand(trial.row_count, generator=torch.Generator().manual_seed(5)) * 0.8 + 0.2
@@ -156,7 +156,7 @@ def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
 def _compare(
     trial: Trial, before: Sequence[Tensor], first: Sequence[Tensor], second: Sequence[Tensor], factor: Tensor
 ) -> None:
-    """Whether the rows of one module's result changed in two runs in the proportion of their own answers."""
+    """Set `row_of` by whether the result's rows changed in proportion to the factors of their own outputs."""
     if not len(before) == len(first) == len(second):
         trial.row_of, trial.why = "unknown", "it returns other things from run to run"
         return
@@ -190,7 +190,7 @@ def _compare(
 def _off(
     was: rows.Rows, one: rows.Rows, two: rows.Rows, *, factor: Float[Tensor, " row"]
 ) -> tuple[float, Bool[Tensor, " row"]]:
-    """How far a result's rows are from answering to their own factors, and which rows answer at all."""
+    """Largest relative deviation of rows from their factors (inf for a stray change), and mask of live rows."""
     there = rows.changed(one, was)
     to_one, to_two = one.float() - was.float(), two.float() - was.float()
     off = (to_two - factor[:, None].to(was.device) * to_one).norm(dim=1)
@@ -200,7 +200,7 @@ def _off(
 
 
 def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
-    """Finds by code words which answers each row of the result depends on, where two runs left that open."""
+    """Test by code words on which output row each result row depends, for trials that two runs left open."""
     doubted = {trial.forward: trial for trial in tried if not trial.row_of}
     for trial in doubted.values():
         if trial.row_count > rows.MOST:
@@ -236,7 +236,7 @@ def by_words(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
 def row_changes(
     trial: Trial, before: Sequence[Tensor], now: Sequence[Tensor], epsilon: float
 ) -> Bool[Tensor, " row"]:
-    """Which rows of a module's result changed, in any of the tensors that were found to hold them."""
+    """Mask of the changed rows of a module's result, in any of the tensors that were found to hold them."""
     there = torch.zeros(trial.row_count, dtype=torch.bool)
     for number, way in trial.layouts.items():
         if number < len(now) and before[number].shape == now[number].shape:
@@ -248,7 +248,7 @@ def row_changes(
 
 
 def _read(trial: Trial, seen: Bool[Tensor, "row bit"], code: Bool[Tensor, "row bit"]) -> None:
-    """Decodes the words by which the rows of the result changed: the row of answers that each depends on."""
+    """Set `row_of` and `omap` from the code words: the output row that each row of the result depends on."""
     live = seen.any(1)
     trial.note_quiet(live)
     if not live.any():

@@ -1,10 +1,10 @@
-"""Whether each head's answer acts on what its model computes: runs with other answers, judged head by head.
+"""Test whether each head's output affects what its model computes, in its own rows and columns.
 
     reaches = reaches_of(model, inputs, watched, layers, placed, disordered)
     call = reaches.settled(call)
 
-Refuted is only what is known: that the result does not change, or changes in rows that did not ask, or in
-another head's columns. Order alone never refutes: rows may be sorted before and sorted back after.
+A reach is refuted only by what is known: the result does not change, or changes in rows that did not ask, or
+in another head's columns. Order alone never refutes: rows may be sorted before and sorted back after.
 """
 
 from collections import Counter
@@ -47,14 +47,14 @@ Name = tuple[str, int]  # a module's path, and how many attentions it had made b
 
 @dataclass(frozen=True, eq=False)
 class Reaches:
-    """The reach of every head, by the module's path and its call; `tried` says on which part of the text."""
+    """The reach of every head, by module path and call number; `tried` names the part of the text tested."""
 
     found: Mapping[Name, Mapping[int, Reach]] = field(default_factory=dict)
     tried: str = ""
     accompanied: Collection[Name] = ()  # those beside which another attention acts that is not shown
 
     def settled(self, call: AttentionCall) -> AttentionCall:
-        """The call with the reach of its heads."""
+        """A copy of the call with the reach of its heads."""
         found = self.found.get((call.module, call.call), {})
         if (call.module, call.call) in self.accompanied:
             call = replace(call, reservation=call.reservation or ACCOMPANIED)
@@ -75,11 +75,11 @@ def reaches_of(
     *,
     every_row: bool = False,
 ) -> Reaches:
-    """Whether the heads of the `watched` modules that serve one of `layers` (None: all) act.
+    """Test the effect of the heads of the `watched` modules that serve one of `layers` (None: all).
 
-    All heads of a layer are tried, so that the reach of one does not depend on which were asked for.
+    All heads of a layer are tested, so that the reach of one does not depend on which were asked for.
     `placed` are the calls whose queries are known to be of the tokens in their place, `disordered` those
-    where they are known to be of others. With `every_row` each is told from every other in the block too.
+    where they are known to be of others. With `every_row` each row is told from every other in the block too.
     Empty where the model does not run again.
     """
     serving = None if layers is None else set(layers)
@@ -120,7 +120,7 @@ def reaches_of(
 
 
 def _onward(reach: Reach, block: Forward | None, seen: Onward, in_place: bool) -> Reach:
-    """The reach of a head by what was seen of its block: a text's is to be read, others may be left."""
+    """The head's reach given who reads its block: NONE or a remark where unread, UNKNOWN where undecided."""
     if reach.effect is not Effect.OWN or block is None:
         return reach
     if block in seen.undecided:
@@ -143,7 +143,7 @@ def _no_numbers(clean: Clean, forward: tuple[nn.Module, int]) -> bool:
 
 
 def _compose(trial: Trial, asking: torch.Tensor | None) -> None:
-    """Whether answers reach the rows whose queries asked; unknown where these rows are not known."""
+    """Set `row_of`: own where outputs reach the rows whose queries asked, unknown where these are unknown."""
     if asking is None:
         trial.row_of, trial.why = "unknown", "which rows its queries are made of could not be told"
         return
@@ -181,7 +181,7 @@ def _reach(trial: Trial, place: Place, head: int, exchanged: Mapping[int, int], 
 
 
 def _exchanged(trial: Trial) -> dict[int, int]:
-    """The head in whose columns each head's change stands, if that is one for each, or every head."""
+    """For each head the head in whose columns its change stands, or EVERYWHERE; empty if two share one."""
     found = {}
     for head, seen in trial.columns.items():
         (column, count), *_ = Counter(seen).most_common(1)

@@ -1,10 +1,10 @@
-"""Running a model again on the same inputs, with other answers of its attentions or results of its modules.
+"""Run a model again on the same inputs, with other outputs of its attentions or results of its modules.
 
 Attentions are named by their module, its forward and their place within that forward: (module, 0, 0). In one
-`Passage` attentions' answers, modules' results and blocks' inputs may be replaced:
+`Passage` attentions' outputs, modules' results and blocks' inputs may be replaced:
 
     with passage.open():
-        model(**inputs)  # ends with `Enough` once all that is asked about is through
+        model(**inputs)  # ends with `Enough` once all modules under test are through
 """
 
 from collections import Counter
@@ -35,14 +35,14 @@ _HIDDEN = ("hidden_states", "hidden_state", "x", "inputs")
 
 
 class Enough(Exception):
-    """Raised inside the forward pass once every module that is asked about is through, with its block."""
+    """Raised inside the forward pass to end it once every module under test is through, with its block."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hooks:
-    """Functions that are called as the model runs; what they return replaces a tensor, None leaves it.
+    """Callbacks of a run: a tensor that one returns replaces the original, None keeps it.
 
-    With `arrive` the run goes on to the layer after the last one that is tried, or to its end; `whole` to its
+    With `arrive` the run goes on to the layer after the last one under test, or to its end; `whole` to its
     end in any case, and nothing is put back.
     """
 
@@ -58,7 +58,7 @@ class Hooks:
 
 @dataclass(eq=False)
 class Clean:
-    """What an untouched run showed of the attentions, their modules and blocks; copies."""
+    """Copies of the outputs of attentions, modules and blocks in an untouched run."""
 
     answers: dict[Place, Tensor] = field(default_factory=dict)  # batch head query dim
     queries: dict[Place, Tensor] = field(default_factory=dict)
@@ -73,40 +73,40 @@ class Clean:
     epsilon: float = 0.0  # of whole numbers that the model computes with, where it does
 
     def size(self, place: Place) -> float:
-        """The size of an answer's numbers, found once."""
+        """Root mean square of an attention's output, cached."""
         if place not in self.sizes:
             self.sizes[place] = size_of(self.answers[place])
         return self.sizes[place]
 
     def of(self, forward: Forward) -> list[Place]:
-        """The attentions of one forward of a module, in their order."""
+        """Places of the attentions in one forward of a module, in their order."""
         return [place for place in self.answers if place[:2] == forward]
 
     def answer(self, place: Place, _answered: Tensor, _queries: Tensor) -> Tensor | None:
-        """A hook: the attention answers what it answered here."""
+        """Hook: an attention's output in the clean run, None if unknown."""
         return self.answers.get(place)
 
     def leave(self, forward: Forward, now: Sequence[Tensor]) -> list[Tensor]:
-        """A hook: a module returns what it returned here."""
+        """Hook: restore a module's result to the clean run's."""
         return restored(self.results.get(forward, ()), now)
 
     def leave_block(self, forward: Forward, now: Sequence[Tensor]) -> list[Tensor]:
-        """A hook: a block returns what it returned here."""
+        """Hook: restore a block's result to the clean run's."""
         return restored(self.blocks.get(forward, ()), now)
 
 
 def restored(before: Sequence[Tensor], now: Sequence[Tensor]) -> list[Tensor]:
-    """What was returned before in the place of what is returned now, where that was kept and fits."""
+    """Copies of `before` in place of `now`, for each tensor that was kept and has the same shape."""
     if len(before) != len(now):
         return list(now)
     return [a.clone() if a.shape == b.shape and a.numel() else b for a, b in zip(before, now, strict=True)]
 
 
 class Passage:
-    """One forward pass under way; `within` says which forward of its block a module ran in.
+    """One forward pass under way with hooks; `within` maps a module's forward to that of its block.
 
-    With `sketches` large products are that between what is asked about and the next block, where nothing is
-    looked at: that block reads what it read before.
+    With `sketches`, large products are sketched between the modules under test and the next block, where
+    nothing is looked at: that block reads its clean input.
     """
 
     answers: Answers
@@ -120,13 +120,13 @@ class Passage:
 
     @property
     def through(self) -> bool:
-        """Whether every module that is asked about is through, with its block."""
+        """Whether every module under test is through, with its block."""
         is_done = all(self.forwards[each] >= times for each, times in self.asked.tried.items())
         return is_done and not +self.running
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """While open, the hooks are called at every attention, module and block that is asked about."""
+        """While open, the hooks are called at every attention, module and block under test."""
         asked, hooks = self.asked, self.hooks
         blocks = {block for block in asked.block_of.values() if block is not None}
         with ExitStack() as stack:
@@ -165,7 +165,7 @@ class Passage:
         return hook
 
     def _arrived(self, module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What a layer is to be given: what it was given before, where that is known and fits."""
+        """Restore a layer's arguments to those of the clean run, where these are known and fit."""
         forward = module, self.forwards[module]
         named: dict[Any, Any] = {**dict(enumerate(args)), **kwargs}
         # of a mask that is only a rule nothing is to be written out
@@ -232,10 +232,10 @@ class Passage:
 
 
 class Rerun:
-    """One model on one input; `tried` are the modules that are asked about, with how often each has to run.
+    """Runs one model on one input; `tried` are the modules under test, with how often each has to run.
 
-    `runs` counts forward passes. Attentions beside them in the same block answer what they answered in the
-    clean run. A run ends with the last block of a tried module.
+    `runs` counts forward passes. Other attentions in the same block keep their clean outputs. A run ends with
+    the last block of a tried module.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class Rerun:
         return [each for each in self.tried if self.block_of[each] is block]
 
     def clean(self) -> Clean:
-        """What an untouched run shows."""
+        """Run the model untouched, and keep copies of what its attentions, modules and blocks return."""
         seen = Clean(epsilon=_WHOLE if any(map(_is_quantised, self.model.modules())) else 0.0)
 
         def answer(place: Place, answered: Tensor, queries: Tensor) -> None:
@@ -315,9 +315,9 @@ class Rerun:
     def run(
         self, hooks: Hooks, *, sketched: bool = False, inputs: Mapping[str, Any] | None = None
     ) -> Passage:
-        """One forward pass, on other `inputs` if given; `sketched` where nothing is looked at.
+        """Run one forward pass with `hooks`, on other `inputs` if given; `sketched` if nothing is looked at.
 
-        `Refused` where the model does not run on what it is given.
+        Raises `Refused` where the model does not run on these inputs.
         """
         passage = Passage(self, hooks, Sketches() if sketched and self.last else None)
         state = drawing(self.model)
@@ -338,7 +338,7 @@ class Rerun:
 
 
 def tensors(result: Any) -> list[Tensor] | None:
-    """The tensors of what a model returned, copies; None where it returned nothing."""
+    """Copies of the tensors in a model's output; None if it has none."""
     there = [each for each in tree_flatten(result)[0] if isinstance(each, Tensor)]
     return [_copy(each) for each in there] if there else None
 
@@ -348,7 +348,7 @@ def _copy(tensor: Tensor) -> Tensor:
 
 
 def _is_quantised(part: nn.Module) -> bool:
-    """Whether a module computes in whole numbers: its weight is packed, or of whole numbers itself."""
+    """Whether a module computes in whole numbers: its weight is packed, or of an integer dtype."""
     weight = getattr(part, "weight", None)
     return callable(weight) or (isinstance(weight, Tensor) and not weight.is_floating_point())
 
@@ -360,7 +360,7 @@ def _layers(model: nn.Module, sites: Sequence[Site]) -> set[nn.Module]:
 
 
 def _block(model: nn.Module, path: str) -> nn.Module | None:
-    """The innermost entry of a list of modules around the module at `path`; None where there is none."""
+    """The innermost entry of a `ModuleList` around the module at `path`; None where there is none."""
     found, here, parts = None, model, path.split(".")
     for end, part in enumerate(parts, 1):
         is_list = isinstance(here, nn.ModuleList)
@@ -382,7 +382,7 @@ def _instead(leave: Leave, forward: Forward, result: Any) -> Any:
 
 
 def _again(now: Tensor, before: Tensor) -> Tensor:
-    """What was given before: a model may hand on what it noted of a block before its result was put back."""
+    """The clean input if `now` differs: a model may pass on a copy made before a result was put back."""
     return now if now.shape != before.shape or torch.equal(now, before) else before.clone()
 
 
@@ -391,6 +391,6 @@ def is_hidden(value: Any) -> bool:
 
 
 def _multiplies(part: nn.Module) -> bool:
-    """Whether a module is a matrix, or what a quantised one has in its place."""
+    """Whether a module multiplies by a matrix, plain or quantised."""
     weight = getattr(part, "weight", None)
     return callable(weight) or (isinstance(weight, Tensor) and weight.ndim == 2)

@@ -1,4 +1,4 @@
-"""Rows of tensors and tokens of a text, put in another order, so that what changes tells where each one went.
+"""Change rows of a tensor or tokens of a text, so that the pattern of changes tells where each one goes.
 
 A row is told from others by a code word. Sets of a text's tokens are exchanged for others; they are chosen so
 that each token is in half of them and no two tokens are in the same ones: a position that changes with the
@@ -32,7 +32,7 @@ Rows = Float[Tensor, "row feature"]
 
 
 def words(count: int) -> Bool[Tensor, "row bit"]:
-    """`count` words with as many ones each, in an order drawn at random, so that none contains another."""
+    """`count` binary code words with equally many ones, in random order, so that none contains another."""
     bits = next(each for each in range(4, 64, 2) if comb(each, each // 2) >= count)
     made = torch.zeros(count, bits, dtype=torch.bool)
     there = list(islice(combinations(range(bits), bits // 2), MOST))
@@ -43,7 +43,7 @@ def words(count: int) -> Bool[Tensor, "row bit"]:
 
 
 def halves(count: int, seed: int) -> Bool[Tensor, " row"]:
-    """About half of the rows, drawn at random, neither none nor all of them where there are two."""
+    """Random mask of about half of the rows; of two rows or more, neither none nor all."""
     drawn = torch.rand(count, generator=torch.Generator().manual_seed(seed)) < 0.5
     if count > 1:
         drawn[0], drawn[-1] = True, False
@@ -51,7 +51,7 @@ def halves(count: int, seed: int) -> Bool[Tensor, " row"]:
 
 
 def noise(like: Float[Tensor, "*axis"], seed: int, size: float) -> Float[Tensor, "*axis"]:
-    """Numbers drawn at random, of 32 times this size, in the shape of `like`."""
+    """Random normal numbers times 32 `size`, in the shape and dtype of `like`."""
     return _drawn(like.shape, seed).to(like) * (_LARGE * size)
 
 
@@ -61,13 +61,13 @@ def _drawn(shape: torch.Size, seed: int) -> Tensor:
 
 
 def size_of(values: Tensor) -> float:
-    """The root of the mean square of what is finite, 1 where all of it is 0."""
+    """Root mean square of the finite values, 1 where that is about 0."""
     size = float(values[values.isfinite()].float().pow(2).mean().sqrt())
     return size if size > 1e-6 else 1.0
 
 
 def shuffled(values: Float[Tensor, "*axis"], seed: int) -> Float[Tensor, "*axis"]:
-    """Each row with its features in another order, which keeps its norm, mean and range.
+    """Each row with its features permuted, which keeps its norm, mean and range.
 
     So a norm over the whole row, or one scale for a whole tensor of whole numbers, carries the change to no
     other row. A row that this leaves nearly as it is gets noise.
@@ -83,10 +83,10 @@ def shuffled(values: Float[Tensor, "*axis"], seed: int) -> Float[Tensor, "*axis"
 
 
 def changed(now: Rows, before: Rows, epsilon: float = 0.0) -> Bool[Tensor, " row"]:
-    """Which rows differ by more than rounding in the tensors' own type; what is no number counts as 0.
+    """Mask of the rows that differ by more than rounding in the tensors' own dtype; NaN counts as 0.
 
     `epsilon` is that of whole numbers on the way, where there are some. In half precision a row has changed
-    too where many of its features have, each held against itself: beside one feature of a thousand times the
+    too where many of its features have, each compared with itself: beside one feature of a thousand times the
     size of all others, as the first token of a trained model has it, no change is large.
     """
     own = torch.finfo(before.dtype).eps
@@ -100,13 +100,13 @@ def changed(now: Rows, before: Rows, epsilon: float = 0.0) -> Bool[Tensor, " row
 
 
 def is_coarse(tensor: Tensor) -> bool:
-    """Whether its numbers are of half precision."""
+    """Whether the tensor is of half precision."""
     return torch.finfo(tensor.dtype).eps > _COARSE
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How many batch entries, heads, queries and features of a head an answer has."""
+    """Sizes of an attention's output: batch entries, heads, queries and features of a head."""
 
     batch: int
     heads: int
@@ -119,12 +119,12 @@ class Shape:
 
 
 def as_rows(answer: Float[Tensor, "batch head query dim"]) -> Float[Tensor, "row feature"]:
-    """One row for each query of each batch entry, its heads side by side."""
+    """The attention output as one row for each query of each batch entry, heads side by side."""
     return answer.transpose(1, 2).flatten(2).flatten(0, 1)
 
 
 def layouts(result: Tensor, shape: Shape, rows: int) -> Iterator[Tensor]:
-    """`result` as `row feature`, in each way in which it may hold so many rows, the likeliest first."""
+    """Views of `result` as `row feature` with so many rows, in each layout that fits, the likeliest first."""
     return (each for each in _ways(result, shape, rows) if len(each) == rows)
 
 
@@ -146,14 +146,14 @@ def _ways(result: Tensor, shape: Shape, rows: int) -> Iterator[Tensor]:
 
 
 def decoded(patterns: Bool[Tensor, "row bit"], code: Bool[Tensor, "coded bit"]) -> Int[Tensor, " row"] | None:
-    """The row whose word each pattern is, -1 for one that answers to nothing; None where one is no word."""
+    """Index of the code word that each pattern equals, -1 for all zeros; None if any pattern is no word."""
     table = {tuple(word): row for row, word in enumerate(code.tolist())}
     found = [table.get(tuple(each), -1 if not any(each) else None) for each in patterns.tolist()]
     return None if None in found else torch.tensor(found)
 
 
 def slices(difference: Float[Tensor, "row feature"], heads: int) -> Float[Tensor, "row head"]:
-    """How much of each row's change stands in the columns of each head, 1 in all."""
+    """Share of each row's absolute change in the columns of each head; shares of a row add up to 1."""
     mass = difference.float().abs().reshape(len(difference), heads, -1).sum(2).cpu()
     share: Tensor = mass / mass.sum(1, keepdim=True).clamp_min(1e-30)
     return share
@@ -183,22 +183,22 @@ class Change:
 
     @classmethod
     def of(cls, rows: Float[Tensor, "run head position dim"]) -> "Change":
-        """Of the text as it is, with each set exchanged, and as it is again, one behind the other."""
+        """Compare runs stacked in this order: the text, the text with each set exchanged, the text again."""
         moved, far = _moved(rows)
         return cls(rows.shape[0], rows.shape[2], moved.cpu(), far)
 
     @property
     def together(self) -> "Change":
-        """The change of all heads as if they were one."""
+        """The change of all heads merged into one head."""
         moved, far = self.moved.any(1, keepdim=True), self.far.amax(1, keepdim=True)
         return Change(self.runs, self.positions, moved, far)
 
     def stands(self, expected: Sets | None, words: Words | None = None) -> Standing:
-        """What it tells that these positions changed with these sets.
+        """The standing of these positions, which should change with the sets in `expected`.
 
-        A single position that answers to nothing (as a sink may) can only be the one token that is left. Of
-        positions that answer to their own token and to others, no head may answer to others alone, nor most
-        of them to one other more than to all else together, as `words` tell where they are given.
+        A single position that never changes (as a sink may) can only be the one token that is left. Of
+        positions that change with their own token and with others, no head may follow others alone, nor most
+        positions of a head one other more than all else together, as `words` tell where they are given.
         """
         if expected is None or self.runs != len(expected) + 2 or not expected.any():
             return Standing.UNKNOWN
@@ -215,7 +215,7 @@ class Change:
         return Standing.OTHER if mostly or (lacking & further).any() else Standing.MIXED
 
     def _mostly_another(self, expected: Sets, words: Words) -> bool:
-        """Whether in some head most positions answer to one other token more than to all else together.
+        """Whether in some head most positions change with one other token more than with all else together.
 
         That is, they change further with every set that it is in than, by a factor, with any without it.
         """
@@ -232,14 +232,14 @@ class Change:
 
 
 def apart(key: Change, value: Change, expected: Sets | None, words: Words | None) -> bool:
-    """Whether some key and its value are not of the same tokens: one of its own, the other of others alone.
+    """Whether some key and its value are of different tokens: one of its own, the other of others alone.
 
     Or one of a single token, and the other of another or of several; where both are made of several tokens,
-    as by convolutions, the first and last may be of one all the same: that most are of one is asked for. A
-    word says which sets a token is in, and none of `words` contains another: what changed with the sets of
-    one word and no others is that token's. Without such words a key is known to be of one token only where
-    all keys are of those in their place. A side that answers to fewer sets than the other, and to no others,
-    is taken for one that is hard to see.
+    as by convolutions, the first and last may be of one all the same: most must be of one. A word says which
+    sets a token is in, and none of `words` contains another: what changed with the sets of one word and no
+    others is that token's. Without such words a key is known to be of one token only where all keys are of
+    those in their place. A side that changes with fewer sets than the other, and with no others, is taken for
+    one that is hard to see.
     """
     keys, values = key.moved.any(1), value.moved.any(1)
     sets = words if words is not None else expected
@@ -262,7 +262,7 @@ def apart(key: Change, value: Change, expected: Sets | None, words: Words | None
 
 
 def _of_others(keys: Sets, values: Sets, expected: Sets) -> Bool[Tensor, " position"]:
-    """The positions where one side answers to the token in its place, and the other to others alone."""
+    """Mask of positions where one side changes with the token in place, and the other with others alone."""
     own_key, own_value = ((~expected | moved).all(0) for moved in (keys, values))
     other_key, other_value = ((moved & ~expected).any(0) for moved in (keys, values))
     return (own_key & ~own_value & other_value) | (own_value & ~own_key & other_key)
@@ -279,10 +279,10 @@ def _of_one(moved: Sets, words: Words) -> Bool[Tensor, " position"]:
 def _moved(
     rows: Float[Tensor, "run head position dim"],
 ) -> tuple[Bool[Tensor, "set head position"], Float[Tensor, "set head position"]]:
-    """Which positions changed by more than rounding, and how far.
+    """Mask of the positions that changed by more than rounding, and the norm of each change.
 
-    By more, that is, than those of the same text do at another place. Nothing is said to have changed where a
-    number is none.
+    The limit is also above what two runs of the same text differ by. Nothing counts as changed where a
+    number is not finite.
     """
     if rows.shape[0] < 2:
         none = torch.zeros(0, rows.shape[1], rows.shape[2])
@@ -298,7 +298,7 @@ def _moved(
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """The ids of one input as they are, with each set exchanged, and as they are; `sets` says which.
+    """Token ids of one input: as they are, with each set exchanged, and as they are; `sets` are the sets.
 
     `tokens` are what these ids stand for. `halves` is how many sets there are where they are halves drawn at
     random; 0 where they tell every token from every other.
@@ -317,7 +317,7 @@ def exchanged(
     row: int,
     most: int | None = AT_ONCE,
 ) -> dict[str, Exchanged]:
-    """The texts of one row of `inputs` by the name of their ids; every one with as many sets.
+    """For each named id tensor, the variants of one row with sets of tokens exchanged; as many sets for each.
 
     Where the sets that tell each token from every other would be more than `most` tokens together, or than
     some hundred where they cannot be one batch, they are random halves of the text. None: never.
@@ -346,7 +346,7 @@ def exchanged(
 
 
 def sets_for(count: int, most: int | None = AT_ONCE) -> Bool[Tensor, "set token"] | None:
-    """Sets of `count` tokens: each token in half of them, and no two in the same.
+    """Mask `set token` for `count` tokens: each token is in half of the sets, and no two in the same ones.
 
     None where these, the text as it is and the same once more are more than `most` tokens.
     """
@@ -373,7 +373,7 @@ def _with_others(
 
 
 def _fixed_ids(config: Any) -> set[int]:
-    """Ids that stand for something else than a word: padding, and the places of pictures and sounds."""
+    """Ids in the config that stand for no word: padding, and the places of pictures and sounds."""
     fixed: set[int] = set()
     for name, value in vars(config).items():
         stem = next((name.removesuffix(end) for end in _ENDS if name.endswith(end)), None)
@@ -385,7 +385,7 @@ def _fixed_ids(config: Any) -> set[int]:
 
 
 def runs(inputs: Mapping[str, Any], texts: Mapping[str, Exchanged], row: int) -> Iterator[dict[str, Any]]:
-    """The inputs of the row with every set exchanged: as one batch, or where that cannot be one by one."""
+    """Model inputs with every set of the row exchanged: one batch, or one by one where that cannot be."""
     ids = {name: each.ids for name, each in texts.items()}
     count, batch = len(next(iter(ids.values()))), len(inputs[next(iter(ids))])
     others = {name: value for name, value in inputs.items() if name not in ids}
@@ -398,7 +398,7 @@ def runs(inputs: Mapping[str, Any], texts: Mapping[str, Exchanged], row: int) ->
 
 
 def _are_one_batch(inputs: Mapping[str, Any], ids: Mapping[str, Any]) -> bool:
-    """Whether all inputs beside the `ids` can be repeated: each has one row for each row of the ids."""
+    """Whether all tensors beside the `ids` can be repeated: each has one row for each row of the ids."""
     batch = len(inputs[next(iter(ids))])
     tensors = _tensors({name: value for name, value in inputs.items() if name not in ids})
     return all(value.ndim < 3 and len(value) == batch for value in tensors.values())

@@ -1,4 +1,4 @@
-"""Whether position i of a layer stands for token i, as a run with some of the tokens exchanged tells.
+"""Test whether position i of a layer stands for token i: exchange tokens, and see which positions change.
 
     standings = standings_of(model, inputs, rung.watched, layers, sides)
     call = standings.settled(call)
@@ -6,8 +6,8 @@
 A layer hands its kernel a row of queries and a row of keys, and nothing says that the i-th of them is made
 of token i: code may sort its tokens first. Nor that the value which the weight of a key brings is made of the
 key's token. So tokens are exchanged for others, a set of them at a time; with all attention muted, the
-queries, keys and values that change must be those of the exchanged tokens. It is what
-`attnscope.model.media.patches` does with the pixels of a picture.
+queries, keys and values that change must be those of the exchanged tokens.
+`attnscope.model.media.patches` does the same with the pixels of a picture.
 """
 
 from collections import Counter, defaultdict
@@ -48,7 +48,7 @@ Rows = Callable[[Callable[[int, Tensor], None]], AbstractContextManager[None]]
 
 
 class Handed(NamedTuple, Generic[Made]):
-    """What one attention is handed, or what is made of each of these."""
+    """The query, key and value of one attention, or a result computed from each of them."""
 
     query: Made
     key: Made
@@ -59,7 +59,7 @@ Seen = dict[tuple[nn.Module, int], Handed[Made]]
 
 
 class _Enough(Exception):
-    """Raised inside the forward pass once every layer that was asked for has been seen."""
+    """Raised inside the forward pass to end it once every wanted module has run often enough."""
 
 
 def handed_over(
@@ -69,11 +69,12 @@ def handed_over(
     wanted: Mapping[nn.Module, int],
     make: Make[Made],
 ) -> Seen[Made]:
-    """What is made of what modules hand over, by module and call, in a muted run.
+    """Apply `make` to the queries, keys and values of a run with attention muted; results by module and call.
 
-    `make` gets queries, keys and values as `batch head position dim` while they pass by, and nothing else is
-    kept of them. The run ends when each of the `wanted` modules has been run as often as is wanted of it.
-    `Refused` where the model does not run like this.
+    `make` gets each as `batch head position dim` while it passes by, and nothing else is kept. The run ends
+    when each of the `wanted` modules has run as often as its count says.
+
+    Raises `Refused` where the model does not run like this.
     """
     seen: Seen[Made] = {}
     with (
@@ -94,7 +95,7 @@ def _muted(
     seen: Seen[Made],
     make: Make[Made],
 ) -> Iterator[None]:
-    """While open, all attention answers zeros, and what the wanted modules hand over comes to `seen`."""
+    """While open, all attention outputs zeros; `make` of the wanted modules' inputs is stored in `seen`."""
     calls: Counter[nn.Module] = Counter()
     forwards: Counter[nn.Module] = Counter()
 
@@ -166,7 +167,7 @@ class _Silence(TorchFunctionMode):
 
 
 class Unasked(Tensor):
-    """Weights that the kernel is asked for as soon as they are used."""
+    """Placeholder for attention weights: the kernel computes them as soon as an operation uses them."""
 
     ask: Callable[[], Tensor]
 
@@ -185,13 +186,13 @@ class Unasked(Tensor):
 
 
 class Kernels:
-    """Answers for kernels: zeros laid out like their output, which those of one shape have in common."""
+    """Answers for kernels: zeros in the layout of each kernel's output, cached by shape."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[Any, ...], tuple[Tensor, bool]] = {}
 
     def answer(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
-        """Zeros, and the weights if the kernel returns them."""
+        """Zeros as the output, and lazily computed weights if the kernel returns any."""
         vectors = (given.query, given.key, given.value)
         shape = type(given.module), given.kernel, *((each.shape, each.dtype) for each in vectors)
         if shape not in self.known:
@@ -201,9 +202,9 @@ class Kernels:
 
 
 def _zeros_for(given: KernelInputs) -> tuple[Tensor, bool]:
-    """Zeros for the output, and whether there are weights: as the first two entries of the batch tell.
+    """Zeros for the kernel's output, and whether it returns weights, learnt from two entries of the batch.
 
-    All are asked where these cannot be asked for alone, or do not tell how all are laid out.
+    The kernel runs on the whole batch where these alone do not run, or do not show how all are laid out.
     """
     if type(given.mask) in (NoneType, Tensor):  # other masks cannot be cut to some entries
         with suppress(RuntimeError, ValueError, TypeError, LookupError):
@@ -239,10 +240,10 @@ class CallStanding:
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """The standing of every attention, by the module's path and its call.
+    """The standing of every attention, by its module's path and call number.
 
-    `tried` says on which tokens it was tried where not every one was told from every other. `handed_on` is
-    the same of the rows that layers hand on, where these were asked for.
+    `tried` says on which tokens it was tested where not every one was told from every other. `handed_on` is
+    the standing of the rows that each layer hands on, where these were asked for.
     """
 
     found: Mapping[tuple[str, int], CallStanding]
@@ -250,7 +251,7 @@ class Standings:
     handed_on: Mapping[int, Standing] = field(default_factory=dict)
 
     def of(self, module: str, call: int) -> CallStanding:
-        """The standing of one attention, all unknown where it was not seen."""
+        """The standing of one attention; all unknown where it was not seen."""
         return self.found.get((module, call), CallStanding())
 
     @property
@@ -264,7 +265,7 @@ class Standings:
         return {name for name, one in self.found.items() if one.query is Standing.OWN}
 
     def settled(self, call: AttentionCall) -> AttentionCall:
-        """The call with what is known of its positions, numbered where they are not the tokens they seem."""
+        """A copy of the call with its standing; positions that are not the tokens they seem are numbered."""
         one = self.of(call.module, call.call)
         if one.query is Standing.OTHER:
             call = replace(call, query_tokens=numbered(len(call.query_tokens)))
@@ -288,7 +289,7 @@ def standings_of(
     most: int | None = AT_ONCE,
     rows: Rows | None = None,
 ) -> Standings:
-    """What can be told of the positions of the `watched` modules that serve one of `layers` (None: all).
+    """Test the positions of the `watched` modules that serve one of `layers` (None: all).
 
     And of the `rows` that layers hand on, which are as many as the queries of their modules.
 
@@ -327,7 +328,7 @@ def standings_of(
 def _judged(
     handed: Handed[Change], tokens: tuple[Tokens, Tokens], changed: Sequence[Exchanged], convolved: bool
 ) -> CallStanding:
-    """What it tells that these queries, keys and values changed, which should be those of `tokens`.
+    """The standing of one attention from the changes of its queries, keys and values; `tokens`: its sides.
 
     Those of a module that convolves them are mixed by design, however much of them is of which token.
     """
@@ -379,5 +380,5 @@ def _joined(pieces: Sequence[Seen[Tensor]]) -> Seen[Tensor]:
 
 
 def _expected(tokens: Tokens, changed: Iterable[Exchanged]) -> Bool[Tensor, "set position"] | None:
-    """Which positions should change with each set, where they are called by the tokens of one text."""
+    """Mask of the positions that should change with each set; None if `tokens` is no exchanged text."""
     return next((each.sets for each in changed if each.tokens is tokens), None)

@@ -1,1 +1,1 @@
-"""Matrices of heads and the way from one head's output to another's input: found and read back."""
+"""Head circuits: the four matrices of each head, and the norms on the path from one head to a later one."""

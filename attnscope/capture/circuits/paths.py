@@ -1,4 +1,5 @@
-"""The direct path from what one head writes to what a later head reads, named norm by norm and read back.
+"""Direct paths from what one head writes to what a later head reads: found norm by norm, and verified.
+
 `read_circuits` does it for all heads of a tower in one short run.
 
 What makes the queries, keys and values of an attention, and what reads its output, are four matrices a head.
@@ -42,11 +43,11 @@ NO_PATH = "nothing that an earlier head writes comes there"
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A module and the columns (of an output projection: rows) of its matrix that belong to each head.
+    """A projection module with the part of its matrix that belongs to each head.
 
-    Those of a head follow one another from its place in `firsts`.
-    `turn` is how often it had run before in the pass. `turned` says that rotary positions come after it,
-    `offset` that it adds one.
+    A head's columns (of an output projection: rows) follow one another from its place in `firsts`.
+    `turn` is how often the module had run before in the pass. `turned` says that rotary positions come after
+    it, `offset` that it adds one.
     """
 
     part: nn.Module
@@ -59,7 +60,7 @@ class Factor:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """The matrices of one layer, each None where it is not proved; `reasons` say of each why."""
+    """Query, key, value and output matrices of one layer, each None where not proved; `reasons` say why."""
 
     layer: int
     heads: int
@@ -77,7 +78,7 @@ class Factors:
 
 @dataclass(frozen=True, eq=False)
 class _Match:
-    """Columns of what a module made that are what an attention was given; `plain` at every token."""
+    """Columns of a module's output that are one attention input, head by head; `plain` if at every token."""
 
     run: ModuleRun
     columns: tuple[int, ...]
@@ -92,7 +93,7 @@ class _Match:
 
 
 class FactorSeeker(OutputProjections):
-    """Finds all four while their model runs; `of_layer` has them afterwards."""
+    """Finds the four matrices of each attention while its model runs; `of_layer` has them afterwards."""
 
     def __init__(self, model: nn.Module, sites: Iterable[Site]) -> None:
         super().__init__(model, sites, values=True)
@@ -138,7 +139,7 @@ class FactorSeeker(OutputProjections):
 
 
 def _made(runs: Sequence[ModuleRun], call: AttentionCall) -> dict[str, _Match | str]:
-    """What makes queries, keys and values; of what is not proved, why."""
+    """The projections that make queries, keys and values; for an unproved one the reason."""
     given = {"query": call.q, "key": call.k, "value": call.v}
     found: dict[str, _Match | str] = {}
     for name, wanted in given.items():
@@ -155,7 +156,7 @@ def _made(runs: Sequence[ModuleRun], call: AttentionCall) -> dict[str, _Match | 
 
 
 def _matches(run: ModuleRun, wanted: Float[Tensor, "head token dim"], epsilon: float) -> list[_Match]:
-    """Where `run` made these, row by row of what it read, up to a factor for each head."""
+    """Matches of `wanted` in the output of `run`, for consecutive rows, up to a factor for each head."""
     _, tokens, dim = wanted.shape
     made, given = run.made.detach(), run.given.detach()
     if made.ndim < 2 or given.shape[:-1] != made.shape[:-1] or made.shape[-1] % dim or dim == 1:
@@ -183,9 +184,9 @@ def _matches(run: ModuleRun, wanted: Float[Tensor, "head token dim"], epsilon: f
 def _columns(
     blocks: Float[Tensor, "block token dim"], wanted: Float[Tensor, "head token dim"], epsilon: float
 ) -> tuple[list[int], Float[Tensor, "head token dim"], bool] | None:
-    """Which block is which head at the first token, what they are by head, and whether at every token.
+    """The block of each head at the first token, the scaled blocks, and whether they fit at every token.
 
-    None where one is not there, or where exchanged heads would do as well.
+    None where one is missing, or where exchanged heads would fit as well.
     """
     first, asked = blocks[:, 0], wanted[:, 0]
     factors = (asked @ first.T) / first.square().sum(-1)
@@ -206,7 +207,7 @@ def _same(made: Tensor, wanted: Tensor, epsilon: float) -> bool:
 
 
 def _one_rotation(call: AttentionCall, query: _Match | str, key: _Match | str) -> bool:
-    """Whether queries and keys are what was made, turned at each token by one rotation for all heads."""
+    """Whether queries and keys are the projections' outputs, each token rotated alike in all heads."""
     if isinstance(query, str) or isinstance(key, str) or call.q.shape[1:] != call.k.shape[1:]:
         return False
     epsilon = max(call.epsilon, torch.finfo(call.q.dtype).eps)
@@ -227,10 +228,11 @@ def _one_rotation(call: AttentionCall, query: _Match | str, key: _Match | str) -
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """`reader` is the norm before what a layer's queries, keys and values are made of, None for none.
+    """The norms before each layer's reading, and on the direct path from an earlier layer to a later one.
 
-    `way` are the norms between what an earlier layer writes and the reader of a later one, in their order;
-    a pair that is not there has no direct path that could be proved, `reasons` say why.
+    `reader[layer, side]` is the norm before what makes the query, key or value, None for none.
+    `way[early, late, side]` are the norms between what a layer writes and the later reader, in their order; a
+    missing one has no direct path that could be proved, `reasons` say why.
     """
 
     reader: dict[tuple[int, str], Gain | None]
@@ -286,7 +288,7 @@ def _turn(factor: Factor | None) -> Turn:
 
 
 def _reader(seen: Walked, turn: Turn) -> Passed | None:
-    """The norm whose result is read there and goes nowhere else, so that it belongs to the reading alone."""
+    """The norm whose result this module reads and nothing else does; None where there is none."""
     order, read = seen.read[turn]
     made = [each for each in seen.passed if each.order < order and _equal(each.made, read)]
     return made[-1] if made and not _goes_on(seen, made[-1]) else None
@@ -305,19 +307,19 @@ def _goes_on(seen: Walked, passed: Passed) -> bool:
 
 
 def _random(like: Tensor) -> Tensor:
-    """Numbers by lot of the same shape, the same every time; torch's own generator stays as it was."""
+    """Random normal numbers in the shape of `like`, always the same; torch's own generator is untouched."""
     random = torch.Generator().manual_seed(1)
     return torch.randn(like.shape, generator=random, dtype=widest(like.device)).to(like.device)
 
 
 def _equal(one: Tensor, other: Tensor) -> bool:
-    """Whether they are the same numbers, moved: random ones of the skeleton, which nothing else can equal."""
+    """Whether two tensors hold the same numbers in the same order, on any device and in any shape."""
     same = one.numel() == other.numel()
     return one is other or (same and torch.equal(one.flatten(), other.to(one.device).flatten()))
 
 
 def _way(seen: Walked, start: Turn, read: Tensor, reader: Passed | None) -> tuple[Gain, ...] | str:
-    """The norms on the way, the reader left out; or why these are not all that is there."""
+    """The norms from a head's output to `read`, without `reader`; or why there is more than norms."""
     put = seen.put[start]
     if not read.requires_grad:
         return NO_PATH
@@ -352,7 +354,7 @@ def _parallel(grown: Tensor, expected: Tensor) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Circuits:
-    """The run, the matrices of every layer, and what lies between layers."""
+    """The captured run, the matrices of every layer, and the direct paths between layers."""
 
     captured: Capture
     layers: tuple[Factors, ...]
@@ -362,7 +364,7 @@ class Circuits:
 def read_circuits(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels
 ) -> Circuits:
-    """What makes and reads the attention of `selection`, as far as the run over `inputs` proves it."""
+    """Capture `selection` in a run over `inputs`, with the matrices and direct paths that it proves."""
     captured, layers = read_factors(model, inputs, selection, labels)
     with evaluating(model):
         return Circuits(captured, layers, paths_between(model, inputs, layers))
@@ -371,7 +373,7 @@ def read_circuits(
 def read_factors(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels
 ) -> tuple[Capture, tuple[Factors, ...]]:
-    """The attention of `selection` in a run over `inputs`, and the matrices of every layer of it."""
+    """Capture `selection` in a run over `inputs`, with the matrices of every layer of it."""
     sought: list[FactorSeeker] = []
 
     def seek(model: nn.Module, watched: Sequence[Site], wanted: set[int]) -> FactorSeeker:

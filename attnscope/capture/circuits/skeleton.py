@@ -1,7 +1,7 @@
-"""A model reduced to what is linear between its heads: what has a matrix answers with random numbers.
+"""A model reduced to what is linear between its heads: modules with matrices return random numbers.
 
 While the skeleton stands, modules with matrices of their own no longer look at what they read, and norms keep
-only what they do to directions. What the model's own code then makes of an output projection's answer on its
+only what they do to directions. What the model's own code then makes of an output projection's result on its
 way to later heads (residuals, norms, multipliers) is the direct path, and torch's own derivatives say what it
 is. Everything is put back afterwards.
 
@@ -32,7 +32,7 @@ Turn = tuple[nn.Module, int]  # a module and how often it had run before
 
 @dataclass(frozen=True, eq=False)
 class Gain:
-    """`scale * (x - mean) * weight + offset`, without the mean where it is not `centred`.
+    """A norm as `scale * (x - mean) * weight + offset`, without the mean where it is not `centred`.
 
     `scales` says that the scale differs from token to token, as in every norm; `part` is the module.
     """
@@ -44,18 +44,18 @@ class Gain:
     part: nn.Module
 
     def forward(self, x: Float[Tensor, "*token hidden"]) -> Float[Tensor, "*token hidden"]:
-        """What becomes of directions: no scale, no offset."""
+        """Apply the norm to directions: weight and centring, without scale and offset."""
         x = x - x.mean(-1, keepdim=True) if self.centred else x
         return x * self.weight.to(x)
 
     def backward(self, x: Float[Tensor, "*token hidden"]) -> Float[Tensor, "*token hidden"]:
-        """The transposed map."""
+        """Apply the transposed map of `forward`."""
         x = x * self.weight.to(x)
         return x - x.mean(-1, keepdim=True) if self.centred else x
 
 
 def gain_of(part: nn.Module, given: Tensor, made: Tensor) -> Gain | None:
-    """What `part` does to the directions of its input, where that is all it does; else None.
+    """The `Gain` by which `part` maps `given` to `made`; None where it does more than a norm, or only scales.
 
     It must hold for what it read in the run and for other numbers, whose mean is far from 0: the mean of what
     it reads may happen to be taken away already.
@@ -83,7 +83,7 @@ def _some(rows: Tensor) -> Float[Tensor, "row hidden"]:
 
 
 def _other(part: nn.Module, given: Tensor) -> tuple[Tensor, Tensor] | None:
-    """Numbers by lot and what the module makes of them; None where it does not take them."""
+    """Random numbers and the module's output for them; None where it does not take them."""
     random = torch.Generator().manual_seed(0)
     drawn = (1 + torch.randn(1, _ROWS, given.shape[-1], generator=random)).to(given.device, given.dtype)
     try:
@@ -112,7 +112,7 @@ def _scales(
     centred: bool,
     epsilon: float,
 ) -> Float[Tensor, " row"] | None:
-    """The factor of each row with which this is what was made, None where there is none."""
+    """The scale of each row with which this weight and offset give `made`; None where none fits."""
     direction = (given - given.mean(-1, keepdim=True) if centred else given) * weight
     rest = made - offset
     size = direction.square().sum(-1)
@@ -139,7 +139,7 @@ class Passed:
 
 @dataclass(eq=False)
 class Walked:
-    """What a pass through the skeleton left: what was put in, what was read, which norms were passed."""
+    """Record of a pass through the skeleton: random results put in, tensors read, norms passed."""
 
     put: dict[Turn, Any] = field(default_factory=dict)
     read: dict[Turn, tuple[int, Tensor]] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class Walked:
 
 
 class Skeleton:
-    """The skeleton of one model for one input; of the modules in `reads` it is noted what they read."""
+    """The skeleton of one model for one input; it records what the modules in `reads` are given."""
 
     def __init__(self, model: nn.Module, inputs: Mapping[str, Any], reads: set[Turn]) -> None:
         self.model, self.inputs, self.reads = model, inputs, reads
@@ -156,7 +156,7 @@ class Skeleton:
         self._observe()
 
     def _observe(self) -> None:
-        """An untouched run: what every module makes that no other learns in, and which of them are norms."""
+        """Run the model untouched: keep the shapes that modules with matrices return, and find the norms."""
         leaves = [each for each in self.model.modules() if _is_leaf(each)]
         frozen = {each for each in leaves if any(own.ndim > 1 for own in each.parameters(recurse=False))}
         tried: set[nn.Module] = set()
@@ -174,7 +174,7 @@ class Skeleton:
             self.model(**self.inputs)
 
     def run(self, seed: int = 0) -> Walked:
-        """One pass; what is drawn by lot can be derived by."""
+        """Run the skeleton once; its random numbers require gradients."""
         seen, random = Walked(), torch.Generator().manual_seed(seed)
         turns: Counter[nn.Module] = Counter()
         clock = iter(range(10**9))
@@ -215,7 +215,7 @@ def _alike(given: Any, made: Any) -> bool:
 
 
 def _shape_of(made: Any) -> Any:
-    """What is needed to answer in its place: the shape of numbers, and all else as it is."""
+    """A module's output with shapes in place of its tensors of numbers, all else as it is."""
     if isinstance(made, Tensor) and made.is_floating_point():
         return _Shape(made.shape, made.device)
     if isinstance(made, tuple | list):

@@ -1,7 +1,6 @@
-"""What passes by at a model's attentions, from the kernel's arguments to an `AttentionCall` with its tokens.
+"""Record attentions as a model runs: from a kernel's arguments to an `AttentionCall` with its tokens.
 
 takeover      the kernel that transformers looks up by name is replaced by ours, which calls it
-call          one attention as it passed by, with what its kernel was told -> an `AttentionCall`
 describe      provenance, and the tokens that stand for queries and keys
 recorder      one forward pass -> its calls, by layer and block
 projected     the matrix that takes each head's output on, read back

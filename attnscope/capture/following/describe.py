@@ -1,4 +1,4 @@
-"""Provenance and tokens of a run on a model that was handed over in memory, and what stands out about it."""
+"""Provenance, tokens and remarks for a run on a model that is already in memory."""
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from attnscope.version import __version__
 
 
 def versions() -> dict[str, str]:
-    """The versions that decide about the numbers."""
+    """Versions of attnscope, torch, transformers and NumPy."""
     return {"attnscope": __version__, **_of_libraries()}
 
 
@@ -33,7 +33,7 @@ def _of_libraries() -> dict[str, str]:
 
 
 def kernel_of(site: Site) -> str:
-    """What computes the attention of one module."""
+    """Name of the kernel that computes the attention of one module."""
     return "the model's own code" if site.route is Route.TRACED else kernel_name(site.module)
 
 
@@ -73,7 +73,7 @@ def provenance_of(
 
 
 def _numbers_read(inputs: Mapping[str, Any], row: int) -> dict[str, tuple[int, ...]]:
-    """One entry of a batch where it is rows of whole numbers and nothing else; else nothing."""
+    """One batch entry of each input tensor, as integers; empty if a tensor is no matrix of integers."""
     tensors = {name: value for name, value in inputs.items() if isinstance(value, Tensor)}
     if any(each.ndim != 2 or each.is_floating_point() or each.is_complex() for each in tensors.values()):
         return {}
@@ -89,13 +89,13 @@ def as_read(
     inputs: Mapping[str, Any] | None = None,
     row: int = 0,
 ) -> Provenance:
-    """The provenance with the route of what was read; without calls, of what the model returned."""
+    """The provenance with the route of `calls`; without calls, that of weights the model returned."""
     route = ", ".join(dict.fromkeys(str(call.route) for call in calls)) or str(Route.RETURNED)
     return replace(provenance_of(model, tokens, source, tower.sites, inputs, row), route=route)
 
 
 def tokens_of(inputs: Mapping[str, Any], row: int = 0, texts: tuple[str, ...] = ()) -> Tokens | None:
-    """Tokens of one batch entry of a tokenizer's result, cut from `texts`, or by their pieces or only ids.
+    """Tokens of one batch entry of a tokenizer's result: cut from `texts`, or by their pieces, or only ids.
 
     None for inputs that hold no text.
     """
@@ -110,7 +110,7 @@ class Sides:
     """The tokens that queries and keys stand for; `target` is what a decoder beside an encoder reads.
 
     The towers in `sensing` read a picture or a sound: words do not stand for their positions, however many
-    these are. Where `looks_at_them` is True, that is what cross-attention looks at.
+    these are. Where `looks_at_them` is True, cross-attention looks at the picture or sound.
     """
 
     source: Tokens | None
@@ -148,7 +148,7 @@ def sides_of(
     target: Tokens | None = None,
     row: int = 0,
 ) -> Sides:
-    """Both sides for a run of `model` whose `input_ids` are `tokens`, its `decoder_input_ids` `target`."""
+    """`Sides` of a run of `model` whose `input_ids` are `tokens`, and its `decoder_input_ids` `target`."""
     tokens = tokens or tokens_of(inputs, row)
     if target is None and "decoder_input_ids" in inputs:
         target = tokens_by_id(inputs["decoder_input_ids"][row].tolist())
@@ -162,7 +162,7 @@ def sides_of(
 
 
 def _padding_marked(tokens: Tokens | None, mask: Any, row: int) -> Tokens | None:
-    """The tokens, those at either end marked that `mask` says are not there, as far as it is about them."""
+    """The tokens, marked as padding at either end where `mask` is 0, if the mask has their length."""
     if tokens is None or not isinstance(mask, Tensor) or mask.ndim != 2 or mask.shape[1] != len(tokens):
         return tokens
     there = mask[row].nonzero().flatten().tolist()
@@ -176,9 +176,9 @@ def _padding_marked(tokens: Tokens | None, mask: Any, row: int) -> Tokens | None
 
 
 def _decoder_mask(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
-    """What of a decoder's tokens is there; where a batch comes without it, all but pad tokens at the end.
+    """Mask of a decoder's tokens; in a batch without one, all up to the last that is no pad token.
 
-    Nobody need tell a causal model of these, and hardly anybody does.
+    Causal models do not need this mask, and callers hardly ever give it.
     """
     mask, ids = inputs.get("decoder_attention_mask"), inputs.get("decoder_input_ids")
     padding = getattr(model.config, "pad_token_id", None)
@@ -188,7 +188,7 @@ def _decoder_mask(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
 
 
 def _sensing(model: nn.Module, inputs: Mapping[str, Any], words: int) -> frozenset[str]:
-    """The towers, by their pattern, that read only what in `inputs` is no text.
+    """The towers, by their pattern, that read only pictures or sounds in `inputs`.
 
     All of them where a row of features is as long as the text: then a length tells nothing.
     """
@@ -208,12 +208,12 @@ def _sensing(model: nn.Module, inputs: Mapping[str, Any], words: int) -> frozens
 
 
 def numbered(count: int) -> Tokens:
-    """Positions that stand for no text, called by their numbers."""
+    """`count` tokens that stand for no text, named by their positions."""
     return Tokens((), tuple(Token(-1, str(i), str(i), None, None) for i in range(count)))
 
 
 class Named(Protocol):
-    """A layer whose rows and columns are called something."""
+    """Protocol of a layer whose queries and keys have names."""
 
     @property
     def query_tokens(self) -> Tokens: ...
@@ -223,7 +223,7 @@ class Named(Protocol):
 
 
 def names_in(layers: Sequence[Named]) -> tuple[Tokens, Tokens]:
-    """What queries and keys of several layers of a size are called: numbered in one, they are so in all."""
+    """Query and key tokens for several layers of one size: numbered if any of them is."""
     sides = [each.query_tokens for each in layers], [each.key_tokens for each in layers]
     queries, keys = (next(filter(_are_numbers, side), side[0]) for side in sides)
     return queries, keys
@@ -250,7 +250,7 @@ def tokens_by_id(ids: list[int]) -> Tokens:
 
 
 def remarks(model: nn.Module, name: str) -> Iterator[str]:
-    """What stands out, a sentence each: training mode, compiled code, a kernel that is handed no mask."""
+    """Remarks about a model, a sentence each: training mode, compiled code, a kernel without a mask."""
     if any(module.training for module in model.modules()):
         yield f"{name} is in training mode: it is read in evaluation mode, without dropout, and put back"
     if is_compiled(model):

@@ -35,7 +35,7 @@ _ROWS = 16  # that are read back at most
 
 @dataclass(frozen=True, eq=False)
 class ModuleRun:
-    """One forward of a module with a weight: its input, its output, and how many forwards it had before."""
+    """One forward of a module with a weight: its input, its output, and how often it had run before."""
 
     part: nn.Module
     given: Tensor
@@ -45,7 +45,7 @@ class ModuleRun:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """What an attention answered, and what the modules that read it multiply it by, None if by nothing.
+    """One attention's output, and what each module that reads it multiplies it by (None: it does more).
 
     `by` are these modules, each with how often it had run before.
     """
@@ -96,7 +96,7 @@ class OutputProjections:
             yield
 
     def answered(self, module: nn.Module, calls: Iterable[AttentionCall]) -> None:
-        """The attention `module` has just answered `calls`."""
+        """Note the `calls` that the attention `module` has just made, to find what reads their outputs."""
         for call in calls:
             with torch._C.DisableTorchFunction():
                 values = _made_by(self.runs[self.around[module]], call) if self.values else None
@@ -105,7 +105,7 @@ class OutputProjections:
             self.waiting[self.around[module]].append(answer)
 
     def through(self, module: nn.Module, then: Callable[[], None]) -> None:
-        """The module has ended: `then` is done as soon as it is known what reads its answers."""
+        """Note that `module` has ended; `then` runs as soon as it is known what reads its outputs."""
         around = self.around[module]
         if all(answer.readers for answer in self.waiting[around]):
             then()
@@ -113,7 +113,7 @@ class OutputProjections:
             self.after[around].append(then)
 
     def of(self, call: AttentionCall, first: AttentionCall | None = None) -> AttentionCall:
-        """The call with its projection, where there is one; `first` is what it was joined from."""
+        """A copy of the call with its projection, where there is one; `first` is the call it was joined from."""
         answer = self.found.get(id((first or call).output))
         readers = [] if answer is None else answer.readers
         call = call if answer is None else replace(call, value_projection=answer.values)
@@ -144,14 +144,14 @@ class OutputProjections:
 def projections_of(
     model: nn.Module, watched: Sequence[Site], wanted: set[int], values: bool = False
 ) -> OutputProjections:
-    """What looks for the output projections of the wanted layers, and for what makes their `values`."""
+    """A finder of the output projections of the wanted layers; with `values`, of value projections too."""
     return OutputProjections(model, [site for site in watched if wanted.intersection(site.layers)], values)
 
 
 def _multiplied(
     call: AttentionCall, part: nn.Module, rows: Float[Tensor, "query feature"], made: Tensor
 ) -> Projection | None:
-    """What `part` multiplies the rows by, as it is seen to have done; None where that is not all it does."""
+    """The matrix by which `part` multiplies the rows, by head; None where it is not seen to do just that."""
     dim = call.output.shape[-1] if call.heads > 1 else 1
     matrix = matrix_seen(part, rows, made, call.epsilon, lambda rows, made: (rows.roll(dim, 1), made))
     return None if matrix is None else matrix.to(call.q.device).reshape(call.heads, -1, matrix.shape[1])
@@ -160,7 +160,7 @@ def _multiplied(
 def _made_by(
     runs: Iterable[ModuleRun], call: AttentionCall
 ) -> Float[Tensor, "kv_head read value_dim"] | None:
-    """What the values of `call` are made by, up to an offset; None where no module's columns are these."""
+    """The matrix that makes the values of `call`, up to an offset; None where no module makes them."""
     key_heads, keys, dim = call.v.shape
     wanted = call.v.transpose(0, 1)  # key kv_head value_dim
     for each in runs:
@@ -185,7 +185,7 @@ def _made_by(
 
 
 def _place(rows: Float[Tensor, "token column"], wanted: Float[Tensor, "token value_dim"]) -> int | None:
-    """Where the columns of `rows` are those that are wanted, one after the other: the same numbers, moved."""
+    """The first column of `rows` from which on they equal `wanted`, bit by bit; None where they never do."""
     width = wanted.shape[1]
     starts = (rows == wanted[:, :1]).all(0)[: rows.shape[1] - width + 1].nonzero().flatten().tolist()
     return next((each for each in starts if torch.equal(rows[:, each : each + width], wanted)), None)
@@ -202,9 +202,9 @@ def matrix_seen(
     epsilon: float,
     fault: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
 ) -> Float[Tensor, "read made"] | None:
-    """The matrix that `part` is seen to have multiplied `rows` by; None where it did more, or less is seen.
+    """The matrix by which `part` maps `rows` to `made`, verified; None where it does more, or less is seen.
 
-    With the `fault` in what was read or made it must not be it. A few rows tell: all are multiplied alike.
+    With the `fault` put into rows or results it must not fit. A few rows tell: all are multiplied alike.
     """
     epsilon, some = max(epsilon, torch.finfo(rows.dtype).eps), slice(None, None, -(-len(rows) // _ROWS))
     sums = sums_of(rows, made)
@@ -224,7 +224,7 @@ def matrix_seen(
 
 @dataclass(frozen=True, eq=False)
 class _Product:
-    """A matrix and an offset in float64, and how far what is made of them may lie off, over its size."""
+    """A matrix and an offset in float64, and the error that their product may have, relative to its size."""
 
     matrix: Float[Tensor, "read made"]
     offset: Float[Tensor, " made"]

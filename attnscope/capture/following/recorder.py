@@ -1,6 +1,6 @@
-"""One forward pass, watched: what passes by becomes `AttentionCall`s with their layer, block and tokens.
+"""Record one forward pass: each attention becomes an `AttentionCall` with its layer, block and tokens.
 
-What an attention was handed and what it answered is kept of one batch entry, on its device. A kernel's
+Inputs and output of an attention are kept for one batch entry, on its device. A kernel's
 arguments become terms added to its scores and allowed pairs, by each kernel's convention.
 """
 
@@ -38,7 +38,7 @@ _BLENDED = "the values of several tokens are mixed before the weights meet them"
 
 
 def terms_and_allowed(given: KernelInputs, row: int) -> tuple[tuple[Term, ...], Tensor | None]:
-    """What is added to the scores, and where a query may look (`head-or-1 query key`, None: everywhere)."""
+    """Terms added to a kernel's scores, and the pairs it allows (`head-or-1 query key`, None: all)."""
     queries, keys = given.query.shape[2], given.key.shape[2]
     name, mask = kernel_name(given.module), given.mask
     added: dict[str, Tensor] = {}
@@ -67,7 +67,7 @@ def _of_row(tensor: Tensor, row: int) -> Tensor:
 
 
 def _of_tensor(mask: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """Bias and allowed pairs. Below half the lowest number is forbidden, the rest is a learned bias."""
+    """Bias and allowed pairs of a mask: numbers below half the lowest forbid, the rest is a learned bias."""
     if mask.dtype == torch.bool:
         return None, mask.clone()
     allowed = mask > torch.finfo(mask.dtype).min / 2
@@ -81,7 +81,7 @@ def _of_block_mask(mask: BlockMask, given: KernelInputs, row: int) -> Tensor:
 
 
 def _of_foreign(given: KernelInputs, row: int) -> Tensor | None:
-    """What a kernel of unknown conventions looks at, that was handed no mask for every pair.
+    """Allowed pairs of a kernel of unknown conventions that was handed no mask for every pair.
 
     It may heed or leave out whatever else it was told: it is read by those rules that the weights which it
     prints itself keep to. Whether it then computes what we do is the certificate's business.
@@ -95,9 +95,9 @@ def _together(rules: list[Tensor]) -> Tensor | None:
 
 
 def _flagged(given: KernelInputs, row: int) -> list[Tensor]:
-    """The rules that a kernel gets beside a mask for every pair: causality, a window, and the padding.
+    """Masks `query key` of the rules that a kernel gets as options: causality, a window, and the padding.
 
-    Each is `query key`. They are aligned to the last query and key; a window of w reaches w - 1 tokens back,
+    They are aligned to the last query and key; a window of w reaches w - 1 tokens back,
     and as far ahead where the kernel is not causal. Padding is a row of 0 and 1.
     """
     queries, keys = given.query.shape[2], given.key.shape[2]
@@ -117,7 +117,7 @@ def _flagged(given: KernelInputs, row: int) -> list[Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class KernelCall:
-    """One call as it passed by, with what the kernel answered and the key before its rotation, if seen."""
+    """One kernel call: its inputs, output and weights, and the key before its rotation, if seen."""
 
     given: KernelInputs
     output: Tensor
@@ -126,12 +126,12 @@ class KernelCall:
 
     @property
     def entries(self) -> int:
-        """Length of the batch axis."""
+        """Number of batch entries."""
         return self.given.query.shape[0]
 
 
 def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **place: Any) -> AttentionCall:
-    """The call's batch entry `entry`, with the model's own weights for `heads`; `place` says where it is."""
+    """`AttentionCall` of one batch entry, with the model's own weights for `heads`; `place`: more fields."""
     terms, allowed = terms_and_allowed(seen.given, entry)
     fields = kernel_fields(seen, entry)
     # a sink that a kernel applies after its softmax is missing in the weights that it returns
@@ -142,7 +142,7 @@ def of_kernel(seen: KernelCall, entry: int, *, heads: Sequence[int] | None, **pl
 
 
 def kernel_fields(seen: KernelCall, entry: int) -> dict[str, Any]:
-    """What the record of a call holds whatever the length of its text: nothing of queries by keys."""
+    """Fields of an `AttentionCall` that need no matrix of queries by keys."""
     given = seen.given
     epsilon, precision = precision_of(given.query, seen.output)
     scale = given.options.get("scaling")
@@ -166,7 +166,7 @@ def kernel_fields(seen: KernelCall, entry: int) -> dict[str, Any]:
 def of_trace(
     seen: TracedAttention, entry: int, *, heads: Sequence[int] | None, **place: Any
 ) -> AttentionCall:
-    """The traced attention's batch entry `entry`, with the model's own weights for `heads`."""
+    """`AttentionCall` of one batch entry of a traced attention, with the model's own weights for `heads`."""
     epsilon, precision = precision_of(seen.query, seen.output)
     shape = (*seen.query.shape[:3], seen.key.shape[2])
     remainder = None if seen.remainder is None else _one(seen.remainder, entry, shape)
@@ -195,7 +195,7 @@ def of_trace(
 
 
 def kept(tensor: Tensor) -> Tensor:
-    """A copy that later in-place work of the model cannot reach."""
+    """A detached copy, which later in-place work of the model cannot reach."""
     return tensor.detach().clone()
 
 
@@ -212,20 +212,20 @@ def _chosen_head(head: int, count: int) -> int:
 
 
 def _are_weights(seen: KernelCall) -> bool:
-    """Whether what came back beside the output is weights: flex attention returns something else there."""
+    """Whether a kernel's second result is weights: flex attention returns something else there."""
     lengths = (seen.given.query.shape[2], seen.given.key.shape[2])
     return seen.weights is not None and seen.weights.ndim == 4 and seen.weights.shape[2:] == lengths
 
 
 def _one(tensor: Tensor, entry: int, shape: Sequence[int]) -> Tensor:
-    """One batch entry of what is broadcast over scores of `shape`, query and key axes written out."""
+    """One batch entry of a tensor that broadcasts over scores of `shape`, query and key axes written out."""
     full = tensor.reshape((1,) * (4 - tensor.ndim) + tuple(tensor.shape))
     one = full[entry if full.shape[0] > 1 else 0]
     return kept(one.expand(-1, shape[2], shape[3]))
 
 
 def _sinks(given: KernelInputs, entry: int) -> Tensor | None:
-    """The extra logit of each head, or of each head and query, by the name that models hand it over under."""
+    """Sink logit of each head, or of each head and query, under either name that models use; None without."""
     if (by_head := given.options.get("s_aux")) is not None:
         return kept(by_head.flatten())
     by_query = given.options.get("sinks")
@@ -233,14 +233,14 @@ def _sinks(given: KernelInputs, entry: int) -> Tensor | None:
 
 
 def _unrotated(seen: KernelCall, entry: int) -> Tensor | None:
-    """The key before its rotary position as `kv_head key dim`, where a projection showed it in this shape."""
+    """The key before its rotary position as `kv_head key dim`; None if no projection showed it like that."""
     if seen.unrotated is None or seen.unrotated.shape[0] != seen.entries:
         return None
     return as_keys(seen.unrotated[entry].detach(), seen.given.key[entry].detach())
 
 
 def as_keys(before: Tensor, rotated: Tensor) -> Tensor | None:
-    """What a projection returned for one input, in the shape of the keys made of it; None where it cannot."""
+    """A projection's output for one input, in the shape of its `rotated` keys; None where it does not fit."""
     key_heads, keys, dim = rotated.shape
     candidates = [before] if before.shape == rotated.shape else []
     if before.numel() == rotated.numel() and before.shape[0] == keys:
@@ -252,7 +252,7 @@ def as_keys(before: Tensor, rotated: Tensor) -> Tensor | None:
 
 
 def of_kind_seen(call: AttentionCall, module: nn.Module) -> AttentionCall:
-    """The call of `module` as a decoder's where it is called an encoder's only for want of knowledge.
+    """The call as a decoder's, where `module` states no kind and no query looks ahead; else unchanged.
 
     Modules of transformers state their kind; CLIP's text encoder is one though its mask is causal. Of code
     that a model brings along nothing is known: there one in which no query ever looks ahead is a decoder's.
@@ -276,7 +276,7 @@ Where = Callable[[torch.device], torch.device]  # from the device of an attentio
 
 
 def processor(_device: torch.device) -> torch.device:
-    """Calls come to the processor: a layer's queries, keys and values, and the weights of a few heads."""
+    """The CPU: by default, calls are kept there, whatever device their layer is on."""
     return torch.device("cpu")
 
 
@@ -287,14 +287,14 @@ class _Seen:
 
 
 class _Enough(Exception):
-    """Raised inside the forward pass once everything that was asked for has been recorded."""
+    """Raised inside the forward pass to end it once everything that was asked for has been recorded."""
 
 
 class Recorder:
-    """Makes `AttentionCall`s of what passes by in one forward pass: counts calls, names layers and blocks.
+    """Turns the attentions of one forward pass into `AttentionCall`s; counts calls, names layers and blocks.
 
     Calls are kept on the processor, since layers may lie on several devices and be asked about together;
-    who looks at one call after the other may say `where` else.
+    a caller that looks at one call after the other may say `where` else.
     """
 
     def __init__(
