@@ -1,4 +1,4 @@
-"""Model + inputs -> Capture: what the chosen attention layers were given and returned.
+"""Run a model on inputs, and capture what its chosen attention layers were given and returned.
 
     captured = record(model, tokenizer(text, return_tensors="pt"), Selection(layers=[3]))
 

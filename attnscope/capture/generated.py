@@ -1,4 +1,4 @@
-"""Generated text: the attention of all that a model reads while it writes, its cache switched on.
+"""Record attention while a model generates text with its cache: one capture over the whole text.
 
     captured, written = record_written(model, tokenizer(text, return_tensors="pt"), 20)
 
@@ -50,7 +50,7 @@ Spell = Callable[[Written], Tokens]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What one step adds: the rows of its queries over keys from position `start` on."""
+    """Attention rows that one generation step adds: its queries over keys from position `start` on."""
 
     start: int
     q: Float[Tensor, "head query dim"]
@@ -62,7 +62,7 @@ class Rows:
 
 
 class JoinedCall:
-    """The calls of one attention, added step by step, as one call over the whole text."""
+    """Joins the calls of one attention, step by step, into one call over the whole text."""
 
     def __init__(self, first: AttentionCall) -> None:
         self.first, self.rows = first, list[Rows]()
@@ -73,9 +73,9 @@ class JoinedCall:
         self.unrotated = None if first.unrotated_k is None else first.unrotated_k[:, :0]
 
     def add(self, call: AttentionCall, before: Tensor | None = None) -> None:
-        """The next step; `before` is what the key projection last returned for it, if that was seen.
+        """Append the next step; `before` is the key projection's last output for it, if that was seen.
 
-        Raises `InputError` where the keys are not those of the text so far, or not those that they were.
+        Raises `InputError` where the keys are not those of the text so far, or differ from earlier ones.
         """
         for name in ("scale", "softcap", "window", "route"):
             if getattr(call, name) != getattr(self.first, name):
@@ -96,7 +96,7 @@ class JoinedCall:
         self.rows.append(_rows(call, start))
 
     def take_back(self) -> None:
-        """Forget the last step, and the keys that it brought."""
+        """Remove the last step, and the keys that it brought."""
         step = self.rows.pop()
         self.read -= step.q.shape[1]
         if self.first.kind is not Kind.CROSS:
@@ -104,7 +104,7 @@ class JoinedCall:
             self.unrotated = None if self.unrotated is None else self.unrotated[:, : self.read]
 
     def call(self) -> AttentionCall:
-        """All steps as one call, as if the text had been read at once."""
+        """All steps as one call, like that of a model that reads the text at once."""
         rows, keys = self.rows, self.k.shape[1]
         names = dict.fromkeys(name for each in rows for name in each.added)
         added = {name: self._by_position([each.added.get(name) for each in rows], 0.0) for name in names}
@@ -130,7 +130,7 @@ class JoinedCall:
         )
 
     def _start(self, call: AttentionCall) -> int:
-        """Position of the call's first key: the last is the newest; cross-attention sees a whole text."""
+        """Position of the call's first key: the last key is the newest; cross-attention starts at 0."""
         queries, keys, known = call.q.shape[1], call.k.shape[1], self.k.shape[1]
         if call.kind is Kind.CROSS:
             if self.rows and keys != known:
@@ -152,7 +152,7 @@ class JoinedCall:
         self.unrotated = None if newest is None else torch.cat([self.unrotated, newest], dim=1)
 
     def _by_position(self, parts: Sequence[Tensor | None], missing: bool | float) -> Tensor:
-        """One part of all rows over all positions, `missing` where a row had no key; 0 in rows without it."""
+        """`parts` of all steps over all positions, `missing` where a row had no key; a part None is 0."""
         keys, pieces = self.k.shape[1], []
         for each, values in zip(self.rows, parts, strict=True):
             values = torch.zeros_like(each.allowed, dtype=self.first.q.dtype) if values is None else values
@@ -176,7 +176,7 @@ def _placed(values: Tensor, start: int, keys: int, missing: bool | float) -> Ten
 
 
 def _check_same(so_far: Tensor, now: Tensor, call: AttentionCall) -> None:
-    """Raises `InputError` where keys or values out of a cache are not those that went in."""
+    """Raise `InputError` where keys or values out of a cache differ from those that went in."""
     if not so_far.numel():
         return
     changed = float((exact(so_far) - exact(now)).abs().max())
@@ -196,7 +196,7 @@ def record_written(
     *,
     spell: Spell | None = None,
 ) -> tuple[Capture, Written]:
-    """The attention of the decoder of `model` while it writes `most` tokens on from `inputs`, and these.
+    """Generate up to `most` tokens after `inputs`: the decoder's attention meanwhile, and the text written.
 
     Rows and keys are counted from the start of the text, also where a cache slides. `spell` makes the tokens
     of what was read; the rest is as in `attnscope.capture.record`. Raises `InputError` also for
@@ -234,7 +234,7 @@ def record_written(
 
 
 def _at_once(model: nn.Module, inputs: Mapping[str, Any], written: Written) -> dict[str, Any]:
-    """What the model is called with to read all that it has read while it wrote, in one run."""
+    """Inputs with which the model reads the prompt and all but the last written token in one run."""
     ids = torch.tensor([written.read], device=device_of(model))
     if getattr(model.config, "is_encoder_decoder", False):
         return {**inputs, "decoder_input_ids": ids}
@@ -249,7 +249,7 @@ def _at_once(model: nn.Module, inputs: Mapping[str, Any], written: Written) -> d
 
 
 class Steps:
-    """The forward passes of one `generate`: which tokens each was given, and what the layers did in it."""
+    """Collects the forward passes of one `generate`: the tokens read, and the attentions joined by place."""
 
     def __init__(
         self,
@@ -286,7 +286,7 @@ class Steps:
         self.joined[place].add(call, self.recorder.unrotated.get(self.module_of[call.module]))
 
     def calls(self, written: Written) -> list[AttentionCall]:
-        """One call for each layer and block; `InputError` where the steps do not make up the text."""
+        """One call per layer and block; `InputError` where the steps do not make up the text."""
         if tuple(self.read) == written.ids:
             # on some devices the library learns a step late that the text has ended, and goes one too far
             self.read.pop()

@@ -1,4 +1,4 @@
-"""What a model would answer if an earlier layer were its last: the logit lens, for any stack of layers.
+"""Logit lens for any stack of layers: the model's answer if an earlier layer were its last.
 
     an untouched run                     ->  the state that enters the first layer, and that each one leaves
     a run whose last layer leaves these  ->  what stands behind the layers (norm, word head) answers to each
@@ -7,6 +7,7 @@ Nothing has to be known of what stands behind the layers: the model's own code r
 layer is computed again: all but the last leave other numbers, so that only the replaced states carry the text
 to the head. The last of them must then give the untouched answer again: that is the proof (`Layered.own`
 beside the last of `answers`).
+
 nostalgebraist 2020, "interpreting GPT: the logit lens".
 """
 
@@ -33,7 +34,7 @@ _turns = count(1)
 
 @dataclass(frozen=True, eq=False)
 class Layered:
-    """The logits of an untouched run, and those that follow from the state of each of the `layers`.
+    """Logits of an untouched run, and those that follow from the state after each of the `layers`.
 
     The last of these is the model's last layer. `EMBEDDINGS` is among them where what enters the first
     layer has the shape of what leaves it.
@@ -45,7 +46,7 @@ class Layered:
 
 
 def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], asked: AnswerRows) -> Layered:
-    """What every layer would answer where it is `asked`.
+    """Logits from every layer's state, at the rows that are `asked`.
 
     Raises `InputError` for a model without layers that follow one another in one shape.
     """
@@ -75,7 +76,7 @@ def answers_by_layer(model: nn.Module, inputs: Mapping[str, Any], asked: AnswerR
 def entering(
     model: nn.Module, inputs: Mapping[str, Any], layers: Iterable[nn.Module]
 ) -> list[Float[Tensor, "text token hidden"]]:
-    """The states that enter each of the `layers` of one stack, in an untouched run.
+    """Hidden states that enter each of the `layers` of one stack, in an untouched run.
 
     Raises `InputError` where these are handed no hidden state.
     """
@@ -94,10 +95,10 @@ def _run(
 
 @dataclass(eq=False)
 class Stack:
-    """The layers of one stack in one run. With `put`, none of them runs and the last leaves these states.
+    """Records the states of one stack of layers in one run; with `put`, replaces the last layer's by these.
 
-    `results` are what each call returned, `states` what entered the first call and what each left; `ended`
-    says when the last of them did.
+    With `put` no layer runs. `results` are what each call returned, `states` what entered the first call and
+    what each left; `ended` says when the last of them did.
     """
 
     layers: frozenset[nn.Module]
@@ -109,7 +110,7 @@ class Stack:
     _running: int = 0
 
     def hooks(self) -> Iterator[AbstractContextManager[object]]:
-        """What notes the states, or stands in the place of the layers."""
+        """Hooks that record the states, or with `put` stand-ins for the layers."""
         for layer in self.layers:
             if self.put is not None:
                 yield standing_in(layer, self.again)
@@ -130,7 +131,7 @@ class Stack:
             self.calls, self.ended = self.calls + 1, next(_turns)
 
     def again(self, *_args: Any, **_named: Any) -> Any:
-        """What a layer leaves that is not run: the last one what is put, the others other numbers."""
+        """Output of a replaced layer: the last one leaves `put`, the others their kept states scrambled."""
         assert self.put is not None, "the layers of this run are replaced"
         leaves, tree, place = _parted(self.results[self.calls])
         self.calls += 1

@@ -1,4 +1,4 @@
-"""The last route: what a model returns as its attentions, where there is no dense softmax to recompute.
+"""Last route: the attentions that a model returns itself, where no dense softmax can be recomputed.
 
 `read` takes the first route that gives any attention, this one at last. Nothing of it is certified. What is
 returned is tied to the modules that made it, never to its place in a list, and is refused where it cannot be
@@ -44,7 +44,7 @@ _TOLERANCE = 1e-3  # of sums of weights, which a model may have made in half pre
 
 @dataclass(frozen=True, eq=False)
 class ReturnedLayer:
-    """What one layer's attention module made and the model handed on; `notes` say what is odd about it."""
+    """Attention weights that one layer's module made and the model returned; `notes` say what is odd."""
 
     layer: int
     module: str
@@ -56,7 +56,7 @@ class ReturnedLayer:
 
 @dataclass(frozen=True, eq=False)
 class Returned:
-    """What a model returned for the layers that were asked for, of the `depth` that its tower has."""
+    """Attention weights that a model returned for the wanted layers, of the `depth` that its tower has."""
 
     layers: tuple[ReturnedLayer, ...]
     kind: Kind
@@ -77,7 +77,7 @@ def ask_for_weights(
     *,
     reason: str = SPARSE,
 ) -> Returned:
-    """The weights that `model` returns for `inputs` when it is asked for its attentions; as `record` else.
+    """Attention weights that `model` returns for `inputs` with `output_attentions`; otherwise like `record`.
 
     Raises `InputError` where it returns none, or what it returns is not weights by head, query and key.
     """
@@ -101,7 +101,7 @@ def ask_for_weights(
 
 
 def _made(model: nn.Module, inputs: Mapping[str, Any], tower: Tower) -> dict[int, Tensor]:
-    """By layer: what the model returned among its attentions and the layer's own module had made."""
+    """By layer, the returned attention tensor that the layer's own module made."""
     takes = inspect.signature(model.forward).parameters
     if "output_attentions" not in takes and not any(each.kind == each.VAR_KEYWORD for each in takes.values()):
         raise InputError(f"{type(model).__name__} cannot be asked for its attentions")
@@ -125,7 +125,7 @@ def _attentions(output: Any) -> Iterator[Tensor]:
 
 
 def _storage(tensor: Tensor) -> int:
-    """Where the numbers lie: the same for a tensor and any cut or transposition of it."""
+    """Address of the tensor's memory: equal for a tensor and any slice or transposition of it."""
     return tensor.untyped_storage().data_ptr()
 
 
@@ -146,7 +146,7 @@ def _watching(tower: Tower) -> Iterator[dict[int, list[Tensor]]]:
 
 @contextmanager
 def _hooks_restored(model: nn.Module) -> Iterator[None]:
-    """Afterwards the model has the hooks that it had: the library leaves its own behind when asked."""
+    """Context manager: removes the hooks that the library leaves behind when asked for attentions."""
     before = {module: dict(module._forward_hooks) for module in model.modules()}
     marked = {module for module in before if "_output_capturing_hooks_installed" in vars(module)}
     try:
@@ -184,7 +184,7 @@ def _checked(
 def _keys_are_tokens(
     model: nn.Module, inputs: Mapping[str, Any], tower: Tower, layer: int, made: Tensor, row: int
 ) -> bool:
-    """Whether column i is token i: by the interface's own word, or because hiding a token empties its column.
+    """Whether column i is token i: certain for takeover routes, else if hiding a token empties its column.
 
     False where that cannot be found out.
     """
@@ -217,9 +217,10 @@ def read(
     notice: Callable[[str], None],
     once: EncodedOnce | None = None,
 ) -> Capture | Returned:
-    """The selected attention, recomputable where a route allows that; `notice` is told where none does.
+    """The selected attention: recomputable where a route allows that, else the returned weights.
 
-    A route that is asked for is not replaced by another: then `InputError` says what it cannot read.
+    `notice` gets a line in the second case. A route that is asked for is not replaced by another: then
+    `InputError` says what it cannot read.
     """
     if selection.route is Route.RETURNED:
         return ask_for_weights(model, inputs, selection, labels, reason=ASKED)

@@ -1,4 +1,4 @@
-"""Running a model and recording the attention that was asked for, by the best route that each module allows.
+"""Run a model and record the selected attention, by the best route that each module allows.
 
 What to read of a run is a `Selection`, with `Labels`. Takeover, custom name and traced operations are the
 rungs of a ladder (`attnscope.model.anatomy.sites` says which is the best of a module). A layer that the best
@@ -32,7 +32,7 @@ Seek = Callable[[nn.Module, Sequence[Site], set[int]], OutputProjections]
 
 @dataclass(frozen=True)
 class Selection:
-    """Which attention to read, and how.
+    """Options that say which attention of a model to read, and how.
 
     `layers` (default all; negatives count from the end) and `heads` (whose own weights are kept; default
     all) say what to record, `kind` and `tower` which attention of a model that has several, `route` how it
@@ -55,7 +55,7 @@ class Selection:
 
 @dataclass(frozen=True, eq=False)
 class Labels:
-    """What positions stand for, and where the model comes from, as far as somebody knows better than it.
+    """Token labels and source given by the caller; else they are derived from model and inputs.
 
     `tokens` stand for its `input_ids`, `target` for its `decoder_input_ids`, where their text is known.
     Without `tokens`, `texts` is the text or the pair that a tokenizer of the tokenizers library made the
@@ -72,19 +72,19 @@ class Labels:
 
 
 class NothingSeenError(InputError):
-    """The model ran, and made no dense softmax attention where it was looked for."""
+    """Raised where a model ran, but made no dense softmax attention in the wanted layers."""
 
 
 @dataclass(frozen=True, eq=False)
 class Rung:
-    """One way to read the attention of `tower`: its modules, each with the route that it is read by."""
+    """One way to read the attention of `tower`: its modules, each with its route."""
 
     tower: Tower
     watched: tuple[Site, ...]
 
 
 def rungs(model: nn.Module, selection: Selection) -> Iterator[Rung]:
-    """The ways to read the selected attention, the best first; ask for the next where a layer was not seen.
+    """Ways to read the selected attention, the best first; take the next where a layer was not seen.
 
     Raises `InputError` where there is no such attention, or the route that is asked for cannot read it.
     """
@@ -98,13 +98,13 @@ def rungs(model: nn.Module, selection: Selection) -> Iterator[Rung]:
 
 
 def traced_instead(watched: Sequence[Site]) -> tuple[Site, ...]:
-    """The modules whose code asks for a kernel, read by their operations; none where that cannot be."""
+    """Takeover modules that can be traced too, with the traced route; empty if they cannot."""
     asking = [site for site in watched if site.route is not Route.TRACED]
     return forced(asking, Route.TRACED) if can_be_traced(asking) else ()
 
 
 def forced(watched: Sequence[Site], route: Route | None) -> tuple[Site, ...]:
-    """The sites read by `route`; `InputError` where that cannot be."""
+    """The sites with `route` as their route; `InputError` where they cannot be read by it."""
     if route is None or all(site.route is route for site in watched):
         return tuple(watched)
     eager = can_be_traced(watched)
@@ -115,12 +115,12 @@ def forced(watched: Sequence[Site], route: Route | None) -> tuple[Site, ...]:
 
 
 def can_be_traced(watched: Sequence[Site]) -> bool:
-    """Whether the attention is made by operations that pass by one by one."""
+    """Whether the attention is made by separate torch operations: eager kernels or the model's own code."""
     return all(kernel_of(site) in ("eager", "the model's own code") for site in watched)
 
 
 def tower_of(model: nn.Module, kind: Kind | None, name: str | None) -> Tower:
-    """The model's tower of one kind and name; `InputError` that lists what there is where that is not one."""
+    """The model's tower of this kind and name; otherwise `InputError` that lists the towers there are."""
     there = find_towers(find_sites(model))
     if not there:
         raise InputError(without_attention(model, type(model).__name__))
@@ -128,7 +128,7 @@ def tower_of(model: nn.Module, kind: Kind | None, name: str | None) -> Tower:
 
 
 def wanted_layers(tower: Tower, layers: Sequence[int] | None) -> set[int]:
-    """`layers` of the tower as numbers from 0, negatives counted from the end; None stands for all."""
+    """The layers of the tower to read, as numbers from 0; None: all, negatives count from the end."""
     wanted = {*tower.layers} if layers is None else {_layer(each, tower.layers) for each in layers}
     if not wanted:
         raise InputError("no layer was asked for")
@@ -143,12 +143,12 @@ def _layer(layer: int, there: Sequence[int]) -> int:
 
 
 def missing_layers(wanted: set[int], calls: Sequence[AttentionCall]) -> list[int]:
-    """The wanted layers that no call is of."""
+    """The wanted layers without a call."""
     return sorted(wanted - {call.layer for call in calls})
 
 
 def nothing_seen(model: nn.Module, tower: Tower, missing: Sequence[int]) -> NothingSeenError:
-    """What to raise where the last rung left layers unseen."""
+    """The error to raise where the last rung left layers unseen."""
     where = f"layer {listed(missing)} of {tower.pattern}"
     name = type(model).__name__
     return NothingSeenError(f"{name} made no dense softmax attention in {where} for this input")
@@ -166,13 +166,13 @@ def record(
     seek: Seek | None = None,
     once: EncodedOnce | None = None,
 ) -> Capture:
-    """What the selected attention layers of `model` were given and returned for `inputs`.
+    """Run `model` on `inputs` and record the inputs and outputs of its selected attention layers.
 
     `inputs` is what the model is called with, usually `tokenizer(text, return_tensors="pt")`. The forward
     pass ends after the last layer that is needed. The model runs as it is, in evaluation mode and without
     gradients, and is left as it was (registries, attention implementation, hooks, train/eval mode), also
-    after an exception or Ctrl-C. `seek` makes what looks for the heads' matrices in this run; `once` knows
-    what the encoder answered as the model wrote what is read, and forgets it.
+    after an exception or Ctrl-C. `seek` makes the finder of the heads' matrices in this run; `once` keeps
+    the encoder's output from the generation of the text that is read, and forgets it here.
 
     Raises `InputError` when there is no such layer, head or row, or no attention that can be read.
     """
@@ -230,7 +230,7 @@ def _recorded(
 def record_rows(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, labels: Labels
 ) -> list[tuple[AttentionCall, ...]] | None:
-    """For every row of a batch of texts of one length the calls of its layers, in their order.
+    """Calls of all layers, in order, for every row of a batch of texts of one length.
 
     Nothing of it is proved by cause, as it is in `record`. None where a layer does not make exactly one
     attention for a row: these have to be run one by one.
@@ -258,10 +258,9 @@ def run_watched(
     labels: Labels = Labels(),
     row: int = 0,
 ) -> Any:
-    """One whole forward pass of `model`; `keep` gets the calls of all watched layers as they happen.
+    """Run one whole forward pass of `model`; `keep` gets the calls of all watched layers as they happen.
 
     Each call lies where it can be computed with, which is its own device if that has float64.
-
     Returns what the model returns, or passes on what `keep` raises.
     """
     sides = sides_of(model, inputs, labels.tokens, labels.target, row)

@@ -1,9 +1,9 @@
-"""How a model is run: in evaluation mode, without gradients of its weights or a cache; then it is as it was.
+"""Run a model in evaluation mode, without weight gradients or a cache, and restore it afterwards.
 
-Where `torch.compile` was asked for, its own Python code runs: a compiled graph shows nobody what passes by.
+Where `torch.compile` was asked for, its own Python code runs: a compiled graph cannot be watched.
 
-Whose fault an error is: what the model raises unwatched too comes of its input, all else is a bug. A model
-that runs on other inputs, or with other answers, than it was made for may refuse:
+An error is the input's fault where the model raises it unwatched too; all else is a bug. A model
+that runs on other inputs, or with other attention outputs, than it was made for may refuse:
 
     with running_again(model):
         model(**other_inputs)  # what its code raises becomes `Refused`; what a hook of `ours` raises does not
@@ -48,7 +48,7 @@ _Made = TypeVar("_Made")
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradients; afterwards every module has its own training flag back."""
+    """While open, the model is in evaluation mode without gradients; then all training flags are restored."""
     training = [module for module in model.modules() if module.training]
     try:
         as_code = torch.compiler.set_stance("force_eager") if is_compiled(model) else nullcontext()
@@ -63,7 +63,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def without_weights(model: nn.Module) -> Iterator[None]:
-    """While open, no gradients are kept for the model's own weights."""
+    """While open, the model's own weights require no gradients."""
     learned = [each for each in model.parameters() if each.requires_grad]
     try:
         for each in learned:
@@ -76,7 +76,7 @@ def without_weights(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def hooked(hooks: Iterable[AbstractContextManager[object]]) -> Iterator[None]:
-    """While open, these hooks are there; afterwards none of them is."""
+    """While open, all these hooks are installed; afterwards all are removed."""
     with ExitStack() as stack:
         for hook in hooks:
             stack.enter_context(hook)
@@ -84,26 +84,26 @@ def hooked(hooks: Iterable[AbstractContextManager[object]]) -> Iterator[None]:
 
 
 def without_cache(model: nn.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs, and where a model would keep keys and values for a next token, that there is none."""
+    """The inputs with `use_cache=False`, where the model knows that option and it is not given."""
     known = "use_cache" in inspect.signature(model.forward).parameters
     return {**inputs, **({"use_cache": False} if known and "use_cache" not in inputs else {})}
 
 
 def is_compiled(model: nn.Module) -> bool:
-    """Whether `torch.compile` was asked for the model, or for a part of it."""
+    """Whether the model, or a part of it, is compiled by `torch.compile`."""
     # whoever asked has imported the compiler, which takes longer than it takes to look
     return "torch._dynamo" in sys.modules and any(map(_is_compiled, model.modules()))
 
 
 def as_written(model: nn.Module) -> nn.Module:
-    """The model itself, where `torch.compile(model)` or torch's data parallelism put a module around it."""
+    """The model inside a wrapper by `torch.compile` or torch's data parallelism; else the model itself."""
     around = (nn.DataParallel, nn.parallel.DistributedDataParallel)
     inner = model.module if isinstance(model, around) else getattr(model, "_orig_mod", None)
     return as_written(inner) if isinstance(inner, nn.Module) else model
 
 
 def _is_compiled(module: nn.Module) -> bool:
-    """By each of the ways to ask for it: `module.compile()`, `torch.compile(module)`, or its `forward`."""
+    """Whether a module was compiled: by `module.compile()`, `torch.compile(module)`, or its `forward`."""
     if module._compiled_call_impl is not None or "_orig_mod" in module._modules:
         return True
     forward = module.forward
@@ -112,9 +112,9 @@ def _is_compiled(module: nn.Module) -> bool:
 
 @contextmanager
 def if_it_runs(model: nn.Module, inputs: Mapping[str, Any], name: str) -> Iterator[None]:
-    """Around reading a model: `InputError` in one line where the model called `name` does not run at all.
+    """Context manager: `InputError` in one line where the model called `name` does not run on `inputs`.
 
-    That is found out by running it once more with nothing watching. Any other error passes through.
+    After an error inside, the model runs once more with nothing watching. Any other error passes through.
     """
     with _unless_alone(model, lambda: model(**inputs), f"{name} cannot run on this input"):
         yield
@@ -122,7 +122,7 @@ def if_it_runs(model: nn.Module, inputs: Mapping[str, Any], name: str) -> Iterat
 
 @contextmanager
 def if_it_writes(model: nn.Module, inputs: Mapping[str, Any], most: int, name: str) -> Iterator[None]:
-    """Like `if_it_runs`, around a model that writes: a checkpoint's own settings may stop it."""
+    """Like `if_it_runs`, for generation: a checkpoint's own settings may stop it."""
     with _unless_alone(model, lambda: write(model, inputs, most, name), f"{name} does not write on"):
         yield
 
@@ -145,7 +145,7 @@ def _unless_alone(model: nn.Module, run: Callable[[], Any], refusal: str) -> Ite
 
 
 class Refused(Exception):
-    """The model does not run on what it was not made for."""
+    """Raised where a model does not run on inputs or values that it was not made for."""
 
 
 class _Bug(Exception):
@@ -154,7 +154,7 @@ class _Bug(Exception):
 
 
 def ours(hook: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
-    """The same hook, whose errors are not taken for the model's."""
+    """The hook, wrapped so that its errors are not taken for the model's."""
 
     @wraps(hook)
     def hooked(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
@@ -168,7 +168,7 @@ def ours(hook: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
 
 @contextmanager
 def running_again(model: nn.Module) -> Iterator[None]:
-    """While open, errors of the model's own code are raised as `Refused`, and those of `ours` as they are."""
+    """While open, errors of the model's own code become `Refused`; those of `ours` are raised as they are."""
     try:
         with InBounds() if cards_of(model) else nullcontext():
             yield
@@ -179,11 +179,11 @@ def running_again(model: nn.Module) -> Iterator[None]:
 
 
 def weights_by_identity(answer: Callable[[Tensor], Tensor], blank: Tensor) -> Tensor:
-    """The weights `... query key` of a kernel that shows none: its answers to the identity in place of V.
+    """Attention weights `... query key` of a kernel that returns none: its output for the identity as values.
 
-    Its `answer` to values is `... query value_dim`. `blank` are zeros laid out like the values, `... key
-    value_dim`: each block of the identity is as wide as they are, so that the same variant of the kernel is
-    chosen.
+    `answer` maps values to an output `... query value_dim`. `blank` are zeros laid out like the values, `...
+    key value_dim`: each block of the identity is as wide as they are, so that the same variant of the kernel
+    is chosen.
     """
     keys, width = blank.shape[-2:]
     blocks, identity = [], blank.clone()
@@ -196,7 +196,7 @@ def weights_by_identity(answer: Callable[[Tensor], Tensor], blank: Tensor) -> Te
 
 
 def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
-    """The inputs of one text as those of a batch of `entries` alike."""
+    """The inputs of one text, repeated to a batch of `entries` copies."""
     return {
         name: value.repeat(entries, *[1] * (value.ndim - 1))
         if isinstance(value, Tensor) and value.ndim and entries > 1
@@ -206,7 +206,7 @@ def repeated(inputs: Mapping[str, Any], entries: int) -> dict[str, Any]:
 
 
 def cards_of(model: nn.Module) -> list[torch.device]:
-    """The devices that hold weights of the model, the processor not among them."""
+    """Devices other than the CPU that hold weights of the model."""
     if not _some_card():
         return []
     held = dict.fromkeys(each.device for each in model.parameters())
@@ -214,7 +214,7 @@ def cards_of(model: nn.Module) -> list[torch.device]:
 
 
 def drawing(model: nn.Module) -> State:
-    """Where the generators stand that the model draws by lot from, with the functions that set them."""
+    """States of the random generators of the CPU and the model's devices, with their setters."""
     states: State = [(torch.set_rng_state, torch.get_rng_state())]
     for device in cards_of(model):
         module = torch.get_device_module(device)
@@ -224,13 +224,13 @@ def drawing(model: nn.Module) -> State:
 
 
 def draw_from(state: State) -> None:
-    """What draws by lot goes on from there."""
+    """Restore the states of the random generators."""
     for setting, at in state:
         setting(at)
 
 
 class InBounds(TorchFunctionMode):
-    """While open, an index that is out of bounds is an `IndexError` on every card, as on the processor."""
+    """Torch function mode: an index that is out of bounds raises `IndexError` on cards too."""
 
     def __torch_function__(
         self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
@@ -275,7 +275,7 @@ def _dims(place: Any) -> int:
 
 
 def _check(values: Any, index: Any, lowest: int, end: int) -> None:
-    """`IndexError` where the index does not fit; only looked at where values or index are on a card."""
+    """Raise `IndexError` where the index does not fit; only checked if values or index are on a card."""
     if not isinstance(index, Tensor) or index.dtype not in _WHOLE or not index.numel():
         return
     if not (_is_card(index.device) or _is_card(values.device)):
@@ -286,7 +286,7 @@ def _check(values: Any, index: Any, lowest: int, end: int) -> None:
 
 
 def _some_card() -> bool:
-    """Whether this machine has any: else nobody has to go through all the weights of a model."""
+    """Whether this machine has an accelerator: else no weights need to be searched."""
     return torch.accelerator.is_available()
 
 
@@ -296,7 +296,7 @@ def _is_card(device: torch.device) -> bool:
 
 @contextmanager
 def standing_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None]:
-    """`forward` in the place of the module's own, which it has again afterwards."""
+    """While open, `forward` replaces the module's own."""
     had, own = "forward" in vars(module), vars(module).get("forward")
     module.forward = forward
     try:
@@ -309,7 +309,7 @@ def standing_in(module: nn.Module, forward: Callable[..., Any]) -> Iterator[None
 
 
 class EncodedOnce:
-    """The encoder of a model that has one, and what it answered first."""
+    """The encoder of an encoder-decoder model, with its first output cached."""
 
     def __init__(self, model: nn.Module) -> None:
         find: Any = getattr(model, "get_encoder", lambda: None)
@@ -325,7 +325,7 @@ class EncodedOnce:
 
     @contextmanager
     def beside(self, asked: Collection[nn.Module]) -> Iterator[None]:
-        """While open, it runs once; as often as the model does where one of the `asked` modules is in it."""
+        """While open, the encoder runs once for equal inputs; uncached if an `asked` module is inside it."""
         if self.encoder is None or {*asked} & {*self.encoder.modules()}:
             yield
             return
@@ -356,19 +356,19 @@ class EncodedOnce:
             yield
 
     def lend(self) -> "EncodedOnce":
-        """For one more run, if that gives it the same before anybody changes it."""
+        """Allow one more run to use the cached output, if the encoder is unchanged until then."""
         self.lent = self.given is not None and self.encoder is not None
         self.state = _state(self.encoder) if self.lent and self.encoder is not None else None
         return self
 
     def forget(self) -> None:
-        """It runs again when it is asked next."""
+        """Drop the cached output."""
         self.given = self.answer = self.state = None
         self.lent = False
 
 
 def _given(own: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Given:
-    """What an encoder is given, by name, without what is so by default: whoever writes says more of it."""
+    """An encoder's arguments by name, flattened, without defaults: generation passes more of them."""
     try:
         bound = inspect.signature(own).bind(*args, **kwargs)
     except (TypeError, ValueError):
@@ -393,7 +393,7 @@ def _state(encoder: nn.Module) -> object:
 
 
 def _copies(before: Given, now: Given) -> int:
-    """How many copies of what was given before are given now, side by side; 0 where it is anything else."""
+    """How many times `now` holds `before`, repeated along the batch; 0 where it is anything else."""
     if before[1] != now[1]:
         return 0
     counts = set[int]()

@@ -1,10 +1,10 @@
-"""The weights of every row of a batch, layer by layer as they are made: for corpora, where none can be kept.
+"""Attention weights of every row of a batch, layer by layer as they are made: for corpora, which keep none.
 
-`Weights` goes through the same doors as `attnscope.capture.run` (takeover, custom name, traced operations)
-and takes of what passes by nothing but the model's own weights, which are handed on at once; `Passing` also
+`Weights` uses the same routes as `attnscope.capture.run` (takeover, custom name, traced operations)
+and takes only the model's own weights, which are handed on at once; `Passing` also
 takes the values, and where queries may look, and of `OneText` of the batch the whole call. A run ends with
-the last layer that is wanted, unless somebody wants what the model says at its `end`. Nothing here is
-certified: whoever uses it certifies a sample by such calls, or by a `Capture`.
+the last layer that is wanted, unless `end` is given, which gets the model's output. Nothing here is
+certified: callers certify a sample by such calls, or by a `Capture`.
 """
 
 from collections import Counter, defaultdict
@@ -46,15 +46,15 @@ DISPLACED = "its positions are not the tokens in their place"
 
 
 class _Enough(Exception):
-    """Raised inside the forward pass once the last of the wanted layers is through."""
+    """Raised inside the forward pass to end it once the last of the wanted layers is through."""
 
 
 @dataclass(frozen=True, eq=False)
 class OneText:
     """A row of a batch whose calls are wanted, with the `tokens` of that batch; `keys` if these are others.
 
-    What no text changes is that of the call of the same layer in `like`, of another text: its place in the
-    model, whether its positions are the tokens in their place, and whether its heads' answers act.
+    `like` are calls of the same layers for another text, whose text-independent fields are taken over: the
+    place in the model, whether positions are the tokens in place, whether heads' outputs have an effect.
     """
 
     row: int
@@ -64,7 +64,7 @@ class OneText:
     keys: Tokens | None = None
 
     def call(self, layer: int, source: Source | KernelCall) -> AttentionCall:
-        """The call of this row, in memory of its own."""
+        """The call of this row in a layer, copied into memory of its own."""
         like = self.like[layer]
         tokens = {"query_tokens": self.tokens, "key_tokens": self.tokens if self.keys is None else self.keys}
         place = {name: getattr(like, name) for name in _OF_ANY_TEXT} | tokens
@@ -96,7 +96,7 @@ class Weights:
         text: OneText | None = None,
         end: End | None = None,
     ) -> dict[int, Made]:
-        """What `make` says of each layer; it gets its number and the weights of all rows.
+        """Results of `make` by layer, called with the layer's number and the weights of all rows.
 
         Raises `InputError` where a layer does not make them row by row.
         """
@@ -202,7 +202,7 @@ class _Passing:
 
 
 def _own(given: KernelInputs, returned: Tensor | None) -> Float[Tensor, "row head query key"]:
-    """The kernel's own weights; of one that returns none, or without its sinks, made to print them."""
+    """The kernel's own weights; derived from its outputs if it returns none, or none with its sinks."""
     lengths = (given.query.shape[2], given.key.shape[2])
     there = returned is not None and returned.ndim == 4 and returned.shape[2:] == lengths
     if returned is not None and there and not given.has_sinks:
@@ -212,7 +212,7 @@ def _own(given: KernelInputs, returned: Tensor | None) -> Float[Tensor, "row hea
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """One layer's attention over all rows of a batch, of the heads that were selected.
+    """One layer's attention over all rows of a batch, for the selected heads.
 
     `allowed` is None where every query may look everywhere. `values` are by key head, of which `shared` heads
     read each; `heads` are the numbers of the selected ones. `call` is that of the one text that is wanted.
@@ -227,7 +227,7 @@ class Passed:
 
 
 class Passing(Weights):
-    """Reads batch after batch as `Weights` does; what is made of a layer gets a `Passed`."""
+    """Like `Weights`, but `make` gets a `Passed` for each layer."""
 
     _mask: tuple[Tensor, Bool[Tensor, "row mask_head query key"] | None] | None = None
 
@@ -263,6 +263,6 @@ def _four_axes(allowed: Tensor, rows: int) -> Bool[Tensor, "row mask_head query 
 
 
 def _stacked(each: list[Tensor | None]) -> Bool[Tensor, "row mask_head query key"]:
-    """Those of all rows; None stands for a row that may look everywhere."""
+    """Masks of all rows, stacked; None stands for a row that may look everywhere."""
     known = next(one for one in each if one is not None)
     return torch.stack([torch.ones_like(known) if one is None else one for one in each])

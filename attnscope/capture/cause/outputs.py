@@ -70,7 +70,7 @@ class Trial:
         return self.shapes[self.places[0]]
 
     def rows_of(self, place: Place, of_all: Tensor) -> Tensor:
-        """The part that belongs to one attention of `of_all`, which has an entry for every row of the result."""
+        """The entries for one attention of `of_all`, which has one for every row of the result."""
         start = self.starts[place]
         return of_all[start : start + self.shapes[place].rows]
 
@@ -190,7 +190,7 @@ def _compare(
 def _off(
     was: rows.Rows, one: rows.Rows, two: rows.Rows, *, factor: Float[Tensor, " row"]
 ) -> tuple[float, Bool[Tensor, " row"]]:
-    """Largest relative deviation of rows from their factors (inf for a stray change), and mask of live rows."""
+    """Largest relative deviation of rows from their factors (inf for stray changes), mask of live rows."""
     there = rows.changed(one, was)
     to_one, to_two = one.float() - was.float(), two.float() - was.float()
     off = (to_two - factor[:, None].to(was.device) * to_one).norm(dim=1)

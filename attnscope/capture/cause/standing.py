@@ -95,7 +95,7 @@ def _muted(
     seen: Seen[Made],
     make: Make[Made],
 ) -> Iterator[None]:
-    """While open, all attention outputs zeros; `make` of the wanted modules' inputs is stored in `seen`."""
+    """While open, all attention outputs zeros; `make` of wanted queries, keys and values goes to `seen`."""
     calls: Counter[nn.Module] = Counter()
     forwards: Counter[nn.Module] = Counter()
 
@@ -256,12 +256,12 @@ class Standings:
 
     @property
     def disordered(self) -> set[tuple[str, int]]:
-        """The attentions whose queries are not those of the tokens in their place."""
+        """Path and call number of the attentions whose queries are of other tokens than those in place."""
         return {name for name, one in self.found.items() if one.query is Standing.OTHER}
 
     @property
     def placed(self) -> set[tuple[str, int]]:
-        """The attentions whose queries are those of the tokens in their place."""
+        """Path and call number of the attentions whose queries are of the tokens in their place."""
         return {name for name, one in self.found.items() if one.query is Standing.OWN}
 
     def settled(self, call: AttentionCall) -> AttentionCall:

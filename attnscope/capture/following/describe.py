@@ -119,7 +119,7 @@ class Sides:
     looks_at_them: bool = False
 
     def of(self, kind: Kind, queries: int, keys: int, tower: str = "") -> tuple[Tokens, Tokens]:
-        """Tokens of the query side and of the key side of one kind of attention.
+        """Query tokens and key tokens of an attention of this kind and size.
 
         Where the lengths are not those of the texts (windows, latents, pictures) positions are numbered;
         keys that are the decoder's own followed by the encoder's are called so.

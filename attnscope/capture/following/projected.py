@@ -113,7 +113,7 @@ class OutputProjections:
             self.after[around].append(then)
 
     def of(self, call: AttentionCall, first: AttentionCall | None = None) -> AttentionCall:
-        """A copy of the call with its projection, where there is one; `first` is the call it was joined from."""
+        """Copy of the call with its projection, if any; `first` is the call that it was joined from."""
         answer = self.found.get(id((first or call).output))
         readers = [] if answer is None else answer.readers
         call = call if answer is None else replace(call, value_projection=answer.values)

@@ -340,7 +340,7 @@ class Recorder:
 
     @contextmanager
     def until(self, layers: Iterable[int]) -> Iterator[None]:
-        """Watches one forward pass, which ends once all of these layers are through."""
+        """Record one forward pass, and end it once all of these layers are through."""
         left = set(layers)
 
         def after(layer: int) -> None:
@@ -353,7 +353,7 @@ class Recorder:
 
     @contextmanager
     def _counting(self, after: Callable[[int], None]) -> Iterator[None]:
-        """Counts the forwards of every watched module and tells `after` when a layer is through."""
+        """Count the forwards of every watched module, and call `after` with each layer that is through."""
 
         def leave(module: nn.Module, _inputs: Any, _output: Any) -> None:
             layer = self._layer(self.site_of[module])
@@ -379,19 +379,19 @@ class Recorder:
         self.unrotated.pop(module, None)
 
     def _layer(self, site: Site) -> int:
-        """The layer that a module is serving now: one layer always, several each in its turn."""
+        """The layer that a module serves now: its only one, or of several the next in turn."""
         number = self.entered[site.module]
         if 1 < len(site.layers) <= number:
             raise InputError(f"{site.path} runs more often than it has layers: which is which cannot be told")
         return site.layer_of(number)
 
     def flush(self) -> None:
-        """Keeps what was seen in modules that never came to an end."""
+        """Keep what was recorded in modules that never came to an end."""
         for module in list(self.waiting):
             self._hand_on(module, self._layer(self.site_of[module]))
 
     def restart(self) -> None:
-        """Before another forward pass: what was counted in the last one does not count in the next."""
+        """Reset all counters before another forward pass."""
         self.flush()
         for counter in (self.entered, self.called, self.blocks):
             counter.clear()
@@ -447,9 +447,9 @@ class Recorder:
         return seen
 
     def _mine(self, entries: int) -> range:
-        """The batch entries of the row, or of all (None): several where a layer cuts its input into windows.
+        """The batch entries that belong to the wanted row: several where a layer cuts its input into windows.
 
-        A call with fewer entries than the input has rows holds all of them in one, end to end.
+        All entries where no row is chosen, or where a call has fewer entries than the input has rows.
         """
         each, rest = divmod(entries, self.batch)
         if self.row is None or rest or each == 0:
@@ -459,7 +459,7 @@ class Recorder:
 
 @contextmanager
 def unrotated_keys(modules: Iterable[nn.Module]) -> Iterator[dict[nn.Module, Tensor]]:
-    """While open, holds per attention module what its `k_norm`, or else its `k_proj`, last returned.
+    """While open, holds per attention module the last output of its `k_norm`, or else `k_proj`.
 
     That is its key before the rotary position. It serves one thing only: the certificate leaves the rotation
     out on purpose and must notice.

@@ -1,4 +1,4 @@
-"""The takeover route: stand in for the attention function that the model already uses, by whatever name.
+"""The takeover route: replace the attention function that the model looks up by name, and call it through.
 
 transformers 5 hands query, key, value, mask and scaling to a function that it looks up by name. Inside
 `takeover` our function answers to the very name that the model uses and calls the original through, so
@@ -33,7 +33,7 @@ _CUSTOM_NAME = "attnscope"
 
 @dataclass(frozen=True, eq=False)
 class KernelInputs:
-    """What the model handed to its kernel.
+    """Arguments that a model passed to its attention kernel.
 
     Shapes: query `batch head query dim`, key and value `batch kv_head key dim`.
     """
@@ -47,7 +47,7 @@ class KernelInputs:
     options: dict[str, Any]
 
     def answer(self) -> tuple[Tensor, Tensor | None]:
-        """The kernel's own output `batch query head value_dim` and, if it makes them, its weights."""
+        """The kernel's output `batch query head value_dim`, and its weights if it returns any."""
         before = KERNELS.set(True)
         try:
             return self.kernel(self.module, self.query, self.key, self.value, self.mask, **self.options)
@@ -55,17 +55,17 @@ class KernelInputs:
             KERNELS.reset(before)
 
     def answer_to(self, values: Tensor) -> Tensor:
-        """What it answers to other values: `batch head query value_dim`."""
+        """The kernel's output for other values, as `batch head query value_dim`."""
         return replace(self, value=values).answer()[0].transpose(1, 2)
 
     @property
     def has_sinks(self) -> bool:
-        """Whether its softmax has a sink: weights that it returns may leave that out."""
+        """Whether the softmax has a sink: weights that the kernel returns may leave that out."""
         return any(self.options.get(name) is not None for name in ("s_aux", "sinks"))
 
     @property
     def is_causal(self) -> bool:
-        """Whether a flag makes a fused kernel causal that is handed no mask."""
+        """Whether a fused kernel that gets no mask masks causally, by an option or the module's flag."""
         flag = self.options.get("is_causal")
         return bool(getattr(self.module, "is_causal", True) if flag is None else flag)
 
@@ -74,7 +74,7 @@ class KernelInputs:
         return self.some(slice(row, row + 1))
 
     def some(self, entries: slice) -> "KernelInputs":
-        """The inputs of some entries of the batch."""
+        """The inputs of a slice of the batch."""
         mask = self.mask if self.mask is None or self.mask.shape[0] == 1 else self.mask[entries]
         options = dict(self.options)
         for name in ("position_bias", "sinks"):
@@ -88,24 +88,24 @@ Watcher = Callable[[KernelInputs], Any]
 
 
 def kernel_name(module: nn.Module) -> str:
-    """The name under which `module` looks its attention function up; our own name stands for eager."""
+    """Name of the attention function that `module` looks up; for our own name, "eager"."""
     name = getattr(getattr(module, "config", None), "_attn_implementation", None) or "eager"
     return "eager" if name == _CUSTOM_NAME else name
 
 
 def is_foreign(name: str) -> bool:
-    """Whether it is none of the kernels whose conventions are known: one that a user registered, mostly."""
+    """Whether the kernel's conventions are unknown: mostly one that a user registered."""
     return name not in _READABLE_KERNELS
 
 
 def without_masks(modules: Iterable[nn.Module]) -> list[str]:
-    """The kernels of `modules` that transformers hands no mask, since none is registered under their name."""
+    """Names of the kernels of `modules` that get no mask, since no mask function is registered for them."""
     names = {kernel_name(module) for module in modules}
     return sorted(name for name in names if is_foreign(name) and name not in AttentionMaskInterface())
 
 
 def _can_be_read(name: str) -> bool:
-    """Whether it is known, or registered by a user: not kernels of paged caches, or those not there."""
+    """Whether a kernel is known or registered by a user, and not one for paged caches."""
     there = name in ALL_ATTENTION_FUNCTIONS and not name.startswith("paged|")
     return there or not is_foreign(name)
 
@@ -137,7 +137,7 @@ def takeover(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
 
 @contextmanager
 def put_back(*registries: dict[str, Any]) -> Iterator[None]:
-    """The library's registries are as they were when the block ends, however it ends.
+    """Restore the library's registries when the block ends, also after an error.
 
     They are the whole process's: no other thread changes them meanwhile.
     """
@@ -169,7 +169,7 @@ def _stand_in(registered: Kernel | None, watched: set[nn.Module], watch: Watcher
 
 
 def own_eager_function(module: nn.Module) -> Kernel:
-    """The eager attention that stands in the module's own modelling file, or that of a parent class."""
+    """The eager attention function in the modelling file of the module's class, or of a parent class."""
     for cls in type(module).__mro__:
         code = getattr(inspect.unwrap(cls.__dict__.get("forward", cls)), "__code__", None)
         source = vars(sys.modules[cls.__module__])
@@ -180,7 +180,7 @@ def own_eager_function(module: nn.Module) -> Kernel:
 
 
 def kernel_weights(given: KernelInputs, entry: int) -> Tensor:
-    """The weights `head query key` that a kernel used on one batch entry."""
+    """Attention weights `head query key` that a kernel used on one batch entry."""
     if kernel_name(given.module) in ("eager", "sdpa"):
         given, entry = given.row(entry), 0  # the masks of other kernels cannot be cut to one entry
     return weights_by_identity(lambda values: given.answer_to(values)[entry], torch.zeros_like(given.value))
@@ -188,7 +188,7 @@ def kernel_weights(given: KernelInputs, entry: int) -> Tensor:
 
 @contextmanager
 def custom_name(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
-    """Takes over code that never asks for a function called eager: it is told to use one of another name.
+    """Take over modules whose code never looks up eager: their configs name our function instead.
 
     The function under that name is the module's own eager one, and it gets the masks of eager. The configs
     and the library's registries are as they were when the block ends.

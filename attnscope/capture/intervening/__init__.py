@@ -1,6 +1,6 @@
-"""Runs of a model in which the outputs of chosen heads are not what the model made of them.
+"""Interventions: run a model with other outputs of chosen heads, values of keys, or parts of layers.
 
-`experiments` makes them of the attentions that are reached; `value_zeroing` does it for single keys.
-`gradients` says beforehand what the direct path alone would tell (`direct_path`): sums, matrices and norms
+`experiments` changes attentions that can be reached; `value_zeroing` zeroes the values of single keys.
+`gradients` predicts what the direct path alone would tell (`direct_path`): sums, matrices and norms
 held fixed, nothing else.
 """

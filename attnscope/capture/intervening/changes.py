@@ -1,19 +1,19 @@
-"""What is put in the place of a head's output at an attention, and nothing else is touched.
+"""The changes that an intervention makes to a head's output, or to what another part hands on.
 
-    Zero()            nothing: the head adds nothing to what its layer writes
-    Put(answers)      its output in another run, or any other of the same shape
+    Zero()               zeros: the head adds nothing to what its layer writes
+    Put(answers)         its output in another run, or any other of the same shape
     Cut(queries, keys)   its output without some links: these keys get no weight, and the other weights
-                      of the row are divided by what is left, as if its score had been minus infinity
-    Rounded()         itself, every number moved by its precision: what rounding alone does
-    Lent(over)        what it answers in another entry of the batch, or to some of that entry's inputs
+                         of the row are divided by what is left, as if its score had been minus infinity
+    Rounded()            its own output, every number moved by its precision: what rounding alone does
+    Lent(over)           its output in another entry of the batch, or for some of that entry's inputs
 
 Each is made from the attention as it passes by (`Attended`), for one head and one entry of the batch.
-What that does is read off the rows of the model's answer (`AnswerRows`).
+Its effect is read off the rows of the model's answer (`AnswerRows`).
 
-A change is let along one path only (`Via`), from what is changed into what some later heads read and on from
-there, where every variant runs as two entries of a batch, one behind the other:
+A change may go along one path only (`Via`): into what some later heads read, and on from there. Every variant
+then runs as two entries of a batch, one behind the other:
 
-    the sender's   holds the change. What later heads answer in it is what they answer in the main one: so
+    the sender's   holds the change. Later heads keep the outputs that they have in the main entry: so
                    norms and MLPs make something of the change on its way, and no other head does
     the main one   holds nothing but that the receivers answer to queries, keys and values of the sender's.
                    Whatever comes after them is computed anew
@@ -50,14 +50,14 @@ Answers = Mapping[Place, Float[Tensor, "part head query value_dim"]]
 
 @dataclass(frozen=True, eq=False)
 class AnswerRows:
-    """Where the answer stands: what reads the scores off a model's result, and at which positions."""
+    """Where the answer stands: a function that reads the scores off a model's output, and the positions."""
 
     read: Read
     rows: tuple[int, ...]
     length: int  # positions that the scores have where all are made
 
     def of(self, output: Any) -> Logits:
-        """The scores at the answer's rows, whether the model made all rows or only these."""
+        """Scores at the answer's rows, whether the model computed all rows or only these."""
         scores = self.read(output)
         return scores if scores.shape[1] == len(self.rows) != self.length else scores[:, list(self.rows)]
 
@@ -66,8 +66,8 @@ class AnswerRows:
 def rows_only(model: nn.Module, asked: AnswerRows) -> Iterator[None]:
     """While open, the model's output embeddings are multiplied with the answer's rows alone.
 
-    A vocabulary takes a fifth of a small model's time, and of a text one row of it is asked for. Whether the
-    model's answer is the same without the other rows is for the caller to hold against a whole run.
+    A vocabulary takes a fifth of a small model's time, and of a text one row of it is needed. Whether the
+    model's answer is the same without the other rows is for the caller to compare with a whole run.
     """
     find: Callable[[], Any] = getattr(model, "get_output_embeddings", lambda: None)
     head = find()
@@ -87,10 +87,10 @@ def rows_only(model: nn.Module, asked: AnswerRows) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Attended:
-    """One attention as it passes by: what it answers, and what that is made of.
+    """One attention as it passes by: its output, and the weights and values behind it.
 
     The batch axis holds `entries`, each of them with as many parts (windows) as the layer cuts it into. With
-    a `sink` the weights of a row may sum to less than 1. `with_values` is what it answers to the same
+    a `sink` the weights of a row may sum to less than 1. `with_values` is the output for the same
     queries and keys with other values in the place of `value`; `with_inputs` is the attention of one entry
     to some inputs (of `INPUTS`) of another.
     """
@@ -106,12 +106,12 @@ class Attended:
 
     @property
     def rounding(self) -> float:
-        """How far its answer may lie from another sum of its weights and values, over the largest value."""
+        """Largest error of the output against another sum of weights times values, relative to the values."""
         made = self.output, self.value
         return apart(self.value.shape[2], epsilon_of(*made), sums_of(*made))
 
     def parts(self, entry: int, entries: int) -> slice:
-        """Where one of the entries lies along the batch axis."""
+        """Slice of the batch axis that belongs to one of the entries."""
         each = max(len(self.output) // entries, 1)
         return slice(entry * each, (entry + 1) * each)
 
@@ -122,7 +122,7 @@ class Attended:
 
 @dataclass(frozen=True)
 class Zero:
-    """Zeros."""
+    """Change: the head's output is zeros."""
 
     def made(self, seen: Attended, head: int, parts: slice) -> Tensor:
         return seen.output.new_zeros(seen.output[parts, head].shape)
@@ -130,7 +130,7 @@ class Zero:
 
 @dataclass(frozen=True, eq=False)
 class Put:
-    """What the head answered elsewhere, by place: from a run on another text, or the mean of several."""
+    """Change: the head's output from elsewhere, by place: a run on another text, or the mean of several."""
 
     answers: Answers
 
@@ -144,7 +144,7 @@ class Put:
 
 @dataclass(frozen=True)
 class Cut:
-    """The output without the links from every one of the queries to every one of the keys, by position."""
+    """Change: the output without the links from all of these queries to all of these keys, by position."""
 
     queries: tuple[int, ...]
     keys: tuple[int, ...]
@@ -166,7 +166,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class Rounded:
-    """The output with every number moved by the precision that it is stored in, up or down by lot."""
+    """Change: the output with every number moved by its dtype's epsilon, signs at random."""
 
     def made(self, seen: Attended, head: int, parts: slice) -> Tensor:
         there = seen.output[parts, head]
@@ -176,9 +176,9 @@ class Rounded:
 
 @dataclass(frozen=True)
 class Lent:
-    """What the head answers in the entry that is `over` further on, before anything is put in its place.
+    """Change: the head's unchanged output in the batch entry that is `over` further on.
 
-    Where that lends only some of its `inputs`, what the head answers to these and to its own others.
+    Where only some `inputs` are lent, its output for these together with its own others.
     """
 
     over: int
@@ -193,7 +193,7 @@ class Lent:
 
 
 def further(parts: slice, over: int) -> slice:
-    """Where the entry that is `over` further on lies along the batch axis."""
+    """Slice of the batch axis for the entry that is `over` further on."""
     far = over * (parts.stop - parts.start)
     return slice(parts.start + far, parts.stop + far)
 
@@ -203,7 +203,7 @@ What = Zero | Put | Cut | Rounded | Lent
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """What becomes of the output of one head of one layer, at all queries or `at` some."""
+    """Replaces the output of one head of one layer by `what`, at all queries or `at` some."""
 
     layer: int
     head: int
@@ -213,7 +213,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Held:
-    """All heads of a layer answer what they answer in the entry that is `over` further on."""
+    """All heads of a layer get the outputs that they have in the batch entry `over` further on."""
 
     layer: int
     over: int = 1
@@ -221,7 +221,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Tap:
-    """Where a part of a layer hands on what it made: a module's result, or what it is `given`.
+    """A place where a part of a layer hands on a tensor: a module's result, or its input if `given`.
 
     `turn` is which of the module's forwards it is; a `shared` module has several, one in each of its layers.
     What is handed on before the first layer has layer -1.
@@ -236,13 +236,13 @@ class Tap:
 
     @property
     def place(self) -> Place:
-        """Its place among those of attentions, which count from 0."""
+        """The tap's place; its number is negative, while those of attentions count from 0."""
         return self.layer, -1 - list(Part).index(self.part)
 
 
 @dataclass(frozen=True, eq=False)
 class Write:
-    """What becomes of what a part hands on, at all tokens or `at` some: zeros, other `rows`, or rounding."""
+    """Replaces what a part hands on, at all tokens or `at` some: zeros, other `rows`, or rounding."""
 
     tap: Tap
     rows: Float[Tensor, "token feature"] | None = None
@@ -254,7 +254,7 @@ class Write:
         return self.tap.layer
 
     def made(self, there: Float[Tensor, "token feature"]) -> Float[Tensor, "token feature"]:
-        """What stands there then."""
+        """The tensor after this change."""
         new = torch.zeros_like(there) if self.rows is None else self.rows.to(there)
         if new.shape != there.shape:
             shapes = f"{tuple(new.shape)} cannot stand in the place of {tuple(there.shape)}"
@@ -273,7 +273,7 @@ Variant = tuple[Change | Held | Write, ...]  # what is changed in one run; the e
 
 
 def asked_of(seen: Attended, variants: Sequence[Variant]) -> Iterator[tuple[slice, Change | Held]]:
-    """What variants ask for of this layer's answer, each with the parts of the batch that it is for."""
+    """Head changes that variants make at this layer's attention, each with its slice of the batch."""
     for entry, variant in enumerate(variants):
         for change in variant:
             if not isinstance(change, Write) and change.layer == seen.place[0]:
@@ -281,7 +281,7 @@ def asked_of(seen: Attended, variants: Sequence[Variant]) -> Iterator[tuple[slic
 
 
 def with_changes(seen: Attended, variants: Sequence[Variant]) -> Tensor:
-    """The answer with what every variant asks for in its entry."""
+    """The attention's output with every variant's changes in its batch entry."""
     new = seen.output.clone()
     for parts, change in asked_of(seen, variants):
         if isinstance(change, Held):
@@ -297,13 +297,13 @@ def with_changes(seen: Attended, variants: Sequence[Variant]) -> Tensor:
 
 @dataclass(frozen=True)
 class Via:
-    """The heads that a change comes to, and whether it comes to the answer itself as well."""
+    """Heads that a change is let into (path patching), and whether it also reaches the answer directly."""
 
     receivers: tuple[Receiver, ...]
     direct: bool = False
 
     def entries(self, variant: Variant, layers: Sequence[int]) -> tuple[Variant, Variant]:
-        """The sender's and the main one, of a model with attention in these layers."""
+        """The variants of the sender's and of the main entry, for a model with attention in these layers."""
         first = min(change.layer for change in variant)
         mine = [each for each in self.receivers if each.layer > first]
         held = [Held(layer) for layer in layers if layer >= first]
@@ -313,7 +313,7 @@ class Via:
 
 
 def holding(layer: int, variants: Sequence[Variant]) -> list[Variant]:
-    """At an attention that is no receiver's: in every sender's entry the answers of the main one."""
+    """For an attention that is no receiver: in every sender's entry, hold the outputs of the main entry."""
     held = (Held(layer),)
     return [held if any(isinstance(one, Held) for one in variant) else () for variant in variants]
 
@@ -323,7 +323,7 @@ def _others(inputs: str) -> str:
 
 
 def strays(control: Tensor, untouched: Tensor, allowed: float | None = None) -> bool:
-    """Whether an entry that nothing was done to is off the untouched run by more than rounding."""
+    """Whether an untouched batch entry differs from the untouched run by more than rounding."""
     if control.shape != untouched.shape:
         return True
     same = (control == untouched) | (control.isnan() & untouched.isnan())  # infinite in both, or no number
@@ -332,7 +332,7 @@ def strays(control: Tensor, untouched: Tensor, allowed: float | None = None) -> 
 
 
 def carried(untouched: Tensor) -> float:
-    """How far rounding on the way through a model may move its scores, in a batch or with gradients kept.
+    """Largest change of a model's scores that rounding may make, in a batch or with gradients kept.
 
     The same work on other shapes is added in another order, and every layer carries that on, some of them
     enlarged: it cannot be counted as the rounding of one sum can.

@@ -1,4 +1,4 @@
-"""Follows what heads write on their straight way to the answer, and lets gradients go no other way.
+"""Follow heads' outputs on the direct path to the answer, and let gradients take no other way.
 
     head's output -> output projection -> hidden state -> + + + ... -> last norm -> output embeddings -> logit
                                               |   later attention, feed-forward: held as they are   |
@@ -16,9 +16,8 @@ No names of modules and no list of architectures: every torch function is looked
     times or over one number for each position   a norm: that number is held (its mean goes along)
     times a gate                    of what the layer read: held, where a head's own output is gated
 
-Everything else ends the way. Values are those of the model: only gradients are changed. Whoever uses them
-holds the sum of all parts against the logit; what no rule knows ends a way, so it can be missed but not made
-up.
+Everything else ends the way. Values are those of the model: only gradients are changed. Callers compare the
+sum of all parts with the logit; what no rule knows ends a way, so it can be missed but not made up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +37,7 @@ _LINEAR = (MOVES | COPIES | {"mean", "sum", "neg", "negative"}) - {"detach", "da
 
 
 class Role(IntEnum):
-    """What a tensor is on the way from a head to the answer."""
+    """Role of a tensor on the way from a head to the answer."""
 
     HEAD = 1
     STREAM = 2
@@ -51,9 +50,9 @@ ENDED = (Role.ENDED, Role.ENDED_HEAD)
 
 
 class DirectPath(TorchFunctionMode):
-    """While open, gradients go from what was marked as HEAD by the straight way alone.
+    """Torch function mode: gradients reach tensors marked HEAD by the direct path alone.
 
-    `leaves` is all that was added on the way, each with a gradient of its own.
+    `leaves` are all tensors that were added on the way, each with a gradient of its own.
     """
 
     def __init__(self, rules: Mapping[str, "Rule"]) -> None:
@@ -68,15 +67,15 @@ class DirectPath(TorchFunctionMode):
         self.roles[tensor] = role
 
     def role(self, value: Any) -> Role | None:
-        """What a tensor is; None for one that nothing of a head's output is in, and for what is no tensor."""
+        """Role of a tensor; None where no head's output is in it, and for other values."""
         return self.roles.get(value) if isinstance(value, Tensor) else None
 
     def norms_to(self, tensor: Tensor) -> int:
-        """How many norms stand on the longest way to `tensor`."""
+        """Number of norms on the longest way to `tensor`."""
         return int(self.norms.get(tensor, 0))
 
     def cause(self, tensor: Tensor) -> str:
-        """The operation that ended the way to `tensor`."""
+        """Name of the operation that ended the way to `tensor`; empty if none did."""
         return str(self.causes.get(tensor, ""))
 
     def __torch_function__(
@@ -104,7 +103,7 @@ class DirectPath(TorchFunctionMode):
                 self.causes[each] = causes[0] if causes else name
 
     def held(self, value: Any) -> Any:
-        """`value` with every tensor of a head's making cut off from gradients."""
+        """`value` with every tensor that has a role detached from gradients."""
         if isinstance(value, Tensor):
             return value.detach() if value in self.roles else value
         if isinstance(value, dict):
@@ -114,7 +113,7 @@ class DirectPath(TorchFunctionMode):
         return value
 
     def leaf(self, value: Any) -> Any:
-        """A part that is held, with a gradient of its own; what is no floating tensor as it is."""
+        """A detached copy of a tensor with a gradient of its own; other values unchanged."""
         if not isinstance(value, Tensor) or not value.is_floating_point():
             return value
         with torch._C.DisableTorchFunction():
@@ -122,7 +121,7 @@ class DirectPath(TorchFunctionMode):
         return self.leaves[-1]
 
     def marked(self, result: Any, role: Role, of: Sequence[Any], norm: bool = False) -> Any:
-        """The result with its role and the norms on the way to what it is made `of`, a `norm` more."""
+        """Mark `result` with its role and number of norms: the most among `of`, one more for a `norm`."""
         norms = max((self.norms_to(each) for each in of if isinstance(each, Tensor)), default=0) + norm
         for each in tensors_in(result):
             self.mark(each, role)
@@ -130,7 +129,7 @@ class DirectPath(TorchFunctionMode):
         return result
 
     def plainly(self, value: Any) -> bool:
-        """Whether it is the same whatever heads answer: a weight, a number, a mask."""
+        """Whether a value is independent of heads' outputs: a weight, a number, a mask."""
         return self.role(value) is None
 
 
@@ -139,7 +138,7 @@ Rule = Callable[[DirectPath, Any, Arguments, Options], Any]
 
 
 def _moved(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
-    """Moves, copies, means, sums along an axis: of one tensor, which keeps its role."""
+    """Rule for moves, copies, means and sums along an axis of one tensor, which keeps its role."""
     role = path.role(args[0]) if args else None
     if role is None or role in ENDED or overwrites(function):
         return NotImplemented
@@ -157,7 +156,7 @@ def _added(path: DirectPath, function: Any, args: Arguments, kwargs: Options) ->
 
 
 def _joined(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
-    """Side by side: what is not on the way stands there as it is."""
+    """Rule for concatenation: pieces that are not on the way are held."""
     parts, role = _summed(path, args[0])
     return path.marked(function(parts, *args[1:], **kwargs), role, parts)
 
@@ -177,7 +176,7 @@ def _is_weight(value: Any) -> bool:
 
 
 def _multiplied(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
-    """By what is the same for any heads' outputs, by one number for each position (a norm), or by a gate."""
+    """Rule for products with a fixed tensor, with one number for each position (a norm), or with a gate."""
     if len(args) != 2:
         return NotImplemented
     name = operation(function)
@@ -211,7 +210,7 @@ def _by_position(mine: Tensor, other: Tensor) -> bool:
 
 
 def _through_matrix(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
-    """`linear`, and products with a matrix that is the same for any heads' outputs."""
+    """Rule for `linear`, and for products with a matrix that does not depend on heads' outputs."""
     name = operation(function)
     adds = {"linear": 2, "addmm": 0, "baddbmm": 0}.get(name)
     parts, named = list(args), dict(kwargs)
@@ -233,7 +232,7 @@ def _through_matrix(path: DirectPath, function: Any, args: Arguments, kwargs: Op
 
 
 def _normed(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
-    """LayerNorm and RMSNorm in one piece: the model's own value, the gradient with the divisor held."""
+    """Rule for fused LayerNorm and RMSNorm: the model's own value, its gradient with the divisor held."""
     given, shape, *rest = args
     role = path.role(given)
     if role is None or role in ENDED:
@@ -256,7 +255,7 @@ def _normed(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -
 
 
 def _put(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
-    """Written into another tensor, as a tracer puts a head's output in its place."""
+    """Rule for a write into another tensor, as a tracer puts a head's output in its place."""
     into, value = args[0], args[-1]
     role = path.role(value)
     if role is None or role in ENDED:
@@ -275,7 +274,7 @@ def _written(
     role: Role,
     norm: bool = False,
 ) -> Tensor:
-    """A sum or product over its first part: a new tensor, whose numbers stand in the old one too."""
+    """In-place sum or product: returns a new tensor, and copies its numbers into the old one."""
     do: dict[str, Callable[..., Tensor]] = {
         "add": torch.add,
         "sub": torch.sub,

@@ -1,17 +1,17 @@
-"""Runs of one model on one input, each with other heads changed, beside the run that is as it is.
+"""Run one model on one input with changed heads, and compare each run with the untouched one.
 
-    untouched     nothing watches: the answer that every other is held against
-    watched       the same again: the attentions' answers, the layers' results, what can be read back
+    untouched     nothing watches: the answer that every other is compared with
+    watched       the same again: the attentions' outputs, the layers' results, what can be read back
     variants      those that begin to differ at one layer go through as a batch, with an untouched entry
 
-The entry that nothing was done to shows what rounding alone does to the answer in a batch of that size, and
+The untouched entry shows what rounding alone does to the answer in a batch of that size, and
 that layers which were not run again, and scores that were not made, change nothing else; in the first batch
 there is one at either end, since some models treat the entries of a batch unlike. Where one strays from the
 untouched run by more than rounding, the batch is run once more without these savings, and at last every
 variant alone.
 
 They are made on the first route on which all wanted layers are seen (`experiments_on`). Of other inputs
-(`Others`) what is asked for is read back, but nothing is held against a run of one entry: that was done with
+(`Others`) the changes are read back, but nothing is compared with a run of one entry: that was done with
 the first. An input grows on its way: what comes before the first layer that is touched is computed once, for
 it is the same in all entries. The first time it is computed for each entry too, and where the answers are not
 the same all inputs are.
@@ -54,7 +54,7 @@ TOKENS_AT_ONCE = 4096  # positions of a batch: few enough for any memory that ho
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The answer's scores with a variant's heads changed; `control`: those of the untouched entry beside."""
+    """Scores of the answer under a variant; `control`: those of the untouched entry in its batch."""
 
     variant: Variant
     scores: Logits
@@ -63,14 +63,14 @@ class Outcome:
 
 @dataclass(eq=False)
 class Tally:
-    """How many changed attentions were read back as asked for, were not, and cannot be read back."""
+    """Counts of changed attentions: confirmed by read-back, refuted, and impossible to read back."""
 
     back: int = 0
     lost: int = 0
     unseen: int = 0
 
     def add(self, other: "Tally") -> None:
-        """Those of other experiments as well."""
+        """Add the counts of other experiments."""
         self.back, self.lost, self.unseen = (
             self.back + other.back,
             self.lost + other.lost,
@@ -80,11 +80,11 @@ class Tally:
 
 @dataclass(eq=False)
 class Experiments:
-    """One model, one input, the attentions that may be changed, and where the answer stands.
+    """Runs variants of one model on one input, and compares their answers with the untouched one.
 
-    `untouched` are the scores of the model as it is; `answers` what the heads answer in it, by place, and
+    `untouched` are the scores of the model as it is; `answers` its heads' outputs, by place, and
     `faithful` whether the run that was watched gave the very same scores, bit for bit: it is the same work.
-    What other parts hand on at `taps` is in `written`. What is changed goes everywhere, or `via` some heads.
+    What other parts hand on at `taps` is in `written`. A change goes everywhere, or `via` some heads.
     """
 
     model: nn.Module
@@ -127,13 +127,13 @@ class Experiments:
         self.faithful, self.passes = torch.equal(watched, self.untouched), back.found
 
     def along(self, via: Via) -> "Experiments":
-        """The experiments, all that is changed let along these paths only (`Via`)."""
+        """A copy of the experiments in which changes go along these paths only (`Via`)."""
         made = copy(self)
         made.via = via
         return made
 
     def run(self, variants: Sequence[Variant]) -> list[Outcome]:
-        """What becomes of the answer in each variant, in their order."""
+        """Outcome of each variant, in their order."""
         groups: dict[int | None, list[int]] = {}
         for number, variant in enumerate(variants):
             groups.setdefault(min((change.layer for change in variant), default=None), []).append(number)
@@ -151,7 +151,7 @@ class Experiments:
         yield from (numbers[start : start + size] for start in range(0, len(numbers), size))
 
     def _together(self, first: int | None, variants: Sequence[Variant]) -> list[Outcome]:
-        """One batch with an untouched entry before the variants, or where that fails one by one.
+        """Run one batch with an untouched entry before the variants; where that fails, one by one.
 
         The first batch has another one behind them: some models treat the entries of a batch unlike.
         """
@@ -201,9 +201,9 @@ class Experiments:
     def batch(
         self, first: int | None, variants: Sequence[Variant], *, saving: bool, growing: bool = False
     ) -> tuple[Logits, ReadBack]:
-        """The scores in each variant and what was read back of them.
+        """Scores of each variant `entry row choice`, and the read-back of its changes.
 
-        What comes before the layer `first` is not run again with `saving`, and for one entry if `growing`.
+        With `saving`, layers before `first` are not run again; if `growing`, they run for one entry.
         """
         entries, back = len(variants), ReadBack(self.model)
         every = [change for variant in variants for change in variant]
@@ -257,12 +257,12 @@ class Experiments:
 
     @cached_property
     def other_sites(self) -> list[Site]:
-        """Attentions of the model that are none of those which may be changed."""
+        """Attentions of the model that may not be changed."""
         mine = {site.module for site in self.sites}
         return [site for site in every_site(self.sites) if site.module not in mine]
 
     def count(self, back: ReadBack) -> None:
-        """Add what was read back to the tally."""
+        """Add the counts of a read-back to the tally."""
         good, lost, unseen = back.counts(self.passes)
         self.tally.back += good
         self.tally.lost += lost
@@ -270,13 +270,13 @@ class Experiments:
 
     @property
     def written(self) -> Mapping[Tap, Tensor]:
-        """What is handed on at the taps in the untouched run; axes: token feature."""
+        """Tensors `token feature` handed on at the taps in the untouched run."""
         return self.writing.written
 
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """What a model answers as it is, and its heads, by place, in the same run."""
+    """A model's scores and its heads' outputs, by place, from one untouched run."""
 
     untouched: Logits
     answers: Mapping[Place, Tensor]
@@ -295,12 +295,12 @@ _Made = TypeVar("_Made", Experiments, Heard)
 def experiments_on(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows
 ) -> Experiments:
-    """Experiments with the selected attention; `InputError` where there is none, or none can be reached."""
+    """Experiments on the selected attention; `InputError` where there is none, or none can be reached."""
     return _by_first_rung(Experiments, model, inputs, selection, asked)
 
 
 def heard(model: nn.Module, inputs: Mapping[str, Any], selection: Selection, asked: AnswerRows) -> Heard:
-    """What experiments put in from elsewhere, in one run; `InputError` as for these."""
+    """Scores and head outputs of one untouched run, for `Put`; `InputError` as in `experiments_on`."""
     return _by_first_rung(Heard.of, model, inputs, selection, asked)
 
 
@@ -320,7 +320,7 @@ def _by_first_rung(
 
 
 class Others:
-    """Other inputs than that of `first`, whose experiments were run, each with these `variants`."""
+    """Runs the `variants` on other inputs than that of `first`, whose experiments were run before."""
 
     def __init__(self, first: Experiments, variants: Sequence[Variant]) -> None:
         self.first, self.entries = first, [(), *variants]
@@ -328,7 +328,7 @@ class Others:
         self.grows = None if first.plainness == 0 and self.layer is not None else False  # not known yet
 
     def scores(self, inputs: Mapping[str, Any], asked: AnswerRows) -> Logits | None:
-        """The answers as the model is, then in each variant; None where there may be no such batch."""
+        """Scores of the untouched model, then of each variant; None where no such batch may be run."""
         first = self.first
         size = len(self.entries) * max((each.shape[2] for each in first.answers.values()), default=1)
         if not first.alike or size > TOKENS_AT_ONCE:

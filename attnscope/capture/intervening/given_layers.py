@@ -1,5 +1,6 @@
-"""What each head does in one model, in another of the same shape, and in that where its layers read what the
-first one's read: so a head that changed itself is told from one that only hears of a change before it.
+"""Compare heads of two models of one shape, also with layers of the one fed the inputs of the other's:
+
+so a head that changed itself is told from one that only receives a change made before it.
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ from attnscope.capture.running import evaluating, hooked, without_cache
 
 @dataclass(frozen=True, eq=False)
 class HeadsSeen:
-    """The weights of one attention over one text, and what its heads answer before the output projection."""
+    """Weights of one attention over one text, and its heads' outputs before the output projection."""
 
     weights: Float[Tensor, "head query key"]
     output: Float[Tensor, "head query value_dim"]
@@ -32,14 +33,14 @@ Given = tuple[Tensor, ...]  # what a layer is called with: its tensors of tokens
 
 @dataclass(eq=False)
 class Layers:
-    """The layers of a model that hold the watched attentions, and what each of their forwards was given."""
+    """The layers of a model that hold the watched attentions, and the inputs of each of their forwards."""
 
     modules: Sequence[nn.Module]
     given: dict[tuple[int, int], Given] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: nn.Module, rung: Rung) -> "Layers | None":
-        """None where an attention stands in no list of layers."""
+        """The layers around the watched attentions; None where an attention stands in no list of layers."""
         found = dict[int, nn.Module]()
         for site in rung.watched:
             outer = holding(model, site.path)
@@ -52,14 +53,14 @@ class Layers:
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """While open, what the layers are given is kept."""
+        """While open, the inputs of the layers are kept."""
         self.given.clear()
         with self._hooked(lambda place, tensors: self.given.update({place: tuple(map(_kept, tensors))})):
             yield
 
     @contextmanager
     def reading(self, other: "Layers") -> Iterator[None]:
-        """While open, each layer reads what the same layer of the `other` model was given."""
+        """While open, each layer reads the inputs that the same layer of the `other` model got."""
 
         def put(place: tuple[int, int], tensors: Given) -> Given:
             given = other.given.get(place, ())
@@ -104,7 +105,7 @@ def _kept(value: Tensor) -> Tensor:
 
 
 class HeadReader:
-    """Reads all heads of the selected attention of one model, text after text, with no weight kept longer."""
+    """Reads weights and outputs of the selected heads of one model, text after text, and keeps none."""
 
     def __init__(self, model: nn.Module, selection: Selection) -> None:
         self.model, self.selection = model, selection
@@ -113,7 +114,7 @@ class HeadReader:
         self.returned: Any = None  # what the model returned when it was last run
 
     def read(self, inputs: Mapping[str, Any]) -> Seen:
-        """What the chosen heads do over one text; `InputError` where a layer is not seen."""
+        """Weights and outputs of the chosen heads over one text, by layer; `InputError` for an unseen layer."""
         for rung in rungs(self.model, self.selection) if self.rung is None else (self.rung,):
             layers = Layers.of(self.model, rung) if self.rung is None else self.layers
             with nullcontext() if layers is None else layers.listening():
@@ -124,7 +125,7 @@ class HeadReader:
         raise nothing_seen(self.model, rung.tower, missing)
 
     def read_as(self, inputs: Mapping[str, Any], other: "HeadReader") -> Seen | None:
-        """Like `read`, every layer reading what the `other` model's layers just read; None where none can."""
+        """Like `read`, with each layer fed what the `other` model's layer just read; None if impossible."""
         assert self.rung is not None, "it has read the text by itself before"
         if self.layers is None or other.layers is None:
             return None

@@ -1,4 +1,4 @@
-"""Gradients of the answer by the straight way alone, held against the answer itself before anybody gets them.
+"""Gradients of the answer along the direct path alone, returned only after a check against the answer.
 
 Three things must hold, or there are none and it is said why:
 
@@ -38,7 +38,7 @@ Scores = Callable[[Logits], Float[Tensor, " score"]]
 
 @dataclass(frozen=True, eq=False)
 class Direct:
-    """How each score changes with every head's output by the straight way.
+    """Gradient of each score with respect to every head's output, along the direct path.
 
     `norms` are held fixed on the longest of these ways; `off` is how far all parts together lie from the
     first score.
@@ -57,7 +57,7 @@ def direct_gradients(
     untouched: Logits,
     scores: Scores,
 ) -> Direct | str:
-    """The gradients by the straight way of all heads of `sites`, or in one phrase why there are none."""
+    """Gradients along the direct path for all heads of `sites`, or a phrase that says why there are none."""
     path, broken = DirectPath(RULES), []
     probes: dict[Place, tuple[Tensor, Tensor]] = {}
 

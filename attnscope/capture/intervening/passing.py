@@ -1,6 +1,6 @@
-"""Attentions as they pass by, and layers that were run once and are not run again.
+"""Hooks on attentions by layer, and replay of layers that were run once before.
 
-    kernel's answer, or the product with the values  ->  handler  ->  the model goes on with what it says
+    kernel's output, or the product with the values  ->  handler  ->  the model goes on with its result
 
 Outputs of attentions are looked at, by layer, with what they are made of (`answers_to`), replaced where a
 handler asks for it, or something is added to them that tells how a score of the model changes with them
@@ -11,9 +11,9 @@ handler asks for it, or something is added to them that tells how a score of the
 
 The model's own code runs from its start all the same, so that masks and positions are made for the batch
 that there is; only the forward of layers that had ended before is replaced. What a layer leaves behind
-elsewhere than in its result is not seen here: whoever replays holds an untouched entry of the batch against
-the first run. An input of which there is no such run may grow on its way (`growing`): one entry up to a
-layer, from there on as many copies. Whoever lets it holds all entries against a batch that had them from the
+elsewhere than in its result is not seen here: callers compare an untouched entry of the batch with the
+first run. An input of which there is no such run may grow on its way (`growing`): one entry up to a
+layer, from there on as many copies. Callers then compare all entries with a batch that had them from the
 start.
 """
 
@@ -44,7 +44,7 @@ Handler = Callable[[Attended], Tensor | None]
 
 
 class Kept:
-    """What the layers of a model returned in one run, in the order in which they ended."""
+    """Results of a model's layers in one run, in the order in which the layers ended."""
 
     def __init__(self, model: nn.Module, sites: Sequence[Site]) -> None:
         self.site_of = {site.module: site for site in sites}
@@ -64,7 +64,7 @@ class Kept:
 
     @contextmanager
     def keeping(self) -> Iterator[None]:
-        """While open, the one run whose results are kept."""
+        """While open, keep the results of the layers in the one run that is made."""
         with ExitStack() as stack:
             for module in self.site_of:
                 stack.enter_context(module.register_forward_pre_hook(self._begin))
@@ -89,7 +89,7 @@ class Kept:
 
     @contextmanager
     def replayed(self, layer: int, copies: int) -> Iterator[None]:
-        """While open, what had ended before `layer` began is not run: its result comes `copies` times."""
+        """While open, layers that had ended before `layer` return their kept results, in `copies` copies."""
         ended, forwards = self.before[layer], Counter[nn.Module]()
         with ExitStack() as stack:
             for module in dict.fromkeys(module for module, _ in ended):
@@ -98,9 +98,9 @@ class Kept:
 
     @contextmanager
     def growing(self, layer: int, copies: int) -> Iterator[None]:
-        """While open, what `layer` reads becomes as many copies of one entry; beside it masks stay of one.
+        """While open, the input of `layer` is repeated to `copies` entries; masks beside it stay of one.
 
-        `KeyError` where that layer does not stand in a list, or its module is that of other layers too.
+        Raises `KeyError` where that layer stands in no list, or its module is that of other layers too.
         """
 
         def grow(_module: nn.Module, args: Any, kwargs: Any) -> Any:
@@ -128,7 +128,7 @@ class Kept:
 
 
 def _copied(tensor: Tensor, copies: int) -> Tensor:
-    """What is repeated for every entry of a batch of copies, one entry's parts next to each other.
+    """The tensor repeated for a batch of copies, one entry's parts next to each other.
 
     The batch is the first axis, or the second of a model that has its tokens first.
     """
@@ -139,7 +139,7 @@ def _copied(tensor: Tensor, copies: int) -> Tensor:
 
 
 def holding(model: nn.Module, path: str) -> list[nn.Module]:
-    """The entries of lists of modules that the module at `path` stands in."""
+    """The list entries (`ModuleList`) around the module at `path`, outermost first."""
     parts = path.split(".")
     ends = [end for end in range(1, len(parts) + 1) if parts[end - 1].isdigit()]
     return [model.get_submodule(".".join(parts[:end])) for end in ends]
@@ -149,7 +149,7 @@ def holding(model: nn.Module, path: str) -> list[nn.Module]:
 def passing(
     sites: Sequence[Site], handle: Handler, *, changing: bool, begun: Mapping[nn.Module, int] | None = None
 ) -> Iterator["Passage"]:
-    """While open, `handle` gets every attention of the sites; what it returns is used only if `changing`.
+    """While open, `handle` gets every attention of the sites; if `changing`, its result is the output.
 
     `begun` counts the forwards of modules that are not run, since their results are known.
     """
@@ -159,7 +159,7 @@ def passing(
 
 
 class Passage:
-    """Counts the attentions of each layer in one forward pass."""
+    """Counts the attentions of each layer in one forward pass, and passes them to the handler."""
 
     answers: Answers
 
@@ -170,7 +170,7 @@ class Passage:
 
     @property
     def none(self) -> set[Place]:
-        """Places whose output turned out to be no attention's."""
+        """Places that turned out to be no attention."""
         return {place for seen, place in self.places.items() if seen in self.answers.none}
 
     def hand_on(self, seen: Answered) -> Tensor | None:
@@ -229,7 +229,7 @@ def _of_trace(one: TracedAttention, place: Place, output: Tensor) -> Attended:
 
 
 def _kernel_weights(given: KernelInputs, output: Tensor, weights: Tensor | None) -> Tensor:
-    """The weights that the kernel returns, or is made to print; a sink is taken into account only then."""
+    """The weights that the kernel returned; computed from it if there are none, or none without its sink."""
     shape = (*output.shape[:3], given.key.shape[2])
     if weights is not None and not given.has_sinks and weights.shape == shape:
         return weights
@@ -239,7 +239,7 @@ def _kernel_weights(given: KernelInputs, output: Tensor, weights: Tensor | None)
 def answers_to(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]
 ) -> tuple[dict[Place, Tensor], Any]:
-    """What heads answer to `inputs`, by place as `batch head query value_dim`, and what the model returns."""
+    """Heads' outputs for `inputs`, by place, `batch head query value_dim`, and the model's own output."""
     found: dict[Place, Tensor] = {}
 
     def look(seen: Attended) -> None:
@@ -252,7 +252,7 @@ def answers_to(
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """One attention as it passed by: what its heads answer, and what that is made of.
+    """One attention of a run: its heads' outputs, with the values and weights behind them.
 
     `weights` are None where the model mixes them, or the values, after the softmax, or nobody asked.
     """
@@ -264,7 +264,7 @@ class Observed:
 
 @dataclass(frozen=True, eq=False)
 class Slopes:
-    """How each of several scores changes with every head's output, and what these outputs are, by place."""
+    """Gradients of several scores with respect to every head's output, and these outputs, by place."""
 
     by_score: tuple[Mapping[Place, Float[Tensor, "batch head query value_dim"]], ...]
     seen: Mapping[Place, Observed]
@@ -273,7 +273,7 @@ class Slopes:
 def gradients(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], score: Callable[[Any], Tensor]
 ) -> Mapping[Place, Tensor]:
-    """How the `score` of what the model returns changes with every head's output, by place.
+    """Gradient of the model's `score` with respect to every head's output, by place.
 
     Axes: batch head query value_dim, as those outputs have. One forward and one backward pass; the weights
     get no gradients. `InputError` for a model whose own code keeps gradients from passing.
@@ -289,7 +289,7 @@ def slopes(
     *,
     weights: bool = False,
 ) -> Slopes:
-    """Gradients of several scores: one forward pass, and one backward for each; with the `weights` seen."""
+    """Gradients of several scores: one forward pass, one backward pass each; `weights`: keep these too."""
     probes: dict[Place, Tensor] = {}
     found: dict[Place, Observed] = {}
 

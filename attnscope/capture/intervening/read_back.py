@@ -1,20 +1,20 @@
-"""The certificate of an intervention: what was asked for is read back at the model's next operation.
+"""Certificate of an intervention: read the changed numbers back at the model's next operation.
 
-    kernel's answer -> changed -> views, transpositions -> the next module with weights of its own: read here
+    kernel's output -> changed -> views, transpositions -> the next module with weights of its own: read here
 
-What is expected there is made anew from the kernel's own answer and from what was asked, as features in
+What is expected there is made anew from the kernel's own output and from the change, as features in
 their order, head by head; nothing of the code that made the change is used. Every feature must be equal bit
-for bit, since on this way numbers are only moved: those of the changed heads are what was asked for, those of
-all others what the kernel answered. The row of a cut link is computed, and held against
-(output - weight * value) / (1 - weight) in float64, within what rounding may come to; what a head answers to
-inputs of two entries against its weights times its values, likewise. Where already an
-unchanged answer is not found again (a gate, a norm comes between), nothing can be read back, and it is said.
+for bit, since on this way numbers are only moved: those of the changed heads are the change, those of
+all others the kernel's output. The row of a cut link is computed, and compared with
+(output - weight * value) / (1 - weight) in float64, within what rounding may come to; a head's output for
+inputs of two entries is compared with its weights times its values. Where even an unchanged output is not
+found again (a gate, a norm comes between), nothing can be read back, and that is reported.
 
 Other parts of a model may hand on other numbers too (`Writing`), each entry of a batch its own:
 
-what a layer returns          found at the next operation, bit for bit
-what the last matrix of an MLP reads   what the matrix makes of it is made again from what was asked for
-the vector of a position      the sum that it stands in, at the next operation, has moved by as much
+    what a layer returns          found at the next operation, bit for bit
+    what the last matrix of an MLP reads   the matrix's output is computed again from the changed rows
+    the vector of a position      the sum that it stands in, at the next operation, has moved by as much
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -53,10 +53,10 @@ _ROUNDINGS = 8  # machine epsilons of the largest number
 
 @dataclass(eq=False)
 class _Expected:
-    """The features that must come next, and for cut rows how far from them is near enough.
+    """Features that must come next, and the tolerance for cut rows.
 
-    `control` says that nothing is asked of the first entry: where that one comes without the others being
-    what was asked for, the others are `wrong`.
+    `control` says that the first entry is unchanged: where that one comes, and the others are not as they
+    should be, the others are `wrong`.
     """
 
     place: Place
@@ -67,7 +67,7 @@ class _Expected:
     wrong: bool = False
 
     def meets(self, given: Tensor) -> bool:
-        """Whether this is it, in one of the orders that models keep entries, parts and tokens in."""
+        """Whether `given` is what is expected, in one of the axis orders that models use."""
         entries, parts, queries, features = self.rows.shape
         given = given.detach()
         orders = (
@@ -99,7 +99,7 @@ class ReadBack:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """While open, the parts of the model that have weights of their own are watched."""
+        """While open, the inputs of all parts of the model that have weights of their own are watched."""
         with ExitStack() as stack:
             for part in self.model.modules():
                 if [*part.parameters(recurse=False), *part.buffers(recurse=False)]:
@@ -107,32 +107,32 @@ class ReadBack:
             yield
 
     def expect(self, attended: Attended, variants: Sequence[Variant]) -> None:
-        """What is answered here, changed as the variants ask, is to be found at the next operation."""
+        """Expect the attention's output, changed by the variants, at the next operation."""
         self.waiting.append(_expected(attended, variants))
         self.seen.append(self.waiting[-1])
 
     def expect_near(self, place: Place, rows: Tensor, off: Tensor | None, *, control: bool) -> None:
-        """These rows are to be found next, none further off than `off`; axes: entry part query feature."""
+        """Expect these rows `entry part query feature` next, within `off` (None: bit for bit)."""
         self.waiting.append(_Expected(place, rows, off, control))
         self.seen.append(self.waiting[-1])
 
     def settle(self, place: Place, found: bool, *, control: bool) -> None:
-        """What was expected at a place was looked for by somebody else, and `found` there or not.
+        """Record the result of another check: whether what was expected at a place was `found`.
 
-        With a `control` entry what is not found is no more than not seen.
+        With a `control` entry what is not found counts as not seen.
         """
         nothing = torch.empty(0, 0, 0, 0)
         self.seen.append(_Expected(place, nothing, None, control, found, wrong=False))
 
     @property
     def found(self) -> set[Place]:
-        """The places at which what was expected was found."""
+        """The places at which the expected features were found."""
         return {one.place for one in self.seen if one.found}
 
     def counts(self, passes: Collection[Place]) -> tuple[int, int, int]:
-        """How many attentions were read back as asked for, were not, and cannot be.
+        """Numbers of attentions that were read back as changed, were not, and cannot be.
 
-        `passes` are the places at which an answer that nothing was done to was found again.
+        `passes` are the places at which an unchanged output was found again.
         """
         back = sum(one.found for one in self.seen)
         lost = sum(not one.found and (one.wrong or self._must(one, passes)) for one in self.seen)
@@ -143,7 +143,7 @@ class ReadBack:
         return not one.control and one.place in passes
 
     def end(self, output: Any) -> None:
-        """What the model returned: what is handed on last is found there."""
+        """Look for the features that are handed on last in the model's output."""
         self._enter(self.model, output, {})
 
     def _enter(self, _part: nn.Module, args: Any, kwargs: Any) -> None:
@@ -191,7 +191,7 @@ def _expected(attended: Attended, variants: Sequence[Variant]) -> _Expected:
 
 
 def _of_both(attended: Attended, change: Change, parts: slice) -> tuple[Tensor, Tensor]:
-    """What a head answers to inputs of two entries, and how far off rounding may bring it."""
+    """A head's output for inputs of two batch entries, and the tolerance for rounding."""
     assert isinstance(change.what, Lent)
     mixed = attended.with_inputs(parts, further(parts, change.what.over), change.what.inputs)
     values = exact(mixed.values_of(change.head).cpu())
@@ -201,7 +201,7 @@ def _of_both(attended: Attended, change: Change, parts: slice) -> tuple[Tensor, 
 
 
 def _without_links(attended: Attended, change: Change, query: int, parts: slice) -> tuple[Tensor, Tensor]:
-    """The row of a query whose links are cut by subtraction, and how far off rounding may bring it."""
+    """A query's output row with links cut by subtraction, in float64, and the tolerance for rounding."""
     assert isinstance(change.what, Cut)
     keys = list(change.what.keys)
     output = exact(attended.output[parts, change.head, query].cpu())
@@ -215,9 +215,9 @@ def _without_links(attended: Attended, change: Change, query: int, parts: slice)
 
 
 class Writing:
-    """What is handed on at the taps in the run that is as it is, and changes of it.
+    """Tensors handed on at the taps in the untouched run, and changes to them.
 
-    `written` are these numbers by tap; `sums` what the vectors of positions stand in.
+    `written` are these tensors by tap; `sums` those in which the vectors of positions stand.
     """
 
     def __init__(self, taps: Sequence[Tap]) -> None:
@@ -227,7 +227,7 @@ class Writing:
 
     @contextmanager
     def watching(self, back: ReadBack) -> Iterator[None]:
-        """While open, the one run that is as it is."""
+        """Context manager: records the untouched run."""
         learning: list[Tap] = []
 
         def look(tap: Tap, tensor: Tensor) -> None:
@@ -262,7 +262,7 @@ class Writing:
 
     @contextmanager
     def changing(self, taps: Sequence[Tap], variants: Sequence[Variant], back: ReadBack) -> Iterator[None]:
-        """While open, every entry has what its variant asks for."""
+        """While open, every batch entry gets the writes of its variant."""
 
         def handle(tap: Tap, tensor: Tensor) -> Tensor:
             rows = _entries(tensor, len(variants)).clone()
@@ -298,7 +298,7 @@ class Writing:
 
 
 def _product_of(module: nn.Module, rows: Tensor, made: Tensor) -> bool:
-    """Whether `made` is what the module's own matrix makes of the rows, in float64 and within rounding."""
+    """Whether `made` is the rows times the module's own matrix, in float64 and within rounding."""
     matrices = [each for each in module.parameters(recurse=False) if each.ndim == 2]
     offsets = [each for each in module.parameters(recurse=False) if each.ndim == 1]
     given, there = exact(rows.detach().cpu()), exact(made.detach().cpu())
@@ -317,7 +317,7 @@ def _product_of(module: nn.Module, rows: Tensor, made: Tensor) -> bool:
 
 
 def _entries(tensor: Tensor, entries: int) -> Tensor:
-    """As `entry token feature`; what all entries share is repeated."""
+    """The tensor as `entry token feature`, repeated if entries share it; `ValueError` for other shapes."""
     rows = tensor if tensor.ndim > 2 else tensor[None]
     if rows.ndim != 3 or rows.shape[0] not in (1, entries):
         shape = tuple(tensor.shape)

@@ -1,4 +1,4 @@
-"""Where the parts of a model that are no heads hand on what they made, found by running it.
+"""Find where parts of a model other than heads hand on their results, by running it.
 
     residual    what a layer returns: the entry of a list of modules that holds one attention
     mlp         what the last matrix of a layer reads that is neither linear in the layer's input nor made by
@@ -33,7 +33,7 @@ Read = tuple[nn.Module, int, Tensor]  # a module, which of its forwards, what it
 def find_taps(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], part: Part
 ) -> dict[int, Tap]:
-    """Where the layers of `sites` hand on that part, by layer; of positions the one table.
+    """The taps of that part in the layers of `sites`, by layer; of positions the one table.
 
     Raises `InputError` that says why where there is none.
     """
@@ -51,7 +51,7 @@ Block = tuple[nn.Module, int, bool, bool]
 
 
 def _blocks(model: nn.Module, sites: Sequence[Site]) -> dict[int, Block]:
-    """The module of every layer: the outermost entry of a list that holds one attention of its tower."""
+    """The module of every layer: the outermost list entry that holds one attention of its tower."""
     blocks: dict[int, Block] = {}
     for site in sites:
         inside = [each for each in holding(model, site.path) if _held(each, sites) == 1]
@@ -110,7 +110,7 @@ def _same(one: Tensor, other: Tensor) -> bool:
 
 
 def _reaching(made: Tensor, leaves: Sequence[Leaf]) -> list[Leaf]:
-    """Those of the parts that what a layer returns is a sum of, whatever later ones make of them."""
+    """The parts (leaves) that the layer's result `made` depends on, by gradient."""
     if not leaves or not made.requires_grad:
         return []
     random = torch.Generator().manual_seed(1)
@@ -123,7 +123,7 @@ def _reaching(made: Tensor, leaves: Sequence[Leaf]) -> list[Leaf]:
 def _cut(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], blocks: set[nn.Module]
 ) -> tuple[Rule, dict[tuple[nn.Module, int], Tensor], list[Read]]:
-    """The run cut into parts, what its layers returned, alive, and what all that has a matrix was given."""
+    """The rule of a run cut into parts, its layers' results, and the inputs of all modules with a matrix."""
     made: dict[tuple[nn.Module, int], Tensor] = {}
     read: list[Read] = []
     turns: Counter[nn.Module] = Counter()
@@ -179,7 +179,7 @@ def _table(model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site]) -
 
 
 def _side(model: nn.Module, sites: Sequence[Site]) -> str:
-    """What paths in the half of the model begin with that the attentions are in; "" of one that is one."""
+    """Path prefix of the half, encoder or decoder, that holds the attentions; "" for a model of one half."""
     half = next((each for each in ("encoder", "decoder") if f".{each}." in f".{sites[0].path}"), "")
     both = getattr(getattr(model, "config", None), "is_encoder_decoder", False)
     if not both or not half:
@@ -205,7 +205,7 @@ def _instead(model: nn.Module) -> str:
 
 
 def first_tensor(made: Any) -> Tensor:
-    """The first tensor of what a module returns."""
+    """The first tensor in a module's output."""
     return next(tensors_in(made if isinstance(made, Tensor | tuple | list) else list(made.values())))
 
 
@@ -214,9 +214,9 @@ Handle = Callable[[Tap, Tensor], Tensor | None]
 
 @contextmanager
 def tapping(taps: Sequence[Tap], handle: Handle, after: Callable[[Tap, Any], None]) -> Iterator[None]:
-    """While open, `handle` gets what is handed on at the taps, and what it returns stands in its place.
+    """While open, `handle` gets the tensor at each tap, and its result replaces it; None leaves it.
 
-    `after` gets what a module has made whose input that was.
+    `after` gets the output of a module whose input was tapped.
     """
     turns: Counter[nn.Module] = Counter()
     at = {(tap.module, tap.turn): tap for tap in taps}
@@ -257,7 +257,7 @@ def _with_first(made: Any, new: Tensor) -> Any:
 
 
 def handed(model: nn.Module, inputs: Mapping[str, Any], taps: Sequence[Tap]) -> tuple[dict[Tap, Tensor], Any]:
-    """What is handed on at the taps for `inputs`, and what the model returns."""
+    """Tensors handed on at the taps for `inputs`, and the model's output."""
     found: dict[Tap, Tensor] = {}
 
     def keep(tap: Tap, tensor: Tensor) -> None:

@@ -1,15 +1,15 @@
-"""One key's values at zero, and how far each query's vector then turns in that layer (Mohebbi et al. 2023).
+"""Value zeroing: how far each query's layer output turns without one key's values (Mohebbi et al. 2023).
 
     kept layers -> layer l, entry j of a batch with the values of key j at zero -> what it returns: stop
 
 The attention is made once more by the model's own kernel (or, where it has none, from the weights that it
 made) with these values and the same queries and keys, so that no weight changes. Only the layer in question
 runs: those before return what they returned in the plain run, those behind are not begun. An untouched entry
-goes along, and each entry is held against that one: entries of one batch are added alike, if not to the last
+goes along, and each entry is compared with that one: entries of one batch are added alike, if not to the last
 bit. Where it strays from the plain run by more than rounding, the batch is run without these savings, and at
 last every key alone.
 
-What is read back at the model's next operation is not what was made here, but output - weight * value in
+The read-back at the model's next operation does not use what was made here, but output - weight * value in
 float64: that holds only where these values were zero at the attention, and no others.
 """
 
@@ -38,21 +38,21 @@ Vectors = Float[Tensor, "entry query hidden"]
 
 
 class NoLayersError(InputError):
-    """A model whose layers cannot be run one by one with other values; the message says why."""
+    """Raised for a model whose layers cannot run one by one with other values; the message says why."""
 
 
 class _Through(Exception):
-    """Raised where the layer in question has returned: nothing behind it is run."""
+    """Raised inside the forward pass to end it where the wanted layer has returned."""
 
 
 @dataclass(eq=False)
 class ValueZeroing:
-    """One model, one input, and the attentions whose values may be zeroed.
+    """Zeroes values of chosen heads in one layer of one model, on one input.
 
     `lengths` are the keys of each layer. `faithful` says that a layer which is run alone, and whose attention
     is watched, returns what it returned, bit for bit, and that its attention made once more with the same
     values is the model's own within what rounding may come to; `back`, `lost` and `unseen` count attentions
-    that were read back as asked for, were not, or cannot be. Raises `NoLayersError` where a layer cannot be
+    that were read back as changed, were not, or cannot be. Raises `NoLayersError` where a layer cannot be
     run alone.
     """
 
@@ -91,10 +91,10 @@ class ValueZeroing:
     def distances(
         self, layer: int, heads: Sequence[int], keys: Sequence[int] | None = None
     ) -> Float[Tensor, "query key"]:
-        """1 less the cosine of each query's vector behind `layer` with and without the values of each key.
+        """Cosine distance of each query's vector after `layer` with and without the values of each key.
 
-        Zero are the values that `heads` read, in float64, 0 to 2. A key that nothing is zeroed of
-        (none of `keys`) is 0.
+        The zeroed values are those that `heads` read; distances are float64, 0 to 2. Keys that are not among
+        `keys` have distance 0.
         """
         wanted = list(range(self.lengths[layer]) if keys is None else keys)
         found = torch.zeros(self.plain[layer].shape[1], self.lengths[layer], dtype=EXACT)
@@ -108,7 +108,7 @@ class ValueZeroing:
         yield from (list(keys[start : start + size]) for start in range(0, len(keys), size))
 
     def _together(self, layer: int, heads: Sequence[int], keys: list[int]) -> Float[Tensor, "key query"]:
-        """One batch behind an untouched entry, or where that fails one by one."""
+        """Distances of one batch of keys behind an untouched entry; where that fails, one by one."""
         while self.plainness < 2:
             try:
                 made, back = self._run(layer, heads, [None, *keys], saving=self.plainness == 0)
@@ -132,10 +132,10 @@ class ValueZeroing:
         return turned(self.plain[layer], made)
 
     def _is_faithful(self, layer: int) -> bool:
-        """Whether the layer returns the same with its attention's own answer put back, also made anew.
+        """Whether the layer returns the same with its attention's own output put back, also computed anew.
 
         What is put back are the same numbers in the same places, so that the layer does the same once more:
-        there equal bits are asked. The answer made anew may come from another product.
+        there equal bits are asked. The output computed anew may come from another product.
         """
         near: list[bool] = []
 
@@ -149,7 +149,7 @@ class ValueZeroing:
     def _run(
         self, layer: int, heads: Sequence[int], keys: Sequence[int | None], *, saving: bool
     ) -> tuple[Vectors, ReadBack]:
-        """The layer's vectors, in each entry with one key's values at zero, or with none (None)."""
+        """The layer's vectors with one key's values at zero in each entry (None: no key's), and the read-back."""
         back, chosen = ReadBack(self.model), list(heads)
 
         def zeroed(seen: Attended) -> Tensor:
@@ -178,7 +178,7 @@ class ValueZeroing:
         return _by_entry(_vectors(ended[0]), self.kept.results[self.ends[layer]])
 
     def _stop(self, layer: int, ended: list[Any]) -> Any:
-        """A hook that ends the run as soon as the layer has returned, and keeps what it returned."""
+        """A hook that keeps the layer's result in `ended` and ends the run."""
         module, number = self.ends[layer]
         forwards = Counter[nn.Module]()
 
@@ -209,7 +209,7 @@ class ValueZeroing:
 
 
 def turned(before: Float[Tensor, "#entry query hidden"], after: Vectors) -> Float[Tensor, "entry query"]:
-    """1 less the cosine of two vectors, from their difference: nothing is left of 1 - 1 in rounding."""
+    """Cosine distance of two vectors, computed from their difference to avoid the rounding of 1 - cosine."""
     one, other = (nn.functional.normalize(exact(each), dim=-1).cpu() for each in (before, after))
     return (one - other).square().sum(-1) / 2
 
@@ -252,7 +252,7 @@ def _is_near(remade: Tensor, seen: Attended) -> bool:
 def _expected(
     seen: Attended, heads: Sequence[int], keys: Sequence[int | None]
 ) -> tuple[Tensor, Tensor] | None:
-    """output - weight * value as rows of features, and how far off rounding may bring them.
+    """Rows of features output - weight * value, and the tolerance for rounding.
 
     None where nothing is zeroed, or where it is less than rounding: there is nothing to be seen then.
     """
@@ -275,7 +275,7 @@ def _expected(
 
 
 def _rows(output: Tensor) -> Tensor:
-    """Heads side by side as the model puts them; axes: entry part query feature."""
+    """Attention output as `entry part query feature`, its heads side by side."""
     return output.transpose(1, 2).flatten(2)[:, None]
 
 
@@ -287,6 +287,6 @@ def _vectors(output: Any) -> Tensor:
 
 
 def _by_entry(vectors: Tensor, plain: Any) -> Vectors:
-    """The entries of the batch first; some models have their tokens there."""
+    """The vectors with the batch axis first; some models have their tokens there."""
     one = _vectors(plain)
     return vectors.transpose(0, 1) if one.shape[0] != 1 and one.shape[1] == 1 else vectors

@@ -1,8 +1,8 @@
-"""A model's kernel over a long text: the same function, a few queries at a time, and the keys in reach.
+"""Run a model's attention over a long text in chunks of queries, with masks kept as rules.
 
-Rows of attention do not depend on one another, so the answer is the kernel's own. Where transformers runs
+Rows of attention do not depend on one another, so the output is the kernel's own. Where transformers runs
 the model with torch's fused kernel too, and nothing is asked for that this cannot do (soft cap, sink, added
-positions), the fused one answers; a few rows of the model's own eager function are held against it first.
+positions), the fused one answers; a few rows of it are compared with the model's own eager function first.
 
 While `symbolic_masks` is open, a model that asks for a mask gets a tensor that has a shape and no memory:
 transformers' mask function is kept as the rule that it is, and the kernel asks it for the rows that it works
@@ -44,7 +44,7 @@ _TRIED = 4  # rows of the fused kernel that are held against the model's own fun
 
 @dataclass(frozen=True, eq=False)
 class MaskRule:
-    """The rule of a mask: transformers' function of batch, head, query and key, with its offsets.
+    """Rule of a mask: transformers' function of batch, head, query and key, with its offsets.
 
     `causal`: a query may look at itself and at all keys before it, which fused kernels know by a flag.
     """
@@ -59,7 +59,7 @@ class MaskRule:
     def block(
         self, entry: int, queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]
     ) -> Bool[Tensor, "query key"]:
-        """Where these queries of one batch entry may look among these keys."""
+        """Mask `query key`: where these queries of one batch entry may look among these keys."""
         device = queries.device
         batch, head = torch.tensor([entry], device=device), torch.zeros(1, dtype=torch.long, device=device)
         places = batch, head, queries.long() + self.q_offset, keys.long() + self.kv_offset
@@ -72,7 +72,7 @@ class MaskRule:
         return allowed
 
     def reach(self, entry: int, rows: range, keys: int, device: torch.device) -> Bounds:
-        """The first key and the one behind the last that the rows may look at, and if all may at all."""
+        """First key and end of the keys that the rows may look at, and whether every row sees all between."""
         place = entry, rows.start, rows.stop
         if place not in self.bounds:
             block = self.block(entry, *_positions(rows, range(keys), device))
@@ -86,7 +86,7 @@ class MaskRule:
 
 
 class SymbolicMask(Tensor):
-    """A mask `batch 1 query key` that has no memory, True or False, or 0 and the lowest number."""
+    """A mask `batch 1 query key` without memory: boolean, or 0 and the dtype's lowest number."""
 
     rule: MaskRule
 
@@ -100,9 +100,9 @@ class SymbolicMask(Tensor):
         return f"SymbolicMask({tuple(self.shape)})"
 
     def rows(self, entry: int, rows: Tensor, keys: range | None = None) -> Tensor:
-        """These rows of one batch entry written out, `query key`, as the model's kernel takes them.
+        """These rows of one batch entry as a plain tensor `query key`, over `keys` (None: all).
 
-        Without `keys` over all of them. A mask of one entry is the same for every entry of a batch.
+        A mask of one entry is the same for every entry of a batch.
         """
         wanted = range(self.shape[-1]) if keys is None else keys
         entry = entry if self.shape[0] > 1 else 0
@@ -110,7 +110,7 @@ class SymbolicMask(Tensor):
         return block if self.dtype == torch.bool else lowered(block, self.dtype)
 
     def written(self) -> Tensor:
-        """All of it; `DoesNotFitError` where that is too much."""
+        """The whole mask as a plain tensor; `DoesNotFitError` where that is too large."""
         batch, _, queries, keys = self.shape
         size = batch * queries * keys * self.dtype.itemsize
         if size > _LARGEST:
@@ -148,7 +148,7 @@ def _is_whole(
 
 
 def lowered(allowed: Bool[Tensor, "*any"], dtype: torch.dtype) -> Tensor:
-    """What an eager kernel adds: 0 where a query may look, the lowest number where not."""
+    """The mask as an eager kernel adds it: 0 where a query may look, the dtype's lowest number elsewhere."""
     nothing = torch.zeros((), dtype=dtype, device=allowed.device)
     return torch.where(allowed, nothing, torch.finfo(dtype).min)
 
@@ -160,7 +160,7 @@ def _positions(rows: range, keys: range, device: torch.device) -> tuple[Tensor, 
 
 @contextmanager
 def symbolic_masks() -> Iterator[None]:
-    """While open, models that run with eager or sdpa attention are handed masks that have no memory."""
+    """While open, models with eager or sdpa attention get `SymbolicMask`s."""
     common, own = AttentionMaskInterface._global_mapping, ALL_MASK_ATTENTION_FUNCTIONS._local_mapping
     with put_back(common, own):
         for name, floating in (("eager", True), ("sdpa", False)):
@@ -170,7 +170,7 @@ def symbolic_masks() -> Iterator[None]:
 
 
 def _maker(floating: bool) -> Callable[..., Tensor | None]:
-    """A mask function as transformers' own for eager (0 and the lowest number) or sdpa (True and False)."""
+    """A mask function like transformers' own for eager (`floating`) or sdpa (boolean), without memory."""
 
     def mask(
         batch_size: int,
@@ -206,7 +206,7 @@ def _maker(floating: bool) -> Callable[..., Tensor | None]:
 
 
 class Chunks:
-    """How the kernels of one model answer; `fused` counts those of torch's fused kernel."""
+    """Answers kernel calls in chunks; `fused` counts the calls that torch's fused kernel answered."""
 
     def __init__(self, supports_fused: bool) -> None:
         self.supports_fused = supports_fused
@@ -214,7 +214,7 @@ class Chunks:
         self.fused = self.others = 0
 
     def answer(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
-        """The output `batch query head value_dim`; zeros while `silent`."""
+        """The attention output `batch query head value_dim`; zeros while `silent`."""
         if self.silent:
             batch, heads, queries, _ = given.query.shape
             return given.value.new_zeros(batch, queries, heads, given.value.shape[-1]), None
@@ -226,7 +226,7 @@ class Chunks:
 
     @property
     def kernels(self) -> str:
-        """By name the kernels that answered."""
+        """Names of the kernels that answered."""
         names = ["sdpa"] * bool(self.fused) + ["eager"] * bool(self.others)
         return f"{', '.join(names)}, {IN_PARTS}"
 
@@ -248,7 +248,7 @@ def without_squares(model: nn.Module, modules: list[nn.Module]) -> Iterator[Chun
 
 
 def may_be_fused(given: KernelInputs) -> bool:
-    """Whether torch's fused kernel can be asked the same."""
+    """Whether torch's fused kernel can compute this call: no soft cap, sink, added position or dropout."""
     special = (*_BY_QUERY, "softcap", "s_aux")
     plain = all(given.options.get(name) is None for name in special) and not given.options.get("dropout")
     mask = given.mask
@@ -256,7 +256,7 @@ def may_be_fused(given: KernelInputs) -> bool:
 
 
 def rows_of(given: KernelInputs, rows: Tensor) -> KernelInputs:
-    """The inputs of some of the queries, all keys, its mask written out for them."""
+    """Kernel inputs for some of the queries and all keys, with the mask written out for these rows."""
     mask, queries = given.mask, given.query.shape[2]
     if isinstance(mask, SymbolicMask):
         mask = torch.stack([mask.rows(entry, rows) for entry in range(mask.shape[0])])[:, None]
@@ -277,17 +277,17 @@ def _of_rows(name: str, value: Any, rows: Tensor, queries: int) -> Any:
 
 
 def is_causal_unmasked(given: KernelInputs) -> bool:
-    """Whether no mask stands for a causal one: fused kernels are told by a flag."""
+    """Whether the call is causal by a flag, without a mask."""
     return kernel_name(given.module) == "sdpa" and given.query.shape[2] > 1 and given.is_causal
 
 
 def own(given: KernelInputs) -> Callable[..., Any]:
-    """The model's own eager function."""
+    """The eager attention function of the model's own code."""
     return own_eager_function(given.module)
 
 
 def eager(given: KernelInputs) -> Tensor:
-    """The kernel that the model asked for itself, as many queries at a time as have room."""
+    """Output of the model's own kernel, computed for as many queries at a time as fit."""
     batch, heads, queries, _ = given.query.shape
     step = max(1, _EAGER_PAIRS // (batch * heads * given.key.shape[2]))
     kernel = _kernel(given)
@@ -299,14 +299,14 @@ def eager(given: KernelInputs) -> Tensor:
 
 
 def _kernel(given: KernelInputs) -> Callable[..., Any]:
-    """What `given` would have been answered by without us: our own stand-in is left out."""
+    """The kernel that would answer without our stand-in."""
     if kernel_name(given.module) == "eager":
         return own(given)
     return given.kernel
 
 
 def fused(given: KernelInputs) -> Tensor:
-    """Torch's fused kernel: output `batch query head value_dim`, keys out of reach never looked at."""
+    """Output `batch query head value_dim` of torch's fused kernel; keys out of reach are skipped."""
     batch, heads, queries, _ = given.query.shape
     key, value = (for_each_head(each, heads) for each in (given.key, given.value))
     if _is_causal(given):
@@ -333,7 +333,7 @@ def fused(given: KernelInputs) -> Tensor:
 
 
 def _is_causal(given: KernelInputs) -> bool:
-    """Whether a query may look at itself and at all keys before it, and at nothing else."""
+    """Whether each query may look at itself and all keys before it, and at nothing else."""
     if given.mask is None:
         return is_causal_unmasked(given) and given.query.shape[2] == given.key.shape[2]
     return bool(given.mask.rule.causal)
@@ -342,7 +342,7 @@ def _is_causal(given: KernelInputs) -> bool:
 def _mask(
     given: KernelInputs, entry: int, rows: range, keys: int, device: torch.device
 ) -> tuple[int, int, Tensor | None]:
-    """The keys in the reach of some rows, and where they may look among these, None: everywhere."""
+    """First key and end of the keys that some rows reach, and their mask among these (None: all)."""
     queries = torch.arange(rows.start, rows.stop, device=device)
     if given.mask is None:
         if not is_causal_unmasked(given):
@@ -356,7 +356,7 @@ def _mask(
 
 
 def fused_rows(some: KernelInputs, values: Tensor) -> Tensor:
-    """What torch's fused kernel answers to some rows and these values: `batch head query value_dim`."""
+    """Output `batch head query value_dim` of torch's fused kernel for some rows and these values."""
     key, values = (for_each_head(each, some.query.shape[1]) for each in (some.key, values))
     return scaled_dot_product_attention(
         some.query, key, values, attn_mask=some.mask, scale=some.options.get("scaling")
@@ -364,12 +364,12 @@ def fused_rows(some: KernelInputs, values: Tensor) -> Tensor:
 
 
 def for_each_head(shared: Tensor, heads: int) -> Tensor:
-    """Keys or values that heads share, once for each of these."""
+    """Keys or values repeated so that each of `heads` query heads has its own."""
     return shared if shared.shape[1] == heads else shared.repeat_interleave(heads // shared.shape[1], 1)
 
 
 def _agrees(given: KernelInputs) -> bool:
-    """Whether a few rows of the fused kernel are those of the model's own function, up to rounding."""
+    """Whether a few rows of the fused kernel equal those of the model's eager function, up to rounding."""
     queries = given.query.shape[2]
     places = sorted({round(i * (queries - 1) / (_TRIED - 1)) for i in range(_TRIED)})
     rows = torch.tensor(places, device=given.query.device)

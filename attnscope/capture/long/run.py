@@ -1,6 +1,6 @@
-"""Running a model over a long text to the last layer that is needed, nothing of queries by keys held.
+"""Run a model over a long text to the last layer needed, and record its attention as `LongCall`s.
 
-What a kernel was handed and answered becomes a `LongCall`, with a sample of its rows.
+No matrix of queries by keys is held; each call has a sample of its rows.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -67,9 +67,9 @@ def long_call(
     by_fused: bool,
     **place: Any,
 ) -> LongCall:
-    """The call's batch entry `entry`; of the chosen `heads` the kernel's own weights of some rows.
+    """`LongCall` of one batch entry, with the kernel's own weights of `heads` in the sampled rows.
 
-    `rows` are those of the sample; None: some are drawn. Of no row the kernel is not asked again.
+    `rows` are those of the sample (None: some are drawn). With no rows the kernel is not asked again.
     """
     given = seen.given
     terms, rule = _terms_and_rule(given, entry)
@@ -172,10 +172,7 @@ class _LongRecorder(Recorder):
 
 
 class _RowsRecorder(_LongRecorder):
-    """Hands on the first attention of every layer; in the last one the kernel need not answer.
-
-    Unless the model goes `on` behind it.
-    """
+    """Recorder without a sample; the kernel of the last wanted layer outputs zeros unless `on`."""
 
     rows = ()
     through: set[int]
@@ -194,7 +191,7 @@ def record_long(
     selection: Selection,
     labels: Labels = Labels(),  # noqa: B008 - frozen
 ) -> Capture:
-    """As `attnscope.capture.run.record`, of a text that is too long for queries by keys.
+    """Like `attnscope.capture.run.record`, for a text that is too long for queries by keys.
 
     The calls are `LongCall`s. `InputError` for a model whose attention does not ask transformers for its
     kernel: such code makes its squares itself.
@@ -243,10 +240,10 @@ def read_calls(
     keep: Keep,
     end: Callable[[Any], object] | None = None,
 ) -> None:
-    """Hands the first attention of each layer to `keep`, in a run over one long text that holds none of them.
+    """Pass the first attention of each layer to `keep`, in a run over one long text that stores none.
 
-    They are `LongCall`s without a sample. Nothing of them is proved, as it is in `record_long`. With the last
-    one the run ends, without its output, unless somebody wants what the model says at its `end`.
+    They are `LongCall`s without a sample. Nothing of them is proved, as it is in `record_long`. The run ends
+    with the last one, without its output, unless `end` is given: that gets the model's output.
     """
     rung = next(rungs(model, selection))
     _check_route(rung, model)
@@ -283,7 +280,7 @@ def standings_of_beginning(
     row: int = 0,
     rows: Rows | None = None,
 ) -> Standings:
-    """Whether row i is token i, tried on the beginning of the text: order is a matter of code."""
+    """Standings of positions, tested on the beginning of the text: order is a matter of code."""
     lengths = _lengths(sides)
     source, target = (
         None if tokens is None else tokens.only(range(min(len(tokens), TRIED)))

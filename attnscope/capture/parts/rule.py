@@ -1,4 +1,4 @@
-"""The rule that cuts a run into parts, of which every later score is a sum.
+"""Rule that cuts a run into parts, so that every later score is a sum of them.
 
 While a model runs, each torch function is met: linear ones stay in the graph of gradients; of all else
 the result is cut off, as a frozen coefficient where it is one number a row (the scale of a norm), or else as
@@ -127,7 +127,7 @@ NODES = frozenset(_NODES.split())
 
 
 def stranger(made: Tensor) -> str | None:
-    """What in the graph behind a tensor is not in `NODES`; None: nothing."""
+    """Name of a graph node behind a tensor that is not in `NODES`; None where there is none."""
     seen, waiting = set[object](), [made.grad_fn]
     while waiting:
         node = waiting.pop()
@@ -146,7 +146,7 @@ Key = tuple[str, str, int]  # module, function, how often that was cut there bef
 
 
 class Cut(Enum):
-    """Why there is a leaf."""
+    """Reason why a part (leaf) was cut from the run."""
 
     EMBEDDING = "looked up"
     INPUT = "what is read meets the first weight"
@@ -159,7 +159,7 @@ class Cut(Enum):
 
 @dataclass(frozen=True, eq=False)
 class Leaf:
-    """A part of the run. `site` is the attention that runs or ran last, "" for none.
+    """One part of the run. `site` is the attention that runs or ran last, "" for none.
 
     `owner` names the weight that it is, or was looked up in. Of attention `pattern` gives rows of the
     weights, `values` are what they met and `axis` is the one of the heads; of a product `operands` are alive,
@@ -180,13 +180,13 @@ class Leaf:
 
     @property
     def tokens(self) -> int:
-        """The axis of the positions."""
+        """The (negative) axis of the positions."""
         return -3 if self.axis is not None and self.axis - self.tensor.ndim == -2 else -2
 
 
 @dataclass(frozen=True, eq=False)
 class Softmax:
-    """Scores, alive, and their softmax: of these `queries`, None for all."""
+    """Scores with gradients, and their softmax: for these `queries`, None for all."""
 
     site: Site
     scores: Tensor
@@ -194,13 +194,13 @@ class Softmax:
     queries: Sequence[int] | None = None
 
     def row(self, query: int) -> int:
-        """Which row is that of a query."""
+        """Row index of a query."""
         return query if self.queries is None else self.queries.index(query)
 
 
 @dataclass(frozen=True, eq=False)
 class Change:
-    """Other numbers for some rows of parts: by key where (`mask`) and what."""
+    """Replacement for some rows of parts: by key the mask of the rows, and the new numbers."""
 
     parts: Mapping[Key, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
@@ -217,7 +217,7 @@ def detached(values: Any, clone: bool = False) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Changes:
-    """What is changed in each text of a batch of copies, against the run `base`.
+    """One change for each text in a batch of copies, relative to the run `base`.
 
     Parts that are `held` stay as they were there, whatever they would become; so do coefficients if `frozen`.
     """
@@ -229,11 +229,11 @@ class Changes:
 
 
 class Misfit(Exception):
-    """A part does not come once for every text of a batch."""
+    """Raised where a part does not come once for every text of a batch."""
 
 
 class Rule(TorchFunctionMode):
-    """Cuts what runs while it is open; `leaves` and `softmaxes` are what came of it, in order.
+    """Torch function mode that cuts a run into parts; collects `leaves` and `softmaxes`, in order.
 
     `output` is what the model returned, None where the run ended before. Of a long text the scores of some
     `rows` alone are made, in the last attention (`kernels`).
@@ -262,7 +262,7 @@ class Rule(TorchFunctionMode):
         return *place, self._counts[place]
 
     def part(self, value: Tensor, name: str, cut: Cut, **told: Any) -> Tensor:
-        """The value as a part; what is computed of it from here on knows it by its gradient."""
+        """Make the value a part: a leaf of the graph, which later results depend on by gradient."""
         key = self._key(name)
         value = value.detach()
         value = value.clone() if self.changes is None else self._changed(self.changes, key, value)
@@ -291,7 +291,7 @@ class Rule(TorchFunctionMode):
         return copies
 
     def _coefficient(self, value: Tensor, name: str) -> Tensor:
-        """One number a row: what it multiplies is linear once it is fixed."""
+        """The value detached: a factor, one number a row, that is fixed so that products with it are linear."""
         key, value = self._key(name), value.detach()
         if self.changes is not None and self.changes.frozen and key in self.changes.base.coefficients:
             base = self.changes.base.coefficients[key]
@@ -300,7 +300,7 @@ class Rule(TorchFunctionMode):
         return value
 
     def _term(self, value: Any, like: Tensor, name: str) -> Any:
-        """One term of a sum, a part where it is a constant."""
+        """One term of a sum; a constant becomes a part."""
         if isinstance(value, Tensor):
             if value.requires_grad or not value.is_floating_point():
                 return value
@@ -352,7 +352,7 @@ class Rule(TorchFunctionMode):
         return self._cut(function, name, alive[0], args, kwargs)
 
     def _of_constants(self, function: Any, name: str, tensors: Any, args: Any, kwargs: Any) -> Any:
-        """What nothing that is alive goes into: the first weight that meets a picture, a sound, a table."""
+        """Result of a function of constants: a part where a weight meets a picture, a sound or a table."""
         result = function(*args, **kwargs)
         weighs = name in MEETS_INPUT and any(id(each) in self._names for each in tensors[1:])
         if weighs and isinstance(result, Tensor) and result.is_floating_point():

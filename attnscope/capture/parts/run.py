@@ -1,9 +1,9 @@
-"""A run under the rule that ends with the attention that is asked about, or goes on to the answer.
+"""Run a model under the cutting rule, up to the attention that is asked about or on to the answer.
 
-Of a long text heads answer parts, and nothing of queries by keys is held:
+Of a long text heads' outputs are parts, and nothing of queries by keys is held:
 
-every attention before  ->  its kernel answers, some queries at a time; weights are asked for by rows
-the one that is asked   ->  the model's own eager function, of the rows that are asked about
+    every attention before  ->  its kernel answers, some queries at a time; weights are asked for by rows
+    the one that is asked   ->  the model's own eager function, of the rows that are asked about
 
 A head that predicts words may bend what it is given (BERT's transform, a soft cap of logits): behind the last
 layer a part's share of the answer is what it brings along the tangent at the observed numbers,
@@ -44,9 +44,10 @@ _AT_ONCE = 128  # positions of all texts of a batch
 
 
 class Sloped(Rule):
-    """Cuts up to the answer. `last` is the attention that runs last, `stacks` the lists that layers stand in.
+    """Rule that goes on to the answer: behind the last layer, functions are replaced by their tangents.
 
-    `strays` are cuts behind the last layer that have no slope here: an answer that hangs on one is no sum.
+    `last` is the attention that runs last, `stacks` the lists that layers stand in. `strays` are cuts behind
+    the last layer that have no slope here: an answer that depends on one is no sum.
     """
 
     def __init__(self, model: nn.Module, last: Site, stacks: Sequence[str]) -> None:
@@ -59,7 +60,7 @@ class Sloped(Rule):
         return self._stands_behind(self.site, self.stack[-1])
 
     def behind(self, leaf: Leaf) -> bool:
-        """Whether that was cut behind the last layer."""
+        """Whether the part was cut behind the last layer."""
         return self._stands_behind(leaf.site, leaf.key[0])
 
     def _stands_behind(self, site: Site, module: str) -> bool:
@@ -94,7 +95,7 @@ class Sloped(Rule):
         return self._strayed(lambda: cut(function, name, alive, args, kwargs))
 
     def _of_constants(self, function: Any, name: str, tensors: Any, args: Any, kwargs: Any) -> Any:
-        """Behind the last layer nothing is read: what meets a weight there comes of what was not followed."""
+        """Like the base rule, but parts cut behind the last layer are strays: nothing is read there."""
         made = super()._of_constants
         return self._strayed(lambda: made(function, name, tensors, args, kwargs))
 
@@ -109,7 +110,7 @@ class Sloped(Rule):
 def answered_by_rows(
     rule: Rule, modules: Iterable[nn.Module], until: Site | None
 ) -> AbstractContextManager[None]:
-    """While open, under the rule, these attentions are answered without their squares."""
+    """While open, these attentions answer `rule` without a matrix of queries by keys."""
 
     def answer(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         if rule.site == until:
@@ -133,7 +134,7 @@ def answered_by_rows(
 
 
 def _asked(given: KernelInputs, rule: Rule) -> Tensor:
-    """The scores of the rows that are asked about, which the rule sees; the run ends with this attention."""
+    """Run the eager function for the rule's rows, so that it sees their scores; zeros as the output."""
     assert rule.rows is not None, "these are what is asked about"
     rows = torch.tensor(rule.rows, device=given.query.device)
     replace(rows_of(given, rows), kernel=own(given)).answer()
@@ -145,12 +146,12 @@ Cutting = TypeVar("Cutting", bound=Rule)
 
 
 class _Done(Exception):
-    """The attention that is asked about has ended."""
+    """Raised inside the forward pass when the attention that is asked about has ended."""
 
 
 @contextmanager
 def _ending() -> Iterator[None]:
-    """Where the run has ended before the model's end, without the frames that would hold all of it."""
+    """Context manager that ends quietly on `_Done`, and drops the frames that would hold the whole run."""
     try:
         yield
     except _Done as done:
@@ -165,10 +166,10 @@ def cut_run(
     changes: Changes | None = None,
     rows: Sequence[int] | None = None,
 ) -> Rule:
-    """What the model is made of up to the end of one attention, None: to its own; `sites` are their paths.
+    """Run the model under a new `Rule` up to the end of the attention `until` (None: to the model's end).
 
-    Of a long text, run in chunks, the scores of these `rows` are made there and no others (None: all of all).
-    Raises `Refused` where it does not run under the rule.
+    `sites` are the paths of the attentions. Of a long text, run in chunks, the scores of these `rows` are
+    made there and no others (None: all of all). Raises `Refused` where it does not run under the rule.
     """
     return run_under(Rule(model, changes, rows), model, inputs, sites, until)
 
@@ -180,7 +181,7 @@ def run_under(
     sites: Sequence[str],
     until: Site | None = None,
 ) -> Cutting:
-    """A run under a rule, which is given back with all that came of it. `Refused`: it does not run."""
+    """Run the model under `rule`, and return the rule; raises `Refused` where it does not run."""
     with ExitStack() as stack:
         stack.enter_context(evaluating(model))
         stack.enter_context(without_weights(model))
@@ -229,7 +230,7 @@ def changed_runs(
     *,
     frozen: bool = False,
 ) -> Iterator[tuple[Rule, int, int] | None]:
-    """A run for each change: the rule it ran under, which text of its batch it is, and of how many.
+    """Run each change: yields its rule, its index in the batch, and the batch's size.
 
     None for one that cannot be made, where another run has not the same parts. Several run at once where the
     model keeps what it makes of each text apart.

@@ -1,1 +1,1 @@
-"""The tracer: attention of models that do not ask transformers' interface, read off torch's operations."""
+"""The tracer: attention of models that do not use transformers' interface, read off torch's operations."""

@@ -1,8 +1,8 @@
-"""What the tracer hands on: a whole attention, also where it is made inside one function of torch.
+"""Traced attentions as a whole, also those made inside one fused function of torch.
 
 Such a function shows no scores and no weights. The fused kernel is asked again with the identity in place of
-V, so that it prints its weights. Where torch hides the operations from whoever follows its functions, they
-are opened up: `F.multi_head_attention_forward` is one function to torch's function modes,
+V, so that it returns its weights. Torch hides some operations from function modes; these are opened up:
+`F.multi_head_attention_forward` is one function to torch's function modes,
 `nn.MultiheadAttention` has a native path that shows nothing, and functions compiled by `torch.jit.script` are
 not seen at all.
 """
@@ -48,7 +48,7 @@ stepwise: Callable[..., Any] = FunctionType(
 
 @dataclass(frozen=True, eq=False)
 class TracedAttention:
-    """One attention as the model computed it.
+    """One attention as the model computed it, read off torch's operations.
 
     `query`: batch head query dim; `key`: batch kv_head key dim; `value`: batch kv_head key value_dim, heads
     that a repeat made alike held once. They are what the model multiplied: a scale on them is in them, and
@@ -78,7 +78,7 @@ class TracedAttention:
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """The result of a softmax on its way to the values: where its cells are now, and whether they changed."""
+    """Result of a softmax on its way to the values: the current places of its cells, and if they changed."""
 
     logits: Logits
     weights: Tensor
@@ -87,7 +87,7 @@ class Weights:
 
 
 def weights_of(logits: Logits, result: Tensor) -> Weights:
-    """The result of the softmax of these logits, still in the model's axes."""
+    """`Weights` of the softmax of these logits; `result` is still in the model's axes."""
     weights = logits.layout.arrange(result)
     queries, keys = weights.shape[-2:]
     return Weights(logits, weights, logits.layout.places(queries, keys, result.device))
@@ -96,7 +96,7 @@ def weights_of(logits: Logits, result: Tensor) -> Weights:
 def attention_of(
     module: nn.Module, weights: Weights, made: Multiplication, side: int, result: Tensor
 ) -> TracedAttention | None:
-    """The attention that `made` completes, the weights being its operand number `side`.
+    """The attention that the product `made` completes, the weights being its operand number `side`.
 
     None when the product takes only some of the weights, or uses them otherwise than on values.
     """
@@ -136,7 +136,7 @@ def attention_from(
     output: Tensor,
     reweighted: Tensor | None = None,
 ) -> TracedAttention:
-    """The attention of these logits, all of it `batch head ...`, repeated key heads held once."""
+    """`TracedAttention` of these logits, weights, values and output, with repeated key heads held once."""
     key, value = unrepeated(logits.key, value)
     return TracedAttention(
         module=module,
@@ -168,7 +168,7 @@ def _along(place: Tensor, axes: Iterable[int]) -> Tensor | None:
 
 
 def _order(numbers: Tensor | None, count: int) -> Tensor | None:
-    """Where each number from 0 to `count` stands; None when one is missing or comes twice."""
+    """Index at which each number from 0 to `count` - 1 stands; None when one is missing or comes twice."""
     if numbers is None or len(numbers) != count:
         return None
     values, order = numbers.sort()
@@ -176,7 +176,7 @@ def _order(numbers: Tensor | None, count: int) -> Tensor | None:
 
 
 def _alike(met: Tensor, weights: Weights) -> bool:
-    """Whether weights that passed a further step are still the softmax's, in rows that have any key."""
+    """Whether weights that passed a further step still equal the softmax's, in rows that have any key."""
     if not weights.changed:
         return True
     epsilon = max(torch.finfo(each.dtype).eps for each in (met, weights.weights))
@@ -187,7 +187,7 @@ def _alike(met: Tensor, weights: Weights) -> bool:
 
 
 def unrepeated(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """Key and value with every head once that stands several times in a row, in both alike."""
+    """Key and value without repeated heads, where consecutive heads are equal in both."""
     heads = key.shape[1]
     for count in range(1, heads):
         if heads % count == 0 and _repeats(key, count) and _repeats(value, count):
@@ -197,7 +197,7 @@ def unrepeated(key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _repeats(tensor: Tensor, count: int) -> bool:
-    """Whether the heads are `count` different ones, each copied several times in a row."""
+    """Whether the heads are `count` groups of consecutive equal heads."""
     groups = tensor.reshape(tensor.shape[0], count, -1, *tensor.shape[2:])
     return torch.equal(groups, groups[:, :, :1].expand_as(groups))
 
@@ -210,9 +210,9 @@ def fused_attention(
     output: Tensor,
     origin_of: Callable[[Tensor], Origin],
 ) -> TracedAttention | None:
-    """The attention of one call of `scaled_dot_product_attention`, whose answer was `output`.
+    """The attention of one call of `scaled_dot_product_attention`, whose result was `output`.
 
-    Its weights are what the same kernel answers to blocks of the identity in place of the values. None
+    Its weights are the same kernel's output for blocks of the identity in place of the values. None
     under dropout, which is drawn anew at each call.
     """
     given = {**dict(zip(_NAMES, args, strict=False)), **kwargs}
@@ -261,7 +261,7 @@ def _masked(
 
 @contextmanager
 def unscripted(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """While open, functions that the modules' source files gave to torch.jit.script are plain Python."""
+    """While open, functions that the modules' source files compiled by torch.jit.script are plain Python."""
     sources = {cls.__module__ for module in modules for cls in type(module).__mro__}
     replaced: list[tuple[dict[str, Any], str, Any]] = []
     try:
@@ -280,9 +280,9 @@ def unscripted(modules: Iterable[nn.Module]) -> Iterator[None]:
 
 @contextmanager
 def native_answers(modules: Iterable[nn.Module]) -> Iterator[None]:
-    """While open, nn.MultiheadAttention in `modules` still answers what torch's native path says.
+    """While open, nn.MultiheadAttention in `modules` still returns the result of torch's native path.
 
-    Under a function mode it goes step by step, which may round otherwise; the native path is then asked too.
+    Under a function mode it goes step by step, which may round otherwise; the native path is then run too.
     """
     inside = dict.fromkeys(inner for outer in modules for inner in outer.modules())
     attending = [each for each in inside if isinstance(each, nn.MultiheadAttention)]

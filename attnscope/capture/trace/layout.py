@@ -1,11 +1,11 @@
-"""From the model's own axes to `batch head query key`, and the traced logits taken apart.
+"""Bring traced scores from the model's axes to `batch head query key`, and split them into operands.
 
 Models fold batch and head into one axis, cut images into windows, put the head first or last. The places
 that every cell of a product had tell the axes of its rows and columns whatever happened since; the head
 is told by the shapes that the queries had before, or by the number of heads that the module states.
 
-The traced sum that a softmax was given (`Logits`) becomes q, k, scale, cap, terms and mask, and is held
-against the logits that the model gave to its softmax, in float64. Where it misses by more than rounding, the
+The traced sum that a softmax was given (`Logits`) becomes q, k, scale, cap, terms and mask, and is compared
+with the logits that the model gave to its softmax, in float64. Where it misses by more than rounding, the
 difference is a remainder: it makes the sum right, and says that the sum was not rebuilt from operands, so
 that nothing read off the logits passes for one.
 """
@@ -29,7 +29,7 @@ _Slices = tuple[slice, slice]
 
 @dataclass(frozen=True)
 class Layout:
-    """How the axes of scores become batch (perhaps several, folded), head, query and key, and back."""
+    """Order of axes that turns scores into batch (perhaps several, folded), head, query, key, and back."""
 
     order: tuple[int, ...]
     lead: tuple[int, ...]
@@ -37,23 +37,23 @@ class Layout:
     heads: int
 
     def arrange(self, tensor: Tensor) -> Tensor:
-        """`batch head query key` from a tensor in the model's axes."""
+        """The tensor as `batch head query key`, from the model's axes."""
         ordered = tensor.permute(*self.order)
         return ordered.reshape(self.batch, self.heads, *ordered.shape[-2:])
 
     def spread(self, tensor: Tensor) -> Tensor:
-        """The model's axes from `batch head query key`."""
+        """The tensor in the model's axes, from `batch head query key`."""
         ordered = tensor.reshape(*self.lead, *tensor.shape[-2:])
         return ordered.permute(*(self.order.index(axis) for axis in range(len(self.order))))
 
     def places(self, queries: int, keys: int, device: torch.device) -> Places:
-        """The places of every cell, counted in `batch head query key`, in the model's axes."""
+        """Places of every cell, counted in `batch head query key`, in the model's axes."""
         fresh = places_of(torch.Size((self.batch, self.heads)), queries, keys, device)
         return fresh.moved(self.spread)
 
 
 def query_axis(places: Places, key_axis: int) -> tuple[int, bool] | None:
-    """The axis of the queries, and whether rows and columns of the product have changed roles.
+    """Axis of the queries, and whether rows and columns of the product are exchanged.
 
     None when the cells along `key_axis` are not the columns (or rows) of one product.
     """
@@ -70,7 +70,7 @@ def query_axis(places: Places, key_axis: int) -> tuple[int, bool] | None:
 
 
 def varying(place: Tensor) -> set[int]:
-    """The axes along which the numbers differ."""
+    """The axes along which the tensor's numbers differ."""
     place = compact(place)
     return {
         axis for axis in range(place.ndim) if not torch.equal(place, _first(place, axis).expand_as(place))
@@ -78,7 +78,7 @@ def varying(place: Tensor) -> set[int]:
 
 
 def compact(tensor: Tensor) -> Tensor:
-    """`tensor` with length 1 along every axis where all entries are the same one in memory."""
+    """`tensor` with every expanded axis (stride 0) cut to length 1."""
     for axis, length in enumerate(tensor.shape):
         if length > 1 and tensor.stride(axis) == 0:
             tensor = _first(tensor, axis)
@@ -86,7 +86,7 @@ def compact(tensor: Tensor) -> Tensor:
 
 
 def in_order(tensor: Tensor, axis: int, order: Tensor) -> Tensor:
-    """`tensor` with these entries of one axis; itself where they are all of them as they stand."""
+    """`tensor` with the entries of one axis in this order; itself where that changes nothing."""
     if torch.equal(order, torch.arange(tensor.shape[axis], device=order.device)):
         return tensor
     return tensor.index_select(axis, order)
@@ -99,7 +99,7 @@ def _first(tensor: Tensor, axis: int) -> Tensor:
 def layout_of(
     shape: torch.Size, queries: int, keys: int, heads: int | None, shapes: Iterable[torch.Size]
 ) -> Layout:
-    """The layout of scores of `shape` with these axes of queries and keys.
+    """Layout of scores of `shape` with these axes of queries and keys.
 
     `heads` is how many the module says it has, `shapes` what the queries `... query dim` have been before.
     """
@@ -116,7 +116,7 @@ def layout_of(
 
 
 def _unfolded(folded: int, queries: int, heads: int | None, shapes: Iterable[torch.Size]) -> tuple[int, int]:
-    """Batch and heads that are folded into one axis, batch first; one head where nothing tells."""
+    """Sizes of batch and head that are folded into one axis, batch first; one head where unknown."""
     for shape in shapes:
         if len(shape) == 4 and shape[0] * shape[1] == folded and shape[2] == queries:
             return shape[0], shape[1]
@@ -127,7 +127,7 @@ def _unfolded(folded: int, queries: int, heads: int | None, shapes: Iterable[tor
 
 @dataclass(frozen=True, eq=False)
 class Logits:
-    """Operands of a softmax as `batch head query key`: those that `TracedAttention` hands on."""
+    """Operands, terms and mask of a softmax as `batch head query key`, for a `TracedAttention`."""
 
     layout: Layout
     query: Tensor
@@ -141,7 +141,7 @@ class Logits:
 
 
 def completed(parts: Logits, logits: Tensor) -> Logits:
-    """The parts with the remainder, if the parts do not add up to the model's `logits` within rounding."""
+    """`parts`, with the difference to the model's `logits` as remainder where it is more than rounding."""
     off, masked = 0.0, True  # whether what counts as forbidden has no weight
     for where in _stretches(logits):
         difference = (exact(_part(logits, where)) - _sum(parts, where)).abs()
@@ -163,7 +163,7 @@ def completed(parts: Logits, logits: Tensor) -> Logits:
 
 
 def _stretches(logits: Tensor) -> Iterator[_Slices]:
-    """Slices of the batch and of the heads, so small that some copies of them fit into memory."""
+    """Slices of the batch and of the heads, small enough for several copies to fit into memory."""
     batch, heads, queries, keys = logits.shape
     entries = max(1, _CELLS_AT_ONCE // max(1, heads * queries * keys))
     some = heads if entries > 1 else max(1, _CELLS_AT_ONCE // max(1, queries * keys))
@@ -173,7 +173,7 @@ def _stretches(logits: Tensor) -> Iterator[_Slices]:
 
 
 def _part(tensor: Tensor, where: _Slices) -> Tensor:
-    """The slices of a tensor whose axes of batch and head may have length 1 for all."""
+    """These slices of a tensor; its batch or head axis may have length 1, which stands for all."""
     entries, heads = where
     tensor = tensor[entries] if tensor.shape[0] > 1 else tensor
     return tensor[:, heads] if tensor.shape[1] > 1 else tensor
@@ -189,7 +189,7 @@ def _sum(parts: Logits, where: _Slices) -> Tensor:
 
 
 def _size(parts: Logits) -> float:
-    """A bound of what makes up one logit: |q| |k| |scale| (Cauchy and Schwarz) and every term's largest."""
+    """Upper bound of the size of one logit: |q| |k| |scale| (Cauchy-Schwarz) plus every term's largest."""
     longest = (float(exact(each).norm(dim=-1).amax()) for each in (parts.query, parts.key))
     terms = (*(term for _, term in parts.terms), *parts.shifts)
     return math.prod(longest) * abs(parts.scale) + sum(float(term.abs().amax()) for term in terms)
@@ -197,7 +197,7 @@ def _size(parts: Logits) -> float:
 
 @torch.no_grad()
 def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | None) -> Logits | None:
-    """What `logits` were made of; None when no product of the sum runs along `key_axis`.
+    """Operands of the softmax's `logits`; None when no product of the sum runs along `key_axis`.
 
     `heads` is the count that the module states. Without `logits`, as in a fused kernel, nothing is compared.
     """
@@ -221,7 +221,7 @@ def rebuilt(scores: Scores, logits: Tensor | None, key_axis: int, heads: int | N
 
 
 def _placed(part: Part, scores: Scores, key_axis: int) -> tuple[int, bool] | None:
-    """The query axis and the roles in one part; None where it is no product along `key_axis`."""
+    """Query axis of a part and whether its roles are exchanged; None if it is no product along `key_axis`."""
     if part.product is None:
         return None
     return query_axis(part.product.places.moved(lambda place: place.expand(scores.shape)), key_axis)
@@ -232,7 +232,7 @@ def _made_from_activations(part: Part) -> int:
 
 
 def _operands(product: Product, exchanged: bool, layout: Layout, shape: torch.Size) -> tuple[Tensor, Tensor]:
-    """Query and key as `batch head token dim`, in the order in which the scores have them."""
+    """Query and key as `batch head token dim`, in the order of the scores."""
     left, right, places = product.left, product.right, product.places
     row, column = places.row, places.column
     if exchanged:
@@ -247,14 +247,14 @@ def _operands(product: Product, exchanged: bool, layout: Layout, shape: torch.Si
 
 
 def _picked(operand: Tensor, lead: Tensor, rows: Tensor) -> Tensor:
-    """`batch head row dim` with the leading indices and rows of `*lead row dim` in the asked order."""
+    """Rows of `*lead row dim` in this order of leading indices and rows, as `batch head row dim`."""
     flat = operand.reshape(-1, *operand.shape[-2:])
     flat = in_order(in_order(flat, 0, lead.flatten()), 1, rows)
     return flat.reshape(*lead.shape, *flat.shape[-2:])
 
 
 def _arranged(tensor: Tensor, layout: Layout, shape: torch.Size, device: torch.device) -> Tensor:
-    """`batch head query key`, with length 1 along every axis where all entries are the same one in memory.
+    """The tensor as `batch head query key`, with length 1 along every axis where it is only expanded.
 
     A mask that was made for all layers is brought to the device on which this one works.
     """
@@ -262,7 +262,7 @@ def _arranged(tensor: Tensor, layout: Layout, shape: torch.Size, device: torch.d
 
 
 def _scaled_operands(query: Tensor, key: Tensor, factor: Tensor) -> tuple[Tensor, Tensor]:
-    """A factor that differs by head or query belongs to the query, one that differs by key to the key.
+    """Query and key with a factor multiplied in: into the key if it differs by key, else into the query.
 
     One that differs by both is a mask of zeros and ones, as in the first GPT, and stays with the cells.
     """
@@ -276,7 +276,7 @@ def _scaled_operands(query: Tensor, key: Tensor, factor: Tensor) -> tuple[Tensor
 def _terms_and_allowed(
     scores: Scores, main: Part, layout: Layout, roots: tuple[object, object]
 ) -> tuple[tuple[tuple[str, Tensor], ...], tuple[Tensor, ...], Tensor | None]:
-    """The other parts by name, what only shifts whole rows, and where a query may look.
+    """Other parts by name, shifts of whole rows, and the mask of allowed pairs (None: all).
 
     Forbidden is what a mask covers, and what a part at or below `FORBIDDEN` is added to.
     """
@@ -310,7 +310,7 @@ def _terms_and_allowed(
 
 
 def _name(origin: Origin, term: Tensor, roots: tuple[object, object]) -> str:
-    """What a term is, by what made it: a gathered product with the query or the key is DeBERTa's kind."""
+    """Name of a term, by its origin: a gathered product with the query or the key is DeBERTa's kind."""
     operands = {root for pair in origin.products for root in pair}
     if operands and origin.looked_up:
         if roots[0] in operands:
@@ -328,7 +328,7 @@ def _name(origin: Origin, term: Tensor, roots: tuple[object, object]) -> str:
 
 
 def _is_straight(term: Tensor) -> bool:
-    """Whether the values along the keys mostly lie on straight lines, as what grows with distance does."""
+    """Whether values along the keys lie mostly on straight lines, as a bias that grows with distance does."""
     bends = term.diff(n=2, dim=-1).abs()
     return bool(exact(bends <= 1e-3 * (term.max() - term.min())).mean() > 0.5)
 

@@ -1,4 +1,4 @@
-"""What the tracer remembers of each tensor: where it comes from, and its role in an attention.
+"""The tracer's record of each tensor: its origin, and its role in an attention.
 
 Where a tensor comes from (`Origin`) is kept as long as the tensor lives. Its role (scores, weights, the
 answer, or a mixture of values) holds other tensors, large ones; it is kept until the watched module in which
@@ -34,7 +34,7 @@ from attnscope.capture.trace.scores import Origin, Part, Scores, first_origin, m
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What came out of weights and what they met: an output, or weights that a matrix mixed.
+    """Role: product of weights with another operand: an output, or weights that a matrix mixed.
 
     `columns` tells of every cell which column of the met operand it is of; `mixed` are the weights that it
     is in the second case, None where its shape leaves only the first.
@@ -48,7 +48,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class Doubt:
-    """An attention whose output met another product; `instead` is the one with that product for its output.
+    """An attention whose output met another product; `instead` is the one with that product as output.
 
     It holds unless a softmax shows that the output was compared: its `root` is one of the operands then.
     """
@@ -61,7 +61,7 @@ class Doubt:
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """The product with a matrix that came with the model, and which of its rows each cell is of."""
+    """Role: a product with a fixed square matrix of the model, and the matrix row behind each cell."""
 
     rows: Tensor
 
@@ -69,13 +69,13 @@ class Blend:
 def answer_of(
     attention: TracedAttention, weights: Weights, made: Multiplication, side: int, result: Tensor
 ) -> Answer:
-    """What the product is known to be that completed `attention`, the weights being operand `side`."""
+    """`Answer` for the product that completed `attention`, the weights being its operand `side`."""
     columns = _numbered(made, result, 1 - side)
     return Answer(attention, weights.logits, columns, mixed_weights(weights, made, side, result))
 
 
 def mixed_weights(weights: Weights, made: Multiplication, side: int, result: Tensor) -> Weights | None:
-    """The weights after a product with a square matrix; None where the product has another shape."""
+    """`Weights` after a product with a square matrix; None where the product has another shape."""
     turned = made.right(weights.places.row).mT if side else made.left(weights.places.row)
     if turned.shape != (*product_shape(made)[2], *made.result(result).shape[-2:]):
         return None
@@ -84,18 +84,18 @@ def mixed_weights(weights: Weights, made: Multiplication, side: int, result: Ten
 
 
 def mixed_again(answer: Answer, mixed: Weights | None) -> Answer | None:
-    """The answer after a further mixing, if it can still be weights."""
+    """The answer after a further mixing of its weights; None if it can be weights no more."""
     return None if mixed is None else replace(answer, mixed=mixed, columns=mixed.places.column)
 
 
 def contracts(columns: Tensor, made: Multiplication, side: int) -> bool:
-    """Whether a product adds up over the axis along which `columns` of its operand `side` differ."""
+    """Whether a product sums over the axis along which `columns` of its operand `side` differ."""
     operand = (made.left if side == 0 else made.right)(columns)
     return operand.ndim - 1 in varying(operand)
 
 
 def after(answer: Answer, name: str, result: Tensor) -> Answer | None:
-    """An answer after an element-wise step, or after a layer that leaves its shape."""
+    """The answer after an element-wise step, or a layer that keeps its shape; None if it is lost."""
     if result.shape != answer.columns.shape or not result.is_floating_point():
         return None
     if answer.mixed is None or name in COPIES:
@@ -104,7 +104,7 @@ def after(answer: Answer, name: str, result: Tensor) -> Answer | None:
 
 
 def mixed_by_einsum(weights: Weights, args: Sequence[Any], side: int, result: Tensor) -> Weights | None:
-    """The weights after an einsum that is no product of two stacks of matrices, but mixes one axis."""
+    """`Weights` after an einsum that is no product of two stacks of matrices, but mixes one axis."""
     if (found := axes_mixed(args, side)) is None:
         return None
     places = weights.places.moved(lambda place: place.permute(*found[0]))
@@ -112,7 +112,7 @@ def mixed_by_einsum(weights: Weights, args: Sequence[Any], side: int, result: Te
 
 
 def blend_of(made: Multiplication, result: Tensor, origins: tuple[Origin, Origin]) -> Blend | None:
-    """The blend that a product is of one operand that was given and one, square, that came with the model."""
+    """`Blend` of a product of an activation with a square matrix of the model; None for others."""
     side = _fixed(origins)
     if side is None or len({*made.operands[side].shape[-2:]}) > 1:
         return None
@@ -120,7 +120,7 @@ def blend_of(made: Multiplication, result: Tensor, origins: tuple[Origin, Origin
 
 
 def blend_by_einsum(args: Sequence[Any], result: Tensor, origins: Sequence[Origin]) -> Blend | None:
-    """The blend of an einsum that is no product of two stacks of matrices."""
+    """`Blend` of an einsum that is no product of two stacks of matrices."""
     side = _fixed(origins)
     if side is None or (found := axes_mixed(args, 1 - side)) is None:
         return None
@@ -131,7 +131,7 @@ def blend_by_einsum(args: Sequence[Any], result: Tensor, origins: Sequence[Origi
 
 
 def is_blended(values: object, made: Multiplication, side: int) -> bool:
-    """Whether the product adds up over rows of a matrix that mixed the `values`, its operand `side`."""
+    """Whether the product sums over rows of a matrix that mixed the `values`, its operand `side`."""
     if isinstance(values, Scores):
         for product in [part.product for part in values.parts if part.product]:
             fixed = _fixed(product.origins)
@@ -142,14 +142,14 @@ def is_blended(values: object, made: Multiplication, side: int) -> bool:
 
 
 def _fixed(origins: Sequence[Origin]) -> int | None:
-    """Which of two operands came with the model, where the other one was made of what it reads."""
+    """Index of the operand that came with the model, if the other one is an activation; else None."""
     if len(origins) != 2 or origins[0].activation == origins[1].activation:
         return None
     return int(origins[0].activation)
 
 
 def _numbered(made: Multiplication, result: Tensor, side: int) -> Tensor:
-    """For every cell of a product the row of its operand `side` (0 is the left one) that it is of."""
+    """For every cell of a product, the row of its operand `side` (0 is the left one) that it comes from."""
     product = made.result(result)
     number = torch.arange(product.shape[side - 2], device=result.device)
     return made.back((number if side else number[:, None]).expand(product.shape))
@@ -160,7 +160,7 @@ Role = Scores | Weights | Answer | Blend | None
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Origin and role of a tensor, which hold as long as it has this `version`."""
+    """Origin and role of a tensor, valid as long as it has this `version`."""
 
     version: int
     origin: Origin
@@ -168,22 +168,22 @@ class Record:
 
 
 class Memory:
-    """Records by tensor; a scope is open for every watched module that is running."""
+    """Records of tensors; a scope is open for every watched module that is running."""
 
     def __init__(self) -> None:
         self._origins = WeakIdKeyDictionary()
         self._scopes: list[dict[int, tuple[Tensor, Record]]] = []
 
     def open(self) -> None:
-        """A watched module begins."""
+        """Open a scope for a watched module that begins."""
         self._scopes.append({})
 
     def close(self) -> None:
-        """The innermost one is done: what was known of its scores and weights goes."""
+        """Close the innermost scope, and drop the roles recorded in it."""
         self._scopes.pop()
 
     def of(self, tensor: Tensor) -> Record:
-        """What is known of `tensor`; as of a fresh one if it has been written over since."""
+        """The record of `tensor`; a fresh one if it is unknown or has been written over since."""
         now = version(tensor)
         for scope in reversed(self._scopes):
             if id(tensor) in scope and scope[id(tensor)][1].version == now:
@@ -192,7 +192,7 @@ class Memory:
         return record if record and record.version == now else Record(now, first_origin(tensor))
 
     def keep(self, tensor: Tensor, origin: Origin, role: Role = None) -> None:
-        """Remember `tensor` as it is now."""
+        """Record `tensor` in its current version."""
         now = version(tensor)
         self._origins[tensor] = Record(now, origin)
         if self._scopes:
@@ -202,12 +202,12 @@ class Memory:
 
 
 def is_matrix(operand: Tensor, origin: Origin) -> bool:
-    """Whether an operand is a learned projection and no row of queries, keys or values."""
+    """Whether an operand is a learned matrix that does not depend on the model's input."""
     return operand.ndim == 2 and origin.learned and not origin.given
 
 
 def term_of(before: Mapping[int, Record]) -> Callable[[Any], Scores | Part | None]:
-    """What is known of an argument when it is added to scores."""
+    """Lookup of an argument's scores, or of any other tensor as a `Part`; None for other values."""
 
     def term(value: Any) -> Scores | Part | None:
         if not isinstance(value, Tensor):
@@ -221,7 +221,7 @@ def term_of(before: Mapping[int, Record]) -> Callable[[Any], Scores | Part | Non
 
 
 def role_moved(role: Role, move: Callable[[Tensor], Tensor]) -> Role:
-    """The role of a tensor after a view, a transposition, a slice of it."""
+    """The role of a tensor after a view, a transposition or a slice."""
     if isinstance(role, Scores):
         return moved(role, move)
     if isinstance(role, Weights):
@@ -233,7 +233,7 @@ def role_moved(role: Role, move: Callable[[Tensor], Tensor]) -> Role:
 
 
 def of_einsum(args: Any, result: Tensor, before: dict[int, Record]) -> Role:
-    """What an einsum makes that is no product of two stacks of matrices: weights or values, mixed."""
+    """Role of the result of an einsum, no product of two stacks of matrices, that mixes weights or values."""
     sides = [before[id(operand)] for operand in tensors_in(args)]
     for side, role in enumerate(record.role for record in sides):
         if isinstance(role, Weights):
@@ -244,7 +244,7 @@ def of_einsum(args: Any, result: Tensor, before: dict[int, Record]) -> Role:
 
 
 def weights_after(weights: Weights, name: str, result: Tensor) -> Weights | None:
-    """Weights after an element-wise step; its meaning is found out when they meet the values."""
+    """`Weights` after an element-wise step; its meaning is found out when they meet the values."""
     if result.shape != weights.places.lead.shape or not result.is_floating_point():
         return None
     return weights if name in COPIES else replace(weights, changed=True)

@@ -1,4 +1,4 @@
-"""torch's many spellings of the operations that attention is written in, brought to one form each.
+"""Reduce torch's many spellings of the operations of attention to one form each.
 
     x @ y, torch.matmul, bmm, baddbmm, einsum   ->  left `*lead row dim`, right `*lead column dim`
     x + y, x.add_(y), y.__radd__(x)             ->  "add"
@@ -58,7 +58,7 @@ _IN_PLACE = frozenset({"iadd", "isub", "imul", "itruediv", "idiv", "ior", "iand"
 
 
 def operation(function: Callable[..., Any]) -> str:
-    """The plain name of what `function` does: in-place, reflected and method forms have the same one."""
+    """Plain name of a torch function, equal for in-place, reflected and method forms: `add` for `__iadd__`."""
     name = getattr(function, "__name__", "")
     if name == "__get__":  # a property of a tensor, as x.mT
         name = getattr(getattr(function, "__self__", None), "__name__", "")
@@ -88,7 +88,7 @@ def tensors_in(values: Any) -> Iterator[Tensor]:
 
 @dataclass(frozen=True, eq=False)
 class Multiplication:
-    """One matrix product, its operands still in the model's own axes.
+    """One matrix product, with its operands in the model's own axes.
 
     `left` brings anything shaped like the left operand to `*lead row dim`, `right` anything shaped like
     the right one to `*lead column dim`; `result` brings the product to `*lead row column`, and `back`
@@ -105,7 +105,7 @@ class Multiplication:
 
 
 def multiplication(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Multiplication | None:
-    """The product that a call makes; None when it is not one of two stacks of matrices."""
+    """The matrix product that a call makes; None when it is not one of two stacks of matrices."""
     if name == "einsum":
         return _einsum(args)
     if name in ("baddbmm", "addmm"):
@@ -131,7 +131,7 @@ def _mT(tensor: Tensor) -> Tensor:
 
 
 def _einsum(args: Sequence[Any]) -> Multiplication | None:
-    """An einsum of two operands with one row, one column and one contracted axis."""
+    """`Multiplication` of a two-operand einsum with one row, column and contracted axis; else None."""
     operands = args[1] if len(args) == 2 and isinstance(args[1], list | tuple) else args[1:]
     if not isinstance(args[0], str) or len(operands) != 2 or "..." in args[0] or "->" not in args[0]:
         return None
@@ -160,20 +160,20 @@ def _permuted(order: Sequence[int]) -> Move:
 
 
 def softmax_axis(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int | None:
-    """The axis that a softmax call normalises, from 0; None when the call does not say."""
+    """The axis, counted from 0, that a softmax call normalises; None when the call does not say."""
     axis = args[1] if len(args) > 1 else kwargs.get("dim")
     return axis % args[0].ndim if isinstance(axis, int) and args else None
 
 
 def product_shape(multiplied: Multiplication) -> tuple[Tensor, Tensor, torch.Size]:
-    """Operands as `*lead row dim` and `*lead column dim`, with the leading shape that both broadcast to."""
+    """Operands as `*lead row dim` and `*lead column dim`, and the leading shape that both broadcast to."""
     left, right = multiplied.left(multiplied.operands[0]), multiplied.right(multiplied.operands[1])
     lead = torch.broadcast_shapes(left.shape[:-2], right.shape[:-2])  # type: ignore[no-untyped-call]
     return left, right, lead
 
 
 def axes_mixed(args: Sequence[Any], side: int) -> tuple[list[int], int] | None:
-    """Of an einsum, how the axes of operand `side` are permuted, and which of them, permuted, is mixed.
+    """For an einsum, the permutation of the axes of operand `side`, and the permuted axis that is mixed.
 
     None unless exactly one axis is, by an operand with as many rows as columns.
     """
@@ -192,7 +192,7 @@ def axes_mixed(args: Sequence[Any], side: int) -> tuple[list[int], int] | None:
 
 
 def _spelled_out(equation: str, operands: Sequence[Tensor]) -> tuple[list[str], str]:
-    """The axes of both operands and of the result of an einsum, a letter for each that "..." stands for."""
+    """Axes of both operands and of the result of an einsum, with letters in place of "..."."""
     inputs, out = equation.split("->")
     named = inputs.split(",")
     hidden = [each.ndim + 3 - len(name) for each, name in zip(operands, named, strict=True) if "..." in name]

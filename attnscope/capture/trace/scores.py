@@ -1,9 +1,8 @@
-"""What is known of a tensor while it is on its way from a product to a softmax: a sum of traced parts.
+"""Traced scores on their way from a product to a softmax: a sum of known parts.
 
     scores = cap * tanh(product) + part + part + ...,  some cells forbidden
 
 Here such sums begin, move, are scaled and added; `steps` tells from an operation's name which.
-
 `Origin` says where a tensor comes from, as far as what is added to scores is named by it: position embeddings
 are learned and not given, activations are both, ALiBi slopes are not learned.
 """
@@ -35,7 +34,7 @@ FORBIDDEN = -1e4  # at or below, a score has no weight in any dtype: e^-10000 is
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Whether a tensor depends on what the model was given, on what it learned, on a table, on products.
+    """What a tensor was made from: the model's input, learned parameters, a table, products.
 
     `products` hold the roots of the operands of each product that it was made of by element-wise steps;
     `root` stays the same under moves and scalings, and `shapes` are those that it has had since, newest last.
@@ -50,12 +49,12 @@ class Origin:
 
     @property
     def activation(self) -> bool:
-        """Whether it was made from the input by learned parameters."""
+        """Whether the tensor was made from the input by learned parameters."""
         return self.given and self.learned
 
 
 def first_origin(tensor: Tensor) -> Origin:
-    """The origin of a tensor that was there before the tracer looked."""
+    """Origin of a tensor that existed before the tracer."""
     learned = isinstance(tensor, nn.Parameter)
     return Origin(given=not learned, learned=learned, shapes=(tensor.shape,))
 
@@ -65,7 +64,7 @@ def _by_a_number(args: Sequence[Any]) -> bool:
 
 
 def origin_of(name: str, args: Sequence[Any], result: Tensor, operands: Sequence[Origin]) -> Origin:
-    """The origin of what the operation `name` made of operands with these origins."""
+    """Origin of the result of operation `name` on operands with these origins."""
     shape = (result.shape,)
     table = name in LOOKUPS or (name == "getitem" and next(tensors_in(args[1:]), None) is not None)
     moves = (name in MOVES or name in KEEPS) and not table
@@ -85,19 +84,19 @@ def origin_of(name: str, args: Sequence[Any], result: Tensor, operands: Sequence
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """For every cell of the scores its leading index, its row and its column in the product, as numbers."""
+    """For every cell of the scores, its leading index, row and column in the product, as numbers."""
 
     lead: Tensor
     row: Tensor
     column: Tensor
 
     def moved(self, move: Move) -> "Places":
-        """The places after the cells have moved."""
+        """The places after the cells have been moved."""
         return Places(made(move, self.lead), made(move, self.row), made(move, self.column))
 
 
 def made(move: Move, tensor: Tensor) -> Tensor:
-    """`tensor` moved; written out first where the same numbers in one place stand in the way."""
+    """`tensor` moved; copied into contiguous memory first where the move fails on expanded axes."""
     try:
         return move(tensor)
     except RuntimeError:
@@ -105,7 +104,7 @@ def made(move: Move, tensor: Tensor) -> Tensor:
 
 
 def places_of(lead: torch.Size, rows: int, columns: int, device: torch.device) -> Places:
-    """The places of a fresh product `*lead row column`; nothing of that size is stored."""
+    """Places of a fresh product `*lead row column`, as expanded tensors without memory of that size."""
     shape = (*lead, rows, columns)
     index = torch.arange(lead.numel(), device=device).view(*lead, 1, 1)
     return Places(
@@ -117,7 +116,7 @@ def places_of(lead: torch.Size, rows: int, columns: int, device: torch.device) -
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """The operands `*lead row dim` and `*lead column dim` of one product, and where its cells are now."""
+    """Operands `*lead row dim` and `*lead column dim` of one product, and the current places of its cells."""
 
     left: Tensor
     right: Tensor
@@ -147,7 +146,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """A sum of parts of this `shape`; cells where a `forbidden` mask is True take no part in the softmax.
+    """Role: a sum of parts of this `shape`; cells where a `forbidden` mask is True get no weight.
 
     With a `cap` the products stand inside of cap * tanh(...), all other parts outside.
     """
@@ -159,14 +158,14 @@ class Scores:
 
 
 def version(tensor: Tensor) -> int:
-    """How often the tensor has been written to; 0 where torch does not count."""
+    """Number of writes to the tensor; 0 where torch does not count."""
     return 0 if tensor.is_inference() else tensor._version
 
 
 def product_scores(
     made: Multiplication, result: Tensor, origin: Origin, origins: tuple[Origin, Origin]
 ) -> Scores:
-    """The scores that one product begins with."""
+    """Scores with one product as their only part."""
     left, right, lead = product_shape(made)
     places = places_of(lead, left.shape[-2], right.shape[-2], result.device).moved(made.back)
     product = Product(left, right, lead, places, origins)
@@ -176,7 +175,7 @@ def product_scores(
 
 
 def moved(scores: Scores, move: Move) -> Scores:
-    """The scores after a view, a transposition, a slice: the same move made on every part."""
+    """The scores after a view, a transposition or a slice, with every part moved alike."""
 
     def along(tensor: Tensor) -> Tensor:
         return made(move, tensor.expand(scores.shape))
@@ -195,7 +194,7 @@ def moved(scores: Scores, move: Move) -> Scores:
 
 
 def scaled(scores: Scores, factor: float | int | Tensor, *, divide: bool = False) -> Scores | None:
-    """The scores times a number or a tensor, or divided by it."""
+    """The scores times, or divided by, a number or a tensor; None where that is not such a sum."""
     if isinstance(factor, Tensor) and factor.numel() > 1:
         broadest = torch.broadcast_shapes(scores.shape, factor.shape)  # type: ignore[no-untyped-call]
         if scores.cap is not None or broadest != scores.shape:
@@ -213,7 +212,7 @@ def scaled(scores: Scores, factor: float | int | Tensor, *, divide: bool = False
 
 
 def added(scores: Scores, other: Scores, shape: torch.Size) -> Scores | None:
-    """The sum of two scores, of this `shape`; None where both are capped."""
+    """The sum of two scores, in this `shape`; None where both are capped."""
     if scores.cap is not None and other.cap is not None:
         return None
     parts = [scores.parts, other.parts]
@@ -226,7 +225,7 @@ def added(scores: Scores, other: Scores, shape: torch.Size) -> Scores | None:
 
 
 def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """The parts, a tensor that is added twice (as Swin v2 does) as one part."""
+    """The parts, with a tensor that is added twice (as Swin v2 does) as one part."""
     joined: dict[object, Part] = {}
     for part in parts:
         tensor = part.tensor
@@ -238,11 +237,11 @@ def _joined(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 
 def forbidding(scores: Scores, mask: Tensor) -> Scores:
-    """The scores with the cells where `mask` is True set so low that they get no weight."""
+    """The scores with one more mask: cells where it is True get no weight."""
     return replace(scores, forbidden=(*scores.forbidden, mask))
 
 
 def capped(scores: Scores) -> Scores:
-    """tanh of the scores: only products can be told inside of it, and a mask has no force there."""
+    """tanh of the scores: only products stay known inside of it, and a mask has no force there."""
     products = tuple(part for part in scores.parts if part.product is not None)
     return replace(scores, parts=products, forbidden=(), cap=1.0)

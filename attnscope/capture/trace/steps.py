@@ -1,4 +1,4 @@
-"""One operation of the model on scores: which sum of parts comes out of it.
+"""Follow one operation of the model on traced scores: which sum of parts comes out of it.
 
 Nothing is computed for the model and nothing is guessed. An operation that is not understood leaves only
 the products in the sum; `layout.completed` then finds out, from the model's own logits, what is missing.
@@ -39,7 +39,7 @@ Term = Scores | Part | None
 
 
 def forbids(value: Any) -> bool:
-    """Whether cells that are set to `value` get no weight."""
+    """Whether cells that are set to `value` get no weight in a softmax."""
     if isinstance(value, Tensor):
         return value.numel() > 0 and value.is_floating_point() and float(value.max()) <= FORBIDDEN
     return isinstance(value, Real) and float(value) <= FORBIDDEN
@@ -103,7 +103,7 @@ def _sum(
     kwargs: Mapping[str, Any],
     shape: torch.Size,
 ) -> Scores | None:
-    """a + alpha * b, a - alpha * b or b - a; numbers that are added become parts as well."""
+    """a + alpha * b, a - alpha * b or b - a as scores; plain numbers become parts as well."""
     alpha = float(kwargs.get("alpha", 1)) * (1 if name == "add" else -1)
     signs = (-1.0, 1.0) if name == "rsub" else (1.0, alpha)
     total: Scores | None = None
@@ -124,7 +124,7 @@ def _sum(
 
 
 def _selected(args: Sequence[Any], terms: Sequence[Term]) -> Scores | None:
-    """torch.where on scores: understood where the other choice is so low that it forbids."""
+    """torch.where on scores: a mask where the other choice is so low that it forbids; else None."""
     order = (0, 1, 2) if getattr(args[0], "dtype", None) == torch.bool else (1, 0, 2)  # x.where(mask, y)
     condition, chosen, other = order
     first, second = terms[chosen], terms[other]
@@ -136,7 +136,7 @@ def _selected(args: Sequence[Any], terms: Sequence[Term]) -> Scores | None:
 
 
 def written(scores: Scores, index: Any, value: Any) -> Scores | None:
-    """The scores after `scores[index] = value`: understood where the value forbids."""
+    """The scores after `scores[index] = value`, as a mask; None unless the value forbids."""
     if not forbids(value):
         return None
     mask = torch.zeros(scores.shape, dtype=torch.bool, device=scores.parts[0].tensor.device)
@@ -166,7 +166,7 @@ def joined(blocks: Sequence[Scores], axis: int, result: Tensor) -> Scores | None
 
 
 def _plain(block: Scores) -> tuple[Product, float] | None:
-    """The one product that the block is, or is cut out of, in its first layout, and its factor."""
+    """The single product that a block of scores is cut from, in its first layout, and its factor."""
     part, product = block.parts[0], block.parts[0].product
     bare = len(block.parts) == 1 and not part.factors and not block.forbidden and block.cap is None
     if not bare or product is None or block.shape[:-2] != product.lead:
@@ -181,7 +181,7 @@ def _plain(block: Scores) -> tuple[Product, float] | None:
 
 
 def _diagonal(blocks: Sequence[Tensor]) -> Tensor:
-    """The blocks `*lead row dim` along a diagonal, zero elsewhere."""
+    """Block-diagonal tensor of the blocks `*lead row dim`."""
     whole = sum(each.shape[-1] for each in blocks)
     rows, before = [], 0
     for each in blocks:

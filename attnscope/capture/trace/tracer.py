@@ -1,4 +1,4 @@
-"""The tracer: attention of models that do not ask transformers' interface, read off torch's operations.
+"""Trace the attention of models that do not use transformers' interface, from torch's operations.
 
     product -> element-wise steps -> softmax -> product
 
@@ -93,8 +93,9 @@ def traced(
 
     It is handed over as soon as the weights have met the values, under the innermost of `modules`. What
     the model computes stays the same to the bit; what `watch` raises passes through. Nothing stays behind.
-    `unread` is told, when a module returns, how many softmaxes over scores it made whose weights were never
-    seen to meet values, and `taken_back`, which of the attentions it was given are none: what the weights
+
+    When a module returns, `unread` gets the number of its softmaxes over scores whose weights were never
+    seen to meet values, and `taken_back` each attention handed over that is none: what the weights
     had met was no values, for these came later, and there is another one with them. `change` may write over
     the result, after `watch`; torch's native path, which would not know of that, is then not asked.
     """
@@ -114,7 +115,7 @@ def traced(
 
 
 class _Tracer(TorchFunctionMode):
-    """Follows torch's functions; `inside` are the watched modules that are running, innermost last."""
+    """Torch function mode that follows scores; `inside` are the running watched modules, innermost last."""
 
     def __init__(self, watch: Watcher, unread: Unread, taken_back: Taken, change: Changer | None) -> None:
         super().__init__()
@@ -185,7 +186,7 @@ class _Tracer(TorchFunctionMode):
     def _role(
         self, function: Any, name: str, args: Any, kwargs: Any, result: Tensor, before: dict[int, Record]
     ) -> Role:
-        """The role of the result of a torch function, None where it has none in an attention."""
+        """Role in an attention of the result of a torch function; None where it has none."""
         if name.startswith(FRESH):
             return None
         if name in PRODUCTS:
@@ -258,7 +259,7 @@ class _Tracer(TorchFunctionMode):
         return term and added(scores, term, result.shape)
 
     def _met(self, weights: Weights, made: Multiplication, side: int, result: Tensor, values: Role) -> Role:
-        """Weights that met something: values, to all appearances, or a matrix that mixes them."""
+        """Role of a product with weights: an attention's output, or weights mixed by a matrix."""
         module = self.inside[-1]
         attention = attention_of(module, weights, made, side, result)
         if attention is None:
@@ -291,7 +292,7 @@ class _Tracer(TorchFunctionMode):
         result: Tensor,
         of: Callable[[Tensor], TracedAttention | None],
     ) -> None:
-        """Hands an attention on; `of` is the same with another tensor in the place of its `result`."""
+        """Pass an attention to the watcher; `of` makes it with another tensor in place of its `result`."""
         if attention is None:
             return
         self.watch(attention)
