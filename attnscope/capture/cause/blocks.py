@@ -1,4 +1,4 @@
-"""Test whether a head changes its own columns of its module's result, and that its own rows of its block's.
+"""Test whether heads change their own columns of a module's output, and their own rows of its block's.
 
 One head is changed in each row. A module may also sort its rows, attend, and sort them back: then its outputs
 stand in other rows than those of the result, and nothing is wrong, since the query that asked is of the row
@@ -31,7 +31,7 @@ Choose = Callable[[Trial, Place], Tensor]  # the rows of an attention whose answ
 
 
 def heads_left(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
-    """Test the heads without a known effect yet, one in each row; repeat once for those that stay without."""
+    """Test heads whose effect is still unknown, one head in each row; in two rounds at most."""
     for again in range(2):
         left = {
             trial.forward: [unit for unit in trial.units if unit not in trial.alive]
@@ -229,7 +229,7 @@ def _all_turns(
 def _asked(
     rerun: Rerun, clean: Clean, tried: Sequence[Trial], bit: int
 ) -> tuple[dict[Place, Tensor], Halves]:
-    """Queries that change with the block-input rows whose code word has this bit, and these rows."""
+    """Replace the block-input rows whose code word has this bit: queries that change, and these rows."""
     asked: dict[Place, Tensor] = {}
     given: Halves = {}
     blocks = {clean.within[trial.forward][0] for trial in tried if trial.forward in clean.within}

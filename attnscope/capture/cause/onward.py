@@ -201,7 +201,7 @@ class _Seen:
         return found | {*self._unread_within()}
 
     def _unread_within(self) -> Iterator[Forward]:
-        """Blocks followed by one whose queries and result do not change with its own replaced input rows."""
+        """Blocks whose successor ignores its replaced input rows, in its queries and its result."""
         within = self.clean.within
         for forward, count, _ in self.given:
             half = self.found.given.get(forward)

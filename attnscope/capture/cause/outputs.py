@@ -121,7 +121,7 @@ def one_each(trial: Trial, place: Place, units: Sequence[Unit], turn: int) -> Te
 
 
 def two_runs(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:
-    """Mark as `own` the trials in which matrix products make each result row of its own output row alone."""
+    """Mark as `own` the trials whose result rows each depend on their own output row alone."""
     by = {trial.forward: trial for trial in tried}
     factors = {
         trial.forward: torch.rand(trial.row_count, generator=torch.Generator().manual_seed(5)) * 0.8 + 0.2

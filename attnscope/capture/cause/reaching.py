@@ -47,14 +47,14 @@ Name = tuple[str, int]  # a module's path, and how many attentions it had made b
 
 @dataclass(frozen=True, eq=False)
 class Reaches:
-    """The reach of every head, by module path and call number; `tried` names the part of the text tested."""
+    """Effect (reach) of every head's output, by module path and call; `tried`: the part of the text tested."""
 
     found: Mapping[Name, Mapping[int, Reach]] = field(default_factory=dict)
     tried: str = ""
     accompanied: Collection[Name] = ()  # those beside which another attention acts that is not shown
 
     def settled(self, call: AttentionCall) -> AttentionCall:
-        """A copy of the call with the reach of its heads."""
+        """A copy of the call with the tested effect (reach) of its heads."""
         found = self.found.get((call.module, call.call), {})
         if (call.module, call.call) in self.accompanied:
             call = replace(call, reservation=call.reservation or ACCOMPANIED)
@@ -120,7 +120,7 @@ def reaches_of(
 
 
 def _onward(reach: Reach, block: Forward | None, seen: Onward, in_place: bool) -> Reach:
-    """The head's reach given who reads its block: NONE or a remark where unread, UNKNOWN where undecided."""
+    """The head's reach, lowered or remarked on where its block's result is not known to be read."""
     if reach.effect is not Effect.OWN or block is None:
         return reach
     if block in seen.undecided:

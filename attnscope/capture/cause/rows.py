@@ -194,7 +194,7 @@ class Change:
         return Change(self.runs, self.positions, moved, far)
 
     def stands(self, expected: Sets | None, words: Words | None = None) -> Standing:
-        """The standing of these positions, which should change with the sets in `expected`.
+        """Standing of these positions (own token, others, mixed), by the sets that should change each.
 
         A single position that never changes (as a sink may) can only be the one token that is left. Of
         positions that change with their own token and with others, no head may follow others alone, nor most

@@ -186,7 +186,7 @@ class Unasked(Tensor):
 
 
 class Kernels:
-    """Answers for kernels: zeros in the layout of each kernel's output, cached by shape."""
+    """Stand-in for attention kernels: zeros in the layout of their output, cached by shape."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[Any, ...], tuple[Tensor, bool]] = {}
@@ -240,7 +240,7 @@ class CallStanding:
 
 @dataclass(frozen=True, eq=False)
 class Standings:
-    """The standing of every attention, by its module's path and call number.
+    """Whether the positions of every attention stand for their tokens, by module path and call number.
 
     `tried` says on which tokens it was tested where not every one was told from every other. `handed_on` is
     the standing of the rows that each layer hands on, where these were asked for.
@@ -251,7 +251,7 @@ class Standings:
     handed_on: Mapping[int, Standing] = field(default_factory=dict)
 
     def of(self, module: str, call: int) -> CallStanding:
-        """The standing of one attention; all unknown where it was not seen."""
+        """`CallStanding` of one attention; all unknown where it was not seen."""
         return self.found.get((module, call), CallStanding())
 
     @property
@@ -289,9 +289,9 @@ def standings_of(
     most: int | None = AT_ONCE,
     rows: Rows | None = None,
 ) -> Standings:
-    """Test the positions of the `watched` modules that serve one of `layers` (None: all).
+    """Test whether positions stand for their tokens, in `watched` modules that serve `layers` (None: all).
 
-    And of the `rows` that layers hand on, which are as many as the queries of their modules.
+    Also tests the `rows` that layers hand on, which are as many as the queries of their modules.
 
     The model runs once more, on a batch of the text and its changed copies; one by one where its inputs
     cannot be repeated. Of a text for which that is more than `most` tokens in all, some halves are exchanged

@@ -114,7 +114,7 @@ class HeadReader:
         self.returned: Any = None  # what the model returned when it was last run
 
     def read(self, inputs: Mapping[str, Any]) -> Seen:
-        """Weights and outputs of the chosen heads over one text, by layer; `InputError` for an unseen layer."""
+        """Weights and outputs of the chosen heads over a text, by layer; `InputError` for an unseen layer."""
         for rung in rungs(self.model, self.selection) if self.rung is None else (self.rung,):
             layers = Layers.of(self.model, rung) if self.rung is None else self.layers
             with nullcontext() if layers is None else layers.listening():

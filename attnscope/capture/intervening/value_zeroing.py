@@ -149,7 +149,7 @@ class ValueZeroing:
     def _run(
         self, layer: int, heads: Sequence[int], keys: Sequence[int | None], *, saving: bool
     ) -> tuple[Vectors, ReadBack]:
-        """The layer's vectors with one key's values at zero in each entry (None: no key's), and the read-back."""
+        """The layer's vectors with one key's values at zero in each entry (None: no key's); the read-back."""
         back, chosen = ReadBack(self.model), list(heads)
 
         def zeroed(seen: Attended) -> Tensor:

@@ -291,7 +291,7 @@ class Rule(TorchFunctionMode):
         return copies
 
     def _coefficient(self, value: Tensor, name: str) -> Tensor:
-        """The value detached: a factor, one number a row, that is fixed so that products with it are linear."""
+        """The value detached: a factor, one number a row, fixed so that products with it are linear."""
         key, value = self._key(name), value.detach()
         if self.changes is not None and self.changes.frozen and key in self.changes.base.coefficients:
             base = self.changes.base.coefficients[key]

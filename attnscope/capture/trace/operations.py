@@ -58,7 +58,7 @@ _IN_PLACE = frozenset({"iadd", "isub", "imul", "itruediv", "idiv", "ior", "iand"
 
 
 def operation(function: Callable[..., Any]) -> str:
-    """Plain name of a torch function, equal for in-place, reflected and method forms: `add` for `__iadd__`."""
+    """Plain name of a torch function, also of its in-place and reflected forms: `add` for `__iadd__`."""
     name = getattr(function, "__name__", "")
     if name == "__get__":  # a property of a tensor, as x.mT
         name = getattr(getattr(function, "__self__", None), "__name__", "")
