@@ -55,7 +55,7 @@ def epsilon_of(*tensors: Tensor) -> float:
 
 
 def sums_of(*tensors: Tensor) -> float:
-    """Machine epsilon of the sums in a matrix product: float32's, or the half type's if sums are kept in it."""
+    """Machine epsilon of the sums in matrix products: float32's, or the half dtype's on some hardware."""
     dtype, device = _coarsest(*tensors), tensors[0].device
     if dtype in (torch.float32, EXACT):
         return _SINGLE

@@ -44,7 +44,7 @@ from attnscope.results import Kind
 from attnscope.tokens import Tokens
 
 _ROUNDINGS = 32  # machine epsilons by which a key that is made anew from a cache may differ, over the largest
-_REMAINDER = ""  # in place of the name of a term
+_REMAINDER = ""  # stands for a term's name
 Spell = Callable[[Written], Tokens]
 
 
@@ -68,7 +68,7 @@ class JoinedCall:
         self.first, self.rows = first, list[Rows]()
         self.read = 0  # queries so far
         self.unread = 0  # the most softmaxes of one step that could not be read
-        self.reservation = ""  # the first that any step gave cause to
+        self.reservation = ""  # the first one of any step
         self.k, self.v = first.k[:, :0], first.v[:, :0]
         self.unrotated = None if first.unrotated_k is None else first.unrotated_k[:, :0]
 
@@ -196,7 +196,7 @@ def record_written(
     *,
     spell: Spell | None = None,
 ) -> tuple[Capture, Written]:
-    """Generate up to `most` tokens after `inputs`: the decoder's attention meanwhile, and the text written.
+    """Generate up to `most` tokens after `inputs`; returns the decoder's attention meanwhile, and the text.
 
     Rows and keys are counted from the start of the text, also where a cache slides. `spell` makes the tokens
     of what was read; the rest is as in `attnscope.capture.record`. Raises `InputError` also for

@@ -28,7 +28,7 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import find_sites, layer_stacks
 
 EMBEDDINGS = -1  # before the first layer
-_MOST = 2**27  # numbers that one run answers with
+_MOST = 2**27  # logits of one run
 _turns = count(1)
 
 

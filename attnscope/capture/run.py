@@ -143,7 +143,7 @@ def _layer(layer: int, there: Sequence[int]) -> int:
 
 
 def missing_layers(wanted: set[int], calls: Sequence[AttentionCall]) -> list[int]:
-    """The wanted layers without a call."""
+    """The wanted layers of which there is no call, sorted."""
     return sorted(wanted - {call.layer for call in calls})
 
 
@@ -270,6 +270,7 @@ def run_watched(
 
 
 def batch_size(inputs: Mapping[str, Any]) -> int:
+    """Length of the first input tensor's batch axis; 1 if there is none."""
     return next((len(value) for value in inputs.values() if isinstance(value, Tensor) and value.ndim), 1)
 
 

@@ -29,11 +29,11 @@ from attnscope.capture.trace.tracer import TracedAttention, traced
 from attnscope.model.anatomy.sites import Site
 from attnscope.results import Route
 
-Forward = tuple[nn.Module, int]  # a module, and how many of its forwards were through before
-Place = tuple[nn.Module, int, int]  # of such a forward the first attention, the second, ...
-LARGE = 2**26  # products of a number and a number in one multiplication: of fewer there is nothing to save
-MANY = 2**20  # numbers that a function of one number is left out for
-_FEATURES = 16  # that are computed of each position
+Forward = tuple[nn.Module, int]  # a module, and how many of its forwards ended before
+Place = tuple[nn.Module, int, int]  # a forward, and the index of the attention in it
+LARGE = 2**26  # multiply-adds in one product: sketching a smaller one saves nothing
+MANY = 2**20  # numbers, from which on activations are left out
+_FEATURES = 16  # computed for each position
 _OF_ONE_NUMBER = F.gelu, F.silu
 
 
@@ -47,7 +47,7 @@ class Answered:
     weights: Tensor | None = None
 
 
-# what stands in the place of an answer, None where it stays as it is
+# returns the replacement of an output, or None to keep it
 Handler = Callable[[Answered], Tensor | None]
 
 
@@ -94,7 +94,7 @@ class Answers:
     def of_kernel(self, given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         output, weights = given.answer()
         new = self.handle(Answered(self._next(given.module), output.transpose(1, 2), given, weights))
-        if new is not None:  # code may write over what it is given: it gets a tensor of its own
+        if new is not None:  # the model may write over it: it gets a tensor of its own
             output = new.transpose(1, 2).clone(memory_format=torch.contiguous_format)
         return output, weights
 

@@ -22,12 +22,12 @@ from attnscope.capture.cause.onward import Halves, Onward
 from attnscope.capture.cause.outputs import Trial, Unit, one_each, perturbed, row_changes
 from attnscope.capture.cause.rerun import Clean, Hooks, Rerun
 
-NOWHERE, EVERYWHERE = -1, -2  # for a head: the change stands in no one's columns, in all heads' alike
+NOWHERE, EVERYWHERE = -1, -2  # a head's change stands in no head's columns, in all alike
 _ALIKE = 0.02  # of a row's change: what lies further from the mean of its heads' columns is not alike
 _NEARLY_ALL = 0.9  # of a row's change stands in the columns of one head
 
 QueryRows = Int[Tensor, " row"]
-Choose = Callable[[Trial, Place], Tensor]  # the rows of an attention whose answers become others
+Choose = Callable[[Trial, Place], Tensor]  # mask of the attention's rows to perturb
 
 
 def heads_left(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> None:

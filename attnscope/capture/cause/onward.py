@@ -31,9 +31,9 @@ from attnscope.results import Route
 
 _ATTEND = frozenset({"softmax", "scaled_dot_product_attention", "multi_head_attention_forward"})
 
-Half = tuple[Bool[Tensor, " row"], torch.Size]  # and the axes that these rows have
+Half = tuple[Bool[Tensor, " row"], torch.Size]  # mask of rows, and their axes
 Halves = dict[Forward, Half]
-Differing = list[tuple[torch.Size, Tensor]]  # of tensors by their leading axes, the rows
+Differing = list[tuple[torch.Size, Tensor]]  # leading axes, mask of differing rows
 
 
 @dataclass(eq=False)

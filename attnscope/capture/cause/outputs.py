@@ -19,9 +19,7 @@ from attnscope.capture.cause.answers import Forward, Place
 from attnscope.capture.cause.rerun import Clean, Hooks, Rerun
 from attnscope.capture.cause.rows import Shape
 
-_STRAIGHT = (
-    84  # machine epsilons: 1e-5 in float32, ten times what products with matrices leave (5e-8 to 4e-7)
-)
+_STRAIGHT = 84  # machine epsilons: 1e-5 in float32, ten times what matrix products leave
 _NO_LONGER = 1e-3  # a half precision's epsilon is too large for the rule of two runs
 
 
@@ -44,14 +42,14 @@ class Trial:
     units: tuple[Unit, ...]
     row_count: int
     starts: dict[Place, int]
-    row_of: str = ""  # own, silent, other, mixed, unknown; nothing while that is open
+    row_of: str = ""  # own, silent, other, mixed, unknown; "" while undecided
     why: str = ""
     layouts: dict[int, int] = field(default_factory=dict)
     omap: Int[Tensor, " row"] | None = None
     padded: Bool[Tensor, " row"] = field(default_factory=lambda: torch.zeros(0, dtype=torch.bool))
     quiet: int = 0
-    block_quiet: tuple[int, int] = (0, 0)  # rows that change nothing of the block, of those that were tried
-    coarse: str = ""  # the block's type of numbers where its rounding may hide what these rows change
+    block_quiet: tuple[int, int] = (0, 0)  # rows without effect on the block, and rows tested
+    coarse: str = ""  # the block's dtype where its rounding may hide these rows' effect
     alive: set[Unit] = field(default_factory=set)
     columns: dict[int, list[int]] = field(default_factory=dict)
     block: str = ""  # own, silent, other, mixed, unknown, none

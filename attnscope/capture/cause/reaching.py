@@ -31,12 +31,12 @@ _UNREAD = "what its block returns is not read on the way to the model's result"
 _UNDECIDED = "what comes next does not read what its block returns, and nothing behind that was loaded"
 _BESIDE = "rows reach one another in its block on another way too"
 _OFTEN = 0.8  # of a head's trials in which its change stood in one head's columns
-_OF_ROWS = {  # by what was found of the rows of the module's result
+_OF_ROWS = {  # by `Trial.row_of`
     "silent": (Effect.NONE, "what this attention computes has no effect on its module's result"),
     "other": (Effect.OTHER, "its answers reach other rows than those that asked"),
     "mixed": (Effect.OTHER, "its answers are mixed with those of other rows before they go on"),
 }
-_OF_BLOCKS = {  # and of the rows of its block's result
+_OF_BLOCKS = {  # by `Trial.block`
     "silent": (Effect.NONE, "what this attention computes has no effect on its block's result"),
     "other": (Effect.OTHER, "its answers reach other rows of its block than those that asked"),
     "blended": (Effect.OTHER, "its answers are mixed with those of other rows within its block"),
@@ -47,11 +47,11 @@ Name = tuple[str, int]  # a module's path, and how many attentions it had made b
 
 @dataclass(frozen=True, eq=False)
 class Reaches:
-    """Effect (reach) of every head's output, by module path and call; `tried`: the part of the text tested."""
+    """Effect (reach) of every head's output, by module path and call; `tried`: tested part of the text."""
 
     found: Mapping[Name, Mapping[int, Reach]] = field(default_factory=dict)
     tried: str = ""
-    accompanied: Collection[Name] = ()  # those beside which another attention acts that is not shown
+    accompanied: Collection[Name] = ()  # with another attention, not shown, in the block
 
     def settled(self, call: AttentionCall) -> AttentionCall:
         """A copy of the call with the tested effect (reach) of its heads."""

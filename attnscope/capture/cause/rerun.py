@@ -24,13 +24,13 @@ from attnscope.errors import ModelUnavailableError
 from attnscope.model.anatomy.sites import Site
 
 _WHOLE = 1 / 64  # some steps of eight bits: one scale for all rows is moved by the largest of them
-_LARGER = 4  # times an answer: what is larger is no hidden state, but weights of queries by keys
-Answer = Callable[[Place, Tensor, Tensor], Tensor | None]  # place, answer and queries -> another answer
-# what a module returns -> what it is to return
+_LARGER = 4  # times an attention's output: larger tensors are weights, no hidden state
+Answer = Callable[[Place, Tensor, Tensor], Tensor | None]  # place, output, queries -> replacement
+# the tensors of a module's result -> their replacements
 Leave = Callable[[Forward, list[Tensor]], list[Tensor] | None]
-Enter = Callable[[Forward, Tensor], Tensor | None]  # the hidden state that is read -> another one
-Feed = Callable[[Forward, nn.Module, Tensor], None]  # what a matrix within a module is given after an answer
-Arrive = Callable[[Forward, list[Tensor]], None]  # all that a layer is given
+Enter = Callable[[Forward, Tensor], Tensor | None]  # hidden state -> replacement
+Feed = Callable[[Forward, nn.Module, Tensor], None]  # input of a matrix that follows attention
+Arrive = Callable[[Forward, list[Tensor]], None]  # all tensors that a layer gets
 _HIDDEN = ("hidden_states", "hidden_state", "x", "inputs")
 
 
@@ -66,11 +66,11 @@ class Clean:
     blocks: dict[Forward, list[Tensor]] = field(default_factory=dict)
     fed: dict[tuple[Forward, nn.Module], Tensor] = field(default_factory=dict)
     numbers: dict[Place, int] = field(default_factory=dict)  # how many attentions the module made before
-    within: dict[Forward, Forward] = field(default_factory=dict)  # of a module, the forward of its block
+    within: dict[Forward, Forward] = field(default_factory=dict)  # module's forward -> its block's
     sizes: dict[Place, float] = field(default_factory=dict)
-    arrived: dict[Forward, list[Tensor]] = field(default_factory=dict)  # all that a layer is given
-    returned: list[Tensor] | None = None  # by the model, where that was waited for
-    epsilon: float = 0.0  # of whole numbers that the model computes with, where it does
+    arrived: dict[Forward, list[Tensor]] = field(default_factory=dict)  # inputs of layers
+    returned: list[Tensor] | None = None  # by the model, if the run reached its end
+    epsilon: float = 0.0  # of integers, if the model computes with them
 
     def size(self, place: Place) -> float:
         """Root mean square of an attention's output, cached."""
@@ -113,10 +113,10 @@ class Passage:
 
     def __init__(self, asked: "Rerun", hooks: Hooks, sketches: Sketches | None) -> None:
         self.asked, self.hooks, self.sketches = asked, hooks, sketches
-        self.forwards: Counter[nn.Module] = Counter()  # of modules and of blocks, that are through
+        self.forwards: Counter[nn.Module] = Counter()  # that ended, of modules and blocks
         self.running: Counter[nn.Module] = Counter()  # blocks
         self.within: dict[Forward, Forward] = {}
-        self.result: Any = None  # the model's, of a run that goes on to its end
+        self.result: Any = None  # the model's output, if the run reached its end
 
     @property
     def through(self) -> bool:
@@ -254,8 +254,8 @@ class Rerun:
         absent = {part for part in model.modules() if getattr(part, "is_absent", False)}
         self.beside = (_layers(model, sites) | absent) - around
         self.runs = 0
-        self.before: dict[Forward, list[Tensor]] = {}  # what blocks are given in every later run
-        self.last: frozenset[Forward] = frozenset()  # of each block the last module that is asked about
+        self.before: dict[Forward, list[Tensor]] = {}  # inputs of blocks in every later run
+        self.last: frozenset[Forward] = frozenset()  # each block's last tested module
         self.random = drawing(model)
 
     def sharing(self, module: nn.Module) -> list[nn.Module]:
@@ -305,7 +305,7 @@ class Rerun:
         if all(forward in asked for forward in seen.results) and all(map(self.before.get, asked.values())):
             self.last = frozenset({around: forward for forward, around in asked.items()}.values())
         counts: Counter[nn.Module] = Counter()
-        for place in passage.answers.none:  # what they answer is none, and goes on as the model has it
+        for place in passage.answers.none:  # no attentions: their outputs go on as they are
             del seen.answers[place]
         for place in seen.answers:
             seen.numbers[place] = counts[place[0]]
@@ -321,15 +321,12 @@ class Rerun:
         """
         passage = Passage(self, hooks, Sketches() if sketched and self.last else None)
         state = drawing(self.model)
-        draw_from(self.random)  # what draws by lot draws the same
+        draw_from(self.random)  # the same random numbers in every run
         self.runs += 1
         try:
             with suppress(Enough), evaluating(self.model), running_again(self.model), passage.open():
                 passage.result = self.model(**(inputs or self.inputs))
-        except (
-            Refused,
-            ModelUnavailableError,
-        ):  # what comes after the layers that were asked for may be absent
+        except (Refused, ModelUnavailableError):  # what follows the wanted layers may be absent
             if not passage.through:
                 raise
         finally:

@@ -166,7 +166,7 @@ Sets = Bool[Tensor, "set position"]
 Words = Bool[Tensor, "set word"]
 
 AT_ONCE = 252 * 12  # tokens of all runs together: 252 are told apart by 10 sets; of more, halves are tried
-_ONE_BY_ONE = 512  # the same where these runs cannot be one batch
+_ONE_BY_ONE = 512  # tokens, where these runs cannot be one batch
 _HALVES = 3  # random halves of a longer text, at the least; one where they cannot be one batch
 _ORDINARY = {"bos", "eos", "sep", "cls", "mask", "unk", "decoder_start", "forced_bos", "forced_eos"}
 _ENDS = ("_token_id", "_token_index")

@@ -43,7 +43,7 @@ _ATTENDS = ("softmax", "scaled_dot_product_attention")
 DISORDERED = "queries and keys are in different orders"
 APART = "keys and values are not those of the same tokens"
 _IDS = "input_ids", "decoder_input_ids"
-# opens the hooks that hand on rows as they pass by, with the layer that they are of
+# opens hooks that call a function with each layer's number and rows
 Rows = Callable[[Callable[[int, Tensor], None]], AbstractContextManager[None]]
 
 

@@ -93,7 +93,7 @@ class _Match:
 
 
 class FactorSeeker(OutputProjections):
-    """Finds the four matrices of each attention while its model runs; `of_layer` has them afterwards."""
+    """Finds each attention's query, key, value and output matrices in a run; results in `of_layer`."""
 
     def __init__(self, model: nn.Module, sites: Iterable[Site]) -> None:
         super().__init__(model, sites, values=True)

@@ -246,6 +246,7 @@ def _second_part(tokens: Tokens, first: Tokens) -> tuple[Token, ...]:
 
 
 def tokens_by_id(ids: list[int]) -> Tokens:
+    """Tokens that are named by their ids, since their text is unknown."""
     return Tokens((), tuple(Token(i, str(i), str(i), None, None) for i in ids))
 
 

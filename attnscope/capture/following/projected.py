@@ -30,7 +30,7 @@ from attnscope.verify import adding
 
 Projection = Float[Tensor, "head value_dim hidden"]
 _ROUNDINGS = 2  # machine epsilons of the sum of absolute products
-_ROWS = 16  # that are read back at most
+_ROWS = 16  # rows read back at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class OutputProjections:
         self.after: dict[nn.Module, list[Callable[[], None]]] = {around: [] for around in self.waiting}
         self.ran: Counter[nn.Module] = Counter()
         self.runs: dict[nn.Module, list[ModuleRun]] = {around: [] for around in self.waiting}
-        self.found: dict[int, _Answer] = {}  # by what was answered, which the answer itself keeps alive
+        self.found: dict[int, _Answer] = {}  # by id of the output, which `_Answer` keeps alive
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -192,6 +192,7 @@ def _place(rows: Float[Tensor, "token column"], wanted: Float[Tensor, "token val
 
 
 def another_column(rows: Tensor, made: Tensor) -> tuple[Tensor, Tensor]:
+    """A `fault` for `matrix_seen`: the columns of the result rolled by one."""
     return rows, made.roll(1, 1)
 
 

@@ -272,7 +272,7 @@ def looks_back_only(call: AttentionCall) -> bool:
 
 
 Keep = Callable[[AttentionCall], None]
-Where = Callable[[torch.device], torch.device]  # from the device of an attention to where its call is kept
+Where = Callable[[torch.device], torch.device]  # attention's device -> its call's device
 
 
 def processor(_device: torch.device) -> torch.device:
@@ -317,7 +317,7 @@ class Recorder:
         self.called: Counter[nn.Module] = Counter()  # attentions of each module
         self.blocks: Counter[tuple[nn.Module, int]] = Counter()
         self.unrotated: dict[nn.Module, Tensor] = {}
-        # what was seen in the modules that run
+        # calls of the modules that are running
         self.waiting: defaultdict[nn.Module, list[_Seen]] = defaultdict(list)
         self.unread: dict[nn.Module, int] = {}
 
@@ -431,7 +431,7 @@ class Recorder:
             make(
                 entry,
                 module=site.path,
-                call=0,  # until it is known which others there are
+                call=0,  # set when the module ends
                 layer=layer,
                 kind=site.kind,
                 query_tokens=query_tokens,

@@ -43,7 +43,7 @@ class KernelInputs:
     query: Tensor
     key: Tensor
     value: Tensor
-    mask: Any  # a tensor, nothing, or the rule that flex attention is given
+    mask: Any  # a tensor, None, or flex attention's `BlockMask`
     options: dict[str, Any]
 
     def answer(self) -> tuple[Tensor, Tensor | None]:
@@ -208,5 +208,5 @@ def custom_name(modules: Iterable[nn.Module], watch: Watcher) -> Iterator[None]:
                 config._attn_implementation_internal = before[key]
 
 
-# how to stand in for the kernels of modules that are read by this route
+# context managers that replace the kernels of modules, by route
 STAND_INS = {Route.TAKEOVER: takeover, Route.CUSTOM: custom_name}

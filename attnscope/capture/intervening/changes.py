@@ -38,13 +38,13 @@ from attnscope.errors import InputError
 from attnscope.results.claims.effect import Part, Receiver
 from attnscope.verify import apart
 
-_STRAY = 0.25  # roots of the machine epsilon, of the largest score: what rounding moves no score by
+_STRAY = 0.25  # times root of epsilon and largest score: more than rounding moves a score
 
 
 INPUTS = "qkv"  # what an attention reads: queries, keys, values
 Logits = Float[Tensor, "entry row choice"]
 Read = Callable[[Any], Float[Tensor, "entry position choice"]]  # what a model returns -> its scores
-Place = tuple[int, int]  # a layer, and which of the attentions that it makes for one input
+Place = tuple[int, int]  # a layer, and the index of the attention in it
 Answers = Mapping[Place, Float[Tensor, "part head query value_dim"]]
 
 
@@ -54,7 +54,7 @@ class AnswerRows:
 
     read: Read
     rows: tuple[int, ...]
-    length: int  # positions that the scores have where all are made
+    length: int  # positions in the full scores
 
     def of(self, output: Any) -> Logits:
         """Scores at the answer's rows, whether the model computed all rows or only these."""
@@ -269,7 +269,7 @@ class Write:
         return some
 
 
-Variant = tuple[Change | Held | Write, ...]  # what is changed in one run; the empty one is the model as it is
+Variant = tuple[Change | Held | Write, ...]  # changes of one run; an empty one is the model as it is
 
 
 def asked_of(seen: Attended, variants: Sequence[Variant]) -> Iterator[tuple[slice, Change | Held]]:

@@ -133,7 +133,7 @@ class DirectPath(TorchFunctionMode):
         return self.role(value) is None
 
 
-# what a torch function makes of what stands on the way, NotImplemented where that ends it
+# applies a torch function to tensors on the way; NotImplemented where it ends the way
 Rule = Callable[[DirectPath, Any, Arguments, Options], Any]
 
 

@@ -99,7 +99,7 @@ class Experiments:
     tally: Tally = field(init=False, default_factory=Tally)
     via: Via | None = field(init=False, default=None)
     plainness: int = field(init=False, default=0)  # 0 with every saving, 1 without, 2 one by one
-    alike: bool = field(init=False, default=False)  # the last entry of a batch was seen to be as the first
+    alike: bool = field(init=False, default=False)  # the last entry of a batch equalled the first
 
     def __post_init__(self) -> None:
         self.inputs = without_cache(self.model, self.inputs)
@@ -325,7 +325,7 @@ class Others:
     def __init__(self, first: Experiments, variants: Sequence[Variant]) -> None:
         self.first, self.entries = first, [(), *variants]
         self.layer = min((change.layer for variant in variants for change in variant), default=None)
-        self.grows = None if first.plainness == 0 and self.layer is not None else False  # not known yet
+        self.grows = None if first.plainness == 0 and self.layer is not None else False  # None: unknown
 
     def scores(self, inputs: Mapping[str, Any], asked: AnswerRows) -> Logits | None:
         """Scores of the untouched model, then of each variant; None where no such batch may be run."""

@@ -28,7 +28,7 @@ class HeadsSeen:
 
 
 Seen = Mapping[int, HeadsSeen]  # by layer
-Given = tuple[Tensor, ...]  # what a layer is called with: its tensors of tokens and features, in their order
+Given = tuple[Tensor, ...]  # a layer's inputs `batch token feature`, in order
 
 
 @dataclass(eq=False)
@@ -111,7 +111,7 @@ class HeadReader:
         self.model, self.selection = model, selection
         self.rung: Rung | None = None  # the one that saw all layers
         self.layers: Layers | None = None
-        self.returned: Any = None  # what the model returned when it was last run
+        self.returned: Any = None  # the model's output in its last run
 
     def read(self, inputs: Mapping[str, Any]) -> Seen:
         """Weights and outputs of the chosen heads over a text, by layer; `InputError` for an unseen layer."""

@@ -32,7 +32,7 @@ _ROUNDINGS = 64  # machine epsilons of the sum of the sizes of all parts
 _ON_THE_WAY = (Role.HEAD, Role.STREAM)
 _LINEAR_ONLY = "sum, matrix or norm"
 
-# what is asked of the answer's scores, several at once
+# functions of the answer's scores, several at once
 Scores = Callable[[Logits], Float[Tensor, " score"]]
 
 

@@ -39,7 +39,7 @@ from attnscope.errors import InputError
 from attnscope.model.anatomy.sites import Site, every_site
 
 Ended = tuple[nn.Module, int]  # a module, and which of its forwards
-# what stands in the place of an output, None where it stays as it is
+# returns the replacement of an output, or None to keep it
 Handler = Callable[[Attended], Tensor | None]
 
 
@@ -56,7 +56,7 @@ class Kept:
             if len(site.layers) == 1 and (held := holding(model, site.path))
         }
         self.results: dict[Ended, Any] = {}
-        self.counts: dict[Ended, Counter[nn.Module]] = {}  # of the layers, as each of them ended
+        self.counts: dict[Ended, Counter[nn.Module]] = {}  # of the layers, when each ended
         self.before: dict[int, frozenset[Ended]] = {}
         self.forwards: dict[int, Counter[nn.Module]] = {}  # of the attentions, before each layer
         self._forwards: Counter[nn.Module] = Counter()
@@ -120,7 +120,7 @@ class Kept:
             forwards[module] += 1
             if mine not in ended:
                 return own(*args, **kwargs)
-            for inner, count in self.counts[mine].items():  # layers within it are not run either
+            for inner, count in self.counts[mine].items():  # layers inside do not run either
                 forwards[inner] = max(forwards[inner], count)
             return tree_map_only(Tensor, lambda tensor: _copied(tensor, copies), self.results[mine])
 

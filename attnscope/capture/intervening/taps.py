@@ -26,8 +26,8 @@ from attnscope.errors import InputError, one_line
 from attnscope.model.anatomy.sites import Site, every_site
 from attnscope.results.claims.effect import Part
 
-BEFORE_ALL = -1  # the layer of what is handed on before the first one
-Read = tuple[nn.Module, int, Tensor]  # a module, which of its forwards, what it was given
+BEFORE_ALL = -1  # layer number of a tap before the first layer
+Read = tuple[nn.Module, int, Tensor]  # a module, index of its forward, its input
 
 
 def find_taps(
@@ -46,7 +46,7 @@ def find_taps(
     return _mlps(model, inputs, sites, blocks)
 
 
-# a layer's module, which of its forwards, whether what it is given is meant, whether layers share it
+# a layer's module, index of its forward, whether its input is tapped, whether layers share it
 Block = tuple[nn.Module, int, bool, bool]
 
 

@@ -39,7 +39,7 @@ Bounds = tuple[int, int, bool]
 _FUSED_PAIRS = 2**24  # pairs of a chunk whose mask is written out
 _EAGER_PAIRS = 2**24  # pairs of a chunk in all heads
 _BY_QUERY = ("position_bias", "sinks")
-_TRIED = 4  # rows of the fused kernel that are held against the model's own function
+_TRIED = 4  # rows of the fused kernel that are compared with the model's own
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,7 +233,7 @@ class Chunks:
 
 @contextmanager
 def without_squares(model: nn.Module, modules: list[nn.Module]) -> Iterator[Chunks]:
-    """While open, the attention of all `modules` runs in chunks, and masks are kept as rules.
+    """While open, the attention of all `modules` runs in chunks of queries, with masks kept as rules.
 
     Raises `InputError` for a kernel that is neither eager nor sdpa.
     """

@@ -55,7 +55,7 @@ from attnscope.tiles.tiling import EVERYWHERE, LongCall, Rule, Sample, Symbolic,
 
 _SAMPLED = 2**19  # pairs of queries and keys in a sample, from 16 rows on
 TRIED = 512  # tokens of the beginning that are exchanged to see where each of them goes
-_RUNS = 14  # that tell as many apart
+_RUNS = 14  # runs that tell these apart
 
 
 def long_call(

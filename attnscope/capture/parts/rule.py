@@ -106,15 +106,15 @@ FACTORS = frozenset({"mul", "div"})
 MATRIX = frozenset({"matmul", "bmm", "mm"})
 CONVOLUTIONS = {"conv1d": 1, "conv2d": 2, "conv3d": 3}
 MEETS_INPUT = frozenset({"linear", "addmm", *CONVOLUTIONS})
-# what a score may go through and stay what it is, or be known from: its bounds, and a soft cap
+# functions through which a score is still known: bounds, and a soft cap
 SEEN_THROUGH = BOUNDS | {"tanh"}
-# what tells of a tensor, or makes one of its shape: nothing that is computed of its numbers
+# facts about a tensor, or new ones of its shape: not computed from its numbers
 _ASIDE = """size dim stride is_contiguous len item tolist bool hash nelement get_device element_size
     is_complex storage_offset isnan isinf format repr shape dtype device ndim is_floating_point
     requires_grad numel layout is_cuda is_sparse data_ptr"""
 ASIDE = frozenset(_ASIDE.split())
 
-# what a graph of nothing but these is made of is affine in its leaves; the rule sees to it that a product has
+# a graph of only these autograd nodes is affine in its leaves; the rule makes sure that a product has
 # one factor that is fixed
 _NODES = """AccumulateGrad Add Sub Rsub Mul Div Neg Clone View UnsafeView ReshapeAlias Reshape Alias
     Transpose T Permute Expand Squeeze Unsqueeze Slice Select Index IndexSelect Gather Cat Stack
@@ -206,6 +206,7 @@ class Change:
 
 
 def detached(values: Any, clone: bool = False) -> Any:
+    """Nested values with their tensors detached from gradients, and copied if `clone`."""
     if isinstance(values, Tensor):
         return values.detach().clone() if clone else values.detach()
     if isinstance(values, dict):

@@ -37,7 +37,7 @@ from attnscope.reference import brought, exact
 
 _NAMES = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal")
 
-# the very code of torch, only that it does not hand itself over as a whole
+# torch's own code, but function modes see its steps rather than the whole
 stepwise: Callable[..., Any] = FunctionType(
     F.multi_head_attention_forward.__code__,
     {**vars(F), "has_torch_function": lambda tensors: False},

@@ -26,13 +26,13 @@ MOVES = frozenset(_MOVES.split())
 # an entry keeps its place and, but for rounding, its value
 COPIES = frozenset(_COPIES.split())
 BOUNDS = frozenset(_BOUNDS.split())
-# the same, unless the value is out of bounds
+# an entry keeps place and value, unless that is out of bounds
 KEEPS = COPIES | BOUNDS
 PRODUCTS = frozenset({"matmul", "bmm", "mm", "einsum", "baddbmm", "addmm"})
 LOOKUPS = frozenset({"embedding", "gather", "index_select", "take_along_dim", "index"})
 # each row becomes an activation of its own
 MIXES = frozenset({"linear", "conv1d", "conv2d", "conv3d", "layer_norm", "softmax"})
-# a tensor of the same shape, of nothing that was in the other
+# a new tensor of the same shape, independent of the other's numbers
 FRESH = ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "new_")
 SILENT = frozenset({"shape", "size", "dim", "ndim", "dtype", "device", "numel", "is_floating_point", "grad"})
 

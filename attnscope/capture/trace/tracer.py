@@ -75,7 +75,7 @@ from attnscope.model.anatomy.towers import head_count
 __all__ = ["TracedAttention", "traced"]
 
 Watcher = Callable[[TracedAttention], None]
-# given an attention, the result that its output stands in, and what arranges anything of that shape likewise
+# gets an attention, the result that holds its output, and a function that arranges such a tensor alike
 Changer = Callable[[TracedAttention, Tensor, Callable[[Tensor], Tensor]], None]
 Unread = Callable[[nn.Module, int], None]
 Taken = Callable[[TracedAttention], None]
@@ -121,8 +121,8 @@ class _Tracer(TorchFunctionMode):
         super().__init__()
         self.watch, self.unread, self.taken_back, self.change = watch, unread, taken_back, change
         self.inside: list[nn.Module] = []
-        self.waiting: list[list[object]] = []  # by module that runs, the softmaxes that met no values yet
-        self.doubts: list[list[Doubt]] = []  # by module that runs
+        self.waiting: list[list[object]] = []  # by running module: softmaxes that met no values
+        self.doubts: list[list[Doubt]] = []  # by running module
         self.memory = Memory()
 
     def enter(self, module: nn.Module, inputs: Any) -> None:
