@@ -445,7 +445,7 @@ def run_dry(model: nn.Module, watched: Sequence[Site], length: int, stand_ins: S
 
 @contextmanager
 def _few_experts(model: nn.Module) -> Iterator[None]:
-    """While open, experts run as batched products, which do not depend on numbers."""
+    """While open, experts run as batched products, whose shapes depend on no routing."""
     configs = {
         id(config): config for module in model.modules() if (config := getattr(module, "config", None))
     }

@@ -146,7 +146,7 @@ def _watching(tower: Tower) -> Iterator[dict[int, list[Tensor]]]:
 
 @contextmanager
 def _hooks_restored(model: nn.Module) -> Iterator[None]:
-    """Context manager: removes the hooks that the library leaves behind when asked for attentions."""
+    """Context manager: removes the hooks that transformers leaves behind after `output_attentions`."""
     before = {module: dict(module._forward_hooks) for module in model.modules()}
     marked = {module for module in before if "_output_capturing_hooks_installed" in vars(module)}
     try:

@@ -84,7 +84,7 @@ class Rung:
 
 
 def rungs(model: nn.Module, selection: Selection) -> Iterator[Rung]:
-    """Ways to read the selected attention, the best first; take the next where a layer was not seen.
+    """Ways to read the selected attention, the best first; the next one is for layers not seen so far.
 
     Raises `InputError` where there is no such attention, or the route that is asked for cannot read it.
     """
@@ -148,7 +148,7 @@ def missing_layers(wanted: set[int], calls: Sequence[AttentionCall]) -> list[int
 
 
 def nothing_seen(model: nn.Module, tower: Tower, missing: Sequence[int]) -> NothingSeenError:
-    """The error to raise where the last rung left layers unseen."""
+    """`NothingSeenError` for layers that the last rung left unseen."""
     where = f"layer {listed(missing)} of {tower.pattern}"
     name = type(model).__name__
     return NothingSeenError(f"{name} made no dense softmax attention in {where} for this input")

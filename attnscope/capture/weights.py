@@ -1,4 +1,4 @@
-"""Attention weights of every row of a batch, layer by layer as they are made: for corpora, which keep none.
+"""Attention weights of all rows of a batch, layer by layer as they are made: for corpora, which keep none.
 
 `Weights` uses the same routes as `attnscope.capture.run` (takeover, custom name, traced operations)
 and takes only the model's own weights, which are handed on at once; `Passing` also
@@ -51,7 +51,7 @@ class _Enough(Exception):
 
 @dataclass(frozen=True, eq=False)
 class OneText:
-    """A row of a batch whose calls are wanted, with the `tokens` of that batch; `keys` if these are others.
+    """A batch row whose calls are wanted, with the batch's `tokens`; `keys` if keys are other tokens.
 
     `like` are calls of the same layers for another text, whose text-independent fields are taken over: the
     place in the model, whether positions are the tokens in place, whether heads' outputs have an effect.
@@ -202,7 +202,7 @@ class _Passing:
 
 
 def _own(given: KernelInputs, returned: Tensor | None) -> Float[Tensor, "row head query key"]:
-    """The kernel's own weights; derived from its outputs if it returns none, or none with its sinks."""
+    """The kernel's own weights, from its result, or by identity values if it returns none or has sinks."""
     lengths = (given.query.shape[2], given.key.shape[2])
     there = returned is not None and returned.ndim == 4 and returned.shape[2:] == lengths
     if returned is not None and there and not given.has_sinks:

@@ -132,7 +132,7 @@ def note_columns(
 
 
 def asking_rows(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> dict[Forward, QueryRows]:
-    """For each module forward, the row of its input that the query of each output row is made of.
+    """For each module forward, the row of its input that each output row's query is computed from.
 
     A forward is left out where a query is made of several rows, or of none.
     """
@@ -180,7 +180,7 @@ def through_blocks(
     disordered: Collection[Forward],
     every_row: bool,
 ) -> Onward:
-    """Test how the modules' results act on those of their blocks, and whether these are read later.
+    """Test how attention modules' results change their blocks' results, and if later layers read these.
 
     `placed` are the forwards whose queries are the tokens in place, `disordered` those whose queries are
     others: there code words replace the halves. With `every_row` code words follow the halves everywhere.
@@ -229,7 +229,7 @@ def _all_turns(
 def _asked(
     rerun: Rerun, clean: Clean, tried: Sequence[Trial], bit: int
 ) -> tuple[dict[Place, Tensor], Halves]:
-    """Replace the block-input rows whose code word has this bit: queries that change, and these rows."""
+    """Masks of the queries that change with block-input rows chosen by this code bit, and of these rows."""
     asked: dict[Place, Tensor] = {}
     given: Halves = {}
     blocks = {clean.within[trial.forward][0] for trial in tried if trial.forward in clean.within}

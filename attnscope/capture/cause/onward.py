@@ -57,7 +57,7 @@ class Onward:
 
 
 def between_blocks(rerun: Rerun, clean: Clean, tried: Sequence[Trial]) -> Onward:
-    """Replace half of the rows that each block of these trials reads and returns, and find who reads them."""
+    """Replace half of the rows that each tested block reads and returns, and find which blocks are read."""
     found = Onward()
     blocks = {clean.within[trial.forward] for trial in tried if trial.forward in clean.within}
     if not blocks:
@@ -109,7 +109,7 @@ def other_rows(hidden: Tensor, chosen: Bool[Tensor, " row"], seed: int) -> Tenso
 def moved(
     before: Sequence[Tensor], now: Sequence[Tensor], leading: torch.Size, epsilon: float
 ) -> Tensor | None:
-    """Mask of the changed rows in the first tensor with such leading axes that changed; None if none did."""
+    """Mask of changed rows in the first changed tensor with the axes `leading`; None if there is none."""
     for is_, was in zip(now, before, strict=False):
         if was.numel() and is_.shape == was.shape and was.shape[:-1] == leading:
             there = rows.changed(is_.flatten(0, -2), was.flatten(0, -2), epsilon)
@@ -125,7 +125,7 @@ def _half(count: int, number: int, seed: int) -> Bool[Tensor, " row"]:
 
 
 def _differing(now: Sequence[Tensor], before: Sequence[Tensor] | None) -> Differing | None:
-    """For each tensor its leading axes and the mask of rows that differ; None if shapes do not match."""
+    """Leading axes and mask of differing rows for each tensor; None if the shapes do not match."""
     if before is None or [each.shape for each in now] != [each.shape for each in before]:
         return None
     return [(is_.shape[:-1], (is_ != was).flatten(0, -2).any(-1).cpu()) for is_, was in _pairs(now, before)]
@@ -299,7 +299,7 @@ def _by_softmaxes(
 
 
 class _Softmaxes(TorchFunctionMode):
-    """Torch function mode: notes blocks (`there`) with attention outside kernels; if `silent`, zeros it."""
+    """Torch function mode: notes blocks (`there`) with attention that is not read; if `silent`, zeros it."""
 
     def __init__(self, rerun: Rerun, silent: bool = False) -> None:
         super().__init__()

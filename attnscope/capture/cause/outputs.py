@@ -55,12 +55,12 @@ class Trial:
     block: str = ""  # own, silent, other, mixed, unknown, none
 
     def note_quiet(self, live: Bool[Tensor, " row"]) -> None:
-        """Set `quiet` to the number of rows that are not `live`, without those that stand for padding."""
+        """Set `quiet` to the number of rows that are neither `live` nor padding."""
         self.quiet = int((~live & ~self.padded).sum())
 
     @property
     def shared(self) -> bool:
-        """Whether several attentions stand in the same rows of the result."""
+        """Whether several attentions write to the same rows of the result."""
         return len(self.places) > len({*self.starts.values()})
 
     @property

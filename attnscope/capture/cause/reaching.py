@@ -143,7 +143,7 @@ def _no_numbers(clean: Clean, forward: tuple[nn.Module, int]) -> bool:
 
 
 def _compose(trial: Trial, asking: torch.Tensor | None) -> None:
-    """Set `row_of`: own where outputs reach the rows whose queries asked, unknown where these are unknown."""
+    """Set `row_of`: own where outputs reach the rows their queries came from, unknown without `asking`."""
     if asking is None:
         trial.row_of, trial.why = "unknown", "which rows its queries are made of could not be told"
         return
@@ -181,7 +181,7 @@ def _reach(trial: Trial, place: Place, head: int, exchanged: Mapping[int, int], 
 
 
 def _exchanged(trial: Trial) -> dict[int, int]:
-    """For each head the head in whose columns its change stands, or EVERYWHERE; empty if two share one."""
+    """For each head, the head whose columns its change is in, or EVERYWHERE; empty if two share one."""
     found = {}
     for head, seen in trial.columns.items():
         (column, count), *_ = Counter(seen).most_common(1)

@@ -232,14 +232,14 @@ class Change:
 
 
 def apart(key: Change, value: Change, expected: Sets | None, words: Words | None) -> bool:
-    """Whether some key and its value are of different tokens: one of its own, the other of others alone.
+    """Whether some key and its value are made of different tokens.
 
-    Or one of a single token, and the other of another or of several; where both are made of several tokens,
-    as by convolutions, the first and last may be of one all the same: most must be of one. A word says which
-    sets a token is in, and none of `words` contains another: what changed with the sets of one word and no
-    others is that token's. Without such words a key is known to be of one token only where all keys are of
-    those in their place. A side that changes with fewer sets than the other, and with no others, is taken for
-    one that is hard to see.
+    One of its own token, and the other of others alone. Or one of a single token, and the other of another or of
+    several; where both are made of several tokens, as by convolutions, the first and last may be of one all the
+    same: most must be of one. A word says which sets a token is in, and none of `words` contains another: what
+    changed with the sets of one word and no others is that token's. Without such words a key is known to be of
+    one token only where all keys are of those in their place. A side that changes with fewer sets than the
+    other, and with no others, is taken for one that is hard to see.
     """
     keys, values = key.moved.any(1), value.moved.any(1)
     sets = words if words is not None else expected
@@ -262,7 +262,7 @@ def apart(key: Change, value: Change, expected: Sets | None, words: Words | None
 
 
 def _of_others(keys: Sets, values: Sets, expected: Sets) -> Bool[Tensor, " position"]:
-    """Mask of positions where one side changes with the token in place, and the other with others alone."""
+    """Mask of positions where key or value is of the token in place, and the other only of other tokens."""
     own_key, own_value = ((~expected | moved).all(0) for moved in (keys, values))
     other_key, other_value = ((moved & ~expected).any(0) for moved in (keys, values))
     return (own_key & ~own_value & other_value) | (own_value & ~own_key & other_key)
@@ -298,7 +298,7 @@ def _moved(
 
 @dataclass(frozen=True, eq=False)
 class Exchanged:
-    """Token ids of one input: as they are, with each set exchanged, and as they are; `sets` are the sets.
+    """Token ids of one input, run by run: the original, each of `sets` exchanged, the original again.
 
     `tokens` are what these ids stand for. `halves` is how many sets there are where they are halves drawn at
     random; 0 where they tell every token from every other.
@@ -373,7 +373,7 @@ def _with_others(
 
 
 def _fixed_ids(config: Any) -> set[int]:
-    """Ids in the config that stand for no word: padding, and the places of pictures and sounds."""
+    """Ids in the config that stand for no word: padding, and placeholders of pictures and sounds."""
     fixed: set[int] = set()
     for name, value in vars(config).items():
         stem = next((name.removesuffix(end) for end in _ENDS if name.endswith(end)), None)
@@ -398,7 +398,7 @@ def runs(inputs: Mapping[str, Any], texts: Mapping[str, Exchanged], row: int) ->
 
 
 def _are_one_batch(inputs: Mapping[str, Any], ids: Mapping[str, Any]) -> bool:
-    """Whether all tensors beside the `ids` can be repeated: each has one row for each row of the ids."""
+    """Whether all tensors beside the `ids` have one entry per batch row, so that they can be repeated."""
     batch = len(inputs[next(iter(ids))])
     tensors = _tensors({name: value for name, value in inputs.items() if name not in ids})
     return all(value.ndim < 3 and len(value) == batch for value in tensors.values())

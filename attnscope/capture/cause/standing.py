@@ -265,7 +265,7 @@ class Standings:
         return {name for name, one in self.found.items() if one.query is Standing.OWN}
 
     def settled(self, call: AttentionCall) -> AttentionCall:
-        """A copy of the call with its standing; positions that are not the tokens they seem are numbered."""
+        """A copy of the call with its standing; positions of other tokens get numbers as names."""
         one = self.of(call.module, call.call)
         if one.query is Standing.OTHER:
             call = replace(call, query_tokens=numbered(len(call.query_tokens)))

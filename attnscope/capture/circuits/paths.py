@@ -43,7 +43,7 @@ NO_PATH = "nothing that an earlier head writes comes there"
 
 @dataclass(frozen=True, eq=False)
 class Factor:
-    """A projection module with the part of its matrix that belongs to each head.
+    """A projection module, with each head's part of its matrix.
 
     A head's columns (of an output projection: rows) follow one another from its place in `firsts`.
     `turn` is how often the module had run before in the pass. `turned` says that rotary positions come after
@@ -288,7 +288,7 @@ def _turn(factor: Factor | None) -> Turn:
 
 
 def _reader(seen: Walked, turn: Turn) -> Passed | None:
-    """The norm whose result this module reads and nothing else does; None where there is none."""
+    """The norm whose output is read here and does not flow on otherwise; None where there is none."""
     order, read = seen.read[turn]
     made = [each for each in seen.passed if each.order < order and _equal(each.made, read)]
     return made[-1] if made and not _goes_on(seen, made[-1]) else None

@@ -147,7 +147,7 @@ class Walked:
 
 
 class Skeleton:
-    """The skeleton of one model for one input; it records what the modules in `reads` are given."""
+    """The skeleton of one model for one input; it records the inputs of the modules in `reads`."""
 
     def __init__(self, model: nn.Module, inputs: Mapping[str, Any], reads: set[Turn]) -> None:
         self.model, self.inputs, self.reads = model, inputs, reads
@@ -215,7 +215,7 @@ def _alike(given: Any, made: Any) -> bool:
 
 
 def _shape_of(made: Any) -> Any:
-    """A module's output with shapes in place of its tensors of numbers, all else as it is."""
+    """A module's output with each floating-point tensor replaced by its shape."""
     if isinstance(made, Tensor) and made.is_floating_point():
         return _Shape(made.shape, made.device)
     if isinstance(made, tuple | list):

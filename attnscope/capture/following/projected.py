@@ -45,7 +45,7 @@ class ModuleRun:
 
 @dataclass(frozen=True, eq=False)
 class _Answer:
-    """One attention's output, and what each module that reads it multiplies it by (None: it does more).
+    """One attention's output, with the matrices of the modules that read it (None for more than a matrix).
 
     `by` are these modules, each with how often it had run before.
     """
@@ -96,7 +96,7 @@ class OutputProjections:
             yield
 
     def answered(self, module: nn.Module, calls: Iterable[AttentionCall]) -> None:
-        """Note the `calls` that the attention `module` has just made, to find what reads their outputs."""
+        """Register the `calls` that attention `module` has just made, to find what reads their outputs."""
         for call in calls:
             with torch._C.DisableTorchFunction():
                 values = _made_by(self.runs[self.around[module]], call) if self.values else None
@@ -105,7 +105,7 @@ class OutputProjections:
             self.waiting[self.around[module]].append(answer)
 
     def through(self, module: nn.Module, then: Callable[[], None]) -> None:
-        """Note that `module` has ended; `then` runs as soon as it is known what reads its outputs."""
+        """Call `then` as soon as the readers of the outputs of `module`, which has ended, are known."""
         around = self.around[module]
         if all(answer.readers for answer in self.waiting[around]):
             then()
@@ -185,7 +185,7 @@ def _made_by(
 
 
 def _place(rows: Float[Tensor, "token column"], wanted: Float[Tensor, "token value_dim"]) -> int | None:
-    """The first column of `rows` from which on they equal `wanted`, bit by bit; None where they never do."""
+    """The first column from which on `rows` equals `wanted`, bit by bit; None where there is none."""
     width = wanted.shape[1]
     starts = (rows == wanted[:, :1]).all(0)[: rows.shape[1] - width + 1].nonzero().flatten().tolist()
     return next((each for each in starts if torch.equal(rows[:, each : each + width], wanted)), None)

@@ -287,7 +287,7 @@ class _Seen:
 
 
 class _Enough(Exception):
-    """Raised inside the forward pass to end it once everything that was asked for has been recorded."""
+    """Raised inside the forward pass to end it once all wanted layers are recorded."""
 
 
 class Recorder:
@@ -340,7 +340,7 @@ class Recorder:
 
     @contextmanager
     def until(self, layers: Iterable[int]) -> Iterator[None]:
-        """Record one forward pass, and end it once all of these layers are through."""
+        """Record one forward pass, and end it after the last of these layers."""
         left = set(layers)
 
         def after(layer: int) -> None:

@@ -1,4 +1,4 @@
-"""The changes that an intervention makes to a head's output, or to what another part hands on.
+"""The changes that an intervention can make: to a head's output, or to another part's result.
 
     Zero()               zeros: the head adds nothing to what its layer writes
     Put(answers)         its output in another run, or any other of the same shape
@@ -221,7 +221,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Tap:
-    """A place where a part of a layer hands on a tensor: a module's result, or its input if `given`.
+    """A place to read or replace a part's tensor: a module's result, or its input if `given`.
 
     `turn` is which of the module's forwards it is; a `shared` module has several, one in each of its layers.
     What is handed on before the first layer has layer -1.
@@ -242,7 +242,7 @@ class Tap:
 
 @dataclass(frozen=True, eq=False)
 class Write:
-    """Replaces what a part hands on, at all tokens or `at` some: zeros, other `rows`, or rounding."""
+    """Change of a tap's tensor, at all tokens or `at` some: to zeros, other `rows`, or rounded numbers."""
 
     tap: Tap
     rows: Float[Tensor, "token feature"] | None = None
@@ -254,7 +254,7 @@ class Write:
         return self.tap.layer
 
     def made(self, there: Float[Tensor, "token feature"]) -> Float[Tensor, "token feature"]:
-        """The tensor after this change."""
+        """The tap's tensor after this change."""
         new = torch.zeros_like(there) if self.rows is None else self.rows.to(there)
         if new.shape != there.shape:
             shapes = f"{tuple(new.shape)} cannot stand in the place of {tuple(there.shape)}"

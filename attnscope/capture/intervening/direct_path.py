@@ -156,7 +156,7 @@ def _added(path: DirectPath, function: Any, args: Arguments, kwargs: Options) ->
 
 
 def _joined(path: DirectPath, function: Any, args: Arguments, kwargs: Options) -> Any:
-    """Rule for concatenation: pieces that are not on the way are held."""
+    """Rule for concatenation: pieces off the way are detached, with a gradient of their own."""
     parts, role = _summed(path, args[0])
     return path.marked(function(parts, *args[1:], **kwargs), role, parts)
 

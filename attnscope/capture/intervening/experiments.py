@@ -270,7 +270,7 @@ class Experiments:
 
     @property
     def written(self) -> Mapping[Tap, Tensor]:
-        """Tensors `token feature` handed on at the taps in the untouched run."""
+        """Tensors `token feature` at the taps in the untouched run."""
         return self.writing.written
 
 

@@ -67,7 +67,7 @@ class _Expected:
     wrong: bool = False
 
     def meets(self, given: Tensor) -> bool:
-        """Whether `given` is what is expected, in one of the axis orders that models use."""
+        """Whether `given` holds the expected features, in one of the axis orders that models use."""
         entries, parts, queries, features = self.rows.shape
         given = given.detach()
         orders = (
@@ -117,7 +117,7 @@ class ReadBack:
         self.seen.append(self.waiting[-1])
 
     def settle(self, place: Place, found: bool, *, control: bool) -> None:
-        """Record the result of another check: whether what was expected at a place was `found`.
+        """Record the result of a check made elsewhere: whether the place's expected tensor was `found`.
 
         With a `control` entry what is not found counts as not seen.
         """
@@ -143,7 +143,7 @@ class ReadBack:
         return not one.control and one.place in passes
 
     def end(self, output: Any) -> None:
-        """Look for the features that are handed on last in the model's output."""
+        """Look for the remaining expected features in the model's output."""
         self._enter(self.model, output, {})
 
     def _enter(self, _part: nn.Module, args: Any, kwargs: Any) -> None:
@@ -215,7 +215,7 @@ def _without_links(attended: Attended, change: Change, query: int, parts: slice)
 
 
 class Writing:
-    """Tensors handed on at the taps in the untouched run, and changes to them.
+    """Records the tensors at the taps in the untouched run, and changes them in later runs.
 
     `written` are these tensors by tap; `sums` those in which the vectors of positions stand.
     """

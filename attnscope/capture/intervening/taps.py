@@ -33,7 +33,7 @@ Read = tuple[nn.Module, int, Tensor]  # a module, index of its forward, its inpu
 def find_taps(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], part: Part
 ) -> dict[int, Tap]:
-    """The taps of that part in the layers of `sites`, by layer; of positions the one table.
+    """The taps of a part in the layers of `sites`, by layer; for positions, the one embedding table.
 
     Raises `InputError` that says why where there is none.
     """
@@ -123,7 +123,7 @@ def _reaching(made: Tensor, leaves: Sequence[Leaf]) -> list[Leaf]:
 def _cut(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], blocks: set[nn.Module]
 ) -> tuple[Rule, dict[tuple[nn.Module, int], Tensor], list[Read]]:
-    """The rule of a run cut into parts, its layers' results, and the inputs of all modules with a matrix."""
+    """The rule of a run cut into parts, its layers' results, and inputs of the modules with a matrix."""
     made: dict[tuple[nn.Module, int], Tensor] = {}
     read: list[Read] = []
     turns: Counter[nn.Module] = Counter()
@@ -257,7 +257,7 @@ def _with_first(made: Any, new: Tensor) -> Any:
 
 
 def handed(model: nn.Module, inputs: Mapping[str, Any], taps: Sequence[Tap]) -> tuple[dict[Tap, Tensor], Any]:
-    """Tensors handed on at the taps for `inputs`, and the model's output."""
+    """Tensors at the taps for `inputs`, and the model's output."""
     found: dict[Tap, Tensor] = {}
 
     def keep(tap: Tap, tensor: Tensor) -> None:

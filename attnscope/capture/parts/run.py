@@ -1,4 +1,4 @@
-"""Run a model under the cutting rule, up to the attention that is asked about or on to the answer.
+"""Run a model under the cutting rule, up to one attention or on to the answer.
 
 Of a long text heads' outputs are parts, and nothing of queries by keys is held:
 
@@ -110,7 +110,7 @@ class Sloped(Rule):
 def answered_by_rows(
     rule: Rule, modules: Iterable[nn.Module], until: Site | None
 ) -> AbstractContextManager[None]:
-    """While open, these attentions answer `rule` without a matrix of queries by keys."""
+    """While open, these attentions run under `rule` without a matrix of queries by keys."""
 
     def answer(given: KernelInputs) -> tuple[Tensor, Tensor | None]:
         if rule.site == until:
@@ -146,7 +146,7 @@ Cutting = TypeVar("Cutting", bound=Rule)
 
 
 class _Done(Exception):
-    """Raised inside the forward pass when the attention that is asked about has ended."""
+    """Raised inside the forward pass to end it after the last wanted attention."""
 
 
 @contextmanager

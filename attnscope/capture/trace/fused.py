@@ -96,7 +96,7 @@ def weights_of(logits: Logits, result: Tensor) -> Weights:
 def attention_of(
     module: nn.Module, weights: Weights, made: Multiplication, side: int, result: Tensor
 ) -> TracedAttention | None:
-    """The attention that the product `made` completes, the weights being its operand number `side`.
+    """The attention that the product `made` completes, with the weights as its operand number `side`.
 
     None when the product takes only some of the weights, or uses them otherwise than on values.
     """

@@ -232,7 +232,7 @@ def _made_from_activations(part: Part) -> int:
 
 
 def _operands(product: Product, exchanged: bool, layout: Layout, shape: torch.Size) -> tuple[Tensor, Tensor]:
-    """Query and key as `batch head token dim`, in the order of the scores."""
+    """Query and key as `batch head token dim`, in the order of heads, queries and keys in the scores."""
     left, right, places = product.left, product.right, product.places
     row, column = places.row, places.column
     if exchanged:

@@ -69,7 +69,7 @@ class Blend:
 def answer_of(
     attention: TracedAttention, weights: Weights, made: Multiplication, side: int, result: Tensor
 ) -> Answer:
-    """`Answer` for the product that completed `attention`, the weights being its operand `side`."""
+    """`Answer` for the product that completed `attention`, with the weights as its operand `side`."""
     columns = _numbered(made, result, 1 - side)
     return Answer(attention, weights.logits, columns, mixed_weights(weights, made, side, result))
 

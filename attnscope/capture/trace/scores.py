@@ -34,7 +34,7 @@ FORBIDDEN = -1e4  # at or below, a score has no weight in any dtype: e^-10000 is
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """What a tensor was made from: the model's input, learned parameters, a table, products.
+    """Flags that say what a tensor was made from: input, learned parameters, a table, products.
 
     `products` hold the roots of the operands of each product that it was made of by element-wise steps;
     `root` stays the same under moves and scalings, and `shapes` are those that it has had since, newest last.
@@ -194,7 +194,7 @@ def moved(scores: Scores, move: Move) -> Scores:
 
 
 def scaled(scores: Scores, factor: float | int | Tensor, *, divide: bool = False) -> Scores | None:
-    """The scores times, or divided by, a number or a tensor; None where that is not such a sum."""
+    """The scores multiplied (or divided) by a number or tensor; None if capped or widened by a tensor."""
     if isinstance(factor, Tensor) and factor.numel() > 1:
         broadest = torch.broadcast_shapes(scores.shape, factor.shape)  # type: ignore[no-untyped-call]
         if scores.cap is not None or broadest != scores.shape:
