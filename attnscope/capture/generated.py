@@ -4,7 +4,7 @@
 
 `model.generate` runs as it always does: the model reads the prompt, then each token that it has written but
 the last, while its cache hands the keys of earlier steps over. Every step is recorded, and what one layer did
-in all of them becomes one attention over the whole text (`joined`), which can be held against one
+in all of them becomes one attention over the whole text (`JoinedCall`), to be compared with one
 recomputation. In each step a layer is handed the queries of the new tokens and, out of its cache, the keys of
 those before them: all of them, or the last few where the cache slides. The queries of step after step are the
 rows; a key is taken from the first step that handed it over, and it must be the same in all later ones.

@@ -3,7 +3,7 @@
 standing   whether position i of a layer stands for token i: exchange tokens, see which positions change
 reaching   whether an attention's output has an effect, and on which rows: replace outputs
 
-Standings are tested in runs in which every attention outputs zeros (`exchange`, `standing`).
+Standings are tested in runs in which every attention outputs zeros (`rows`, `standing`).
 Reach is tested in runs with other outputs,
 
     clean run -> every row's output replaced -> each scaled by its own factor -> half of the rows replaced

@@ -234,12 +234,12 @@ class Change:
 def apart(key: Change, value: Change, expected: Sets | None, words: Words | None) -> bool:
     """Whether some key and its value are made of different tokens.
 
-    One of its own token, and the other of others alone. Or one of a single token, and the other of another or of
-    several; where both are made of several tokens, as by convolutions, the first and last may be of one all the
-    same: most must be of one. A word says which sets a token is in, and none of `words` contains another: what
-    changed with the sets of one word and no others is that token's. Without such words a key is known to be of
-    one token only where all keys are of those in their place. A side that changes with fewer sets than the
-    other, and with no others, is taken for one that is hard to see.
+    One of its own token, and the other of others alone. Or one of a single token, and the other of another or
+    of several; where both are made of several tokens, as by convolutions, the first and last may be of one
+    all the same: most must be of one. A word says which sets a token is in, and none of `words` contains
+    another: what changed with the sets of one word and no others is that token's. Without such words a key is
+    known to be of one token only where all keys are of those in their place. A side that changes with fewer
+    sets than the other, and with no others, is taken for one that is hard to see.
     """
     keys, values = key.moved.any(1), value.moved.any(1)
     sets = words if words is not None else expected

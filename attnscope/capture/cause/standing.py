@@ -296,7 +296,7 @@ def standings_of(
     The model runs once more, on a batch of the text and its changed copies; one by one where its inputs
     cannot be repeated. Of a text for which that is more than `most` tokens in all, some halves are exchanged
     and not each token (None: each, however many). Nothing is known where it does not run on a changed text,
-    and of positions that are not called by the tokens of one text.
+    and of positions that are not named by the tokens of one text.
     """
     serving = None if layers is None else set(layers)
     times = {site.module: often for site in watched if (often := site.runs_for(serving))}

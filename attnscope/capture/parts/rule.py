@@ -237,7 +237,7 @@ class Rule(TorchFunctionMode):
     """Torch function mode that cuts a run into parts; collects `leaves` and `softmaxes`, in order.
 
     `output` is what the model returned, None where the run ended before. Of a long text the scores of some
-    `rows` alone are made, in the last attention (`kernels`).
+    `rows` alone are made, in the last attention (`answered_by_rows`).
     """
 
     def __init__(

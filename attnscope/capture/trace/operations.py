@@ -3,7 +3,7 @@
     x @ y, torch.matmul, bmm, baddbmm, einsum   ->  left `*lead row dim`, right `*lead column dim`
     x + y, x.add_(y), y.__radd__(x)             ->  "add"
 
-Nothing here follows tensors; `trace` does.
+Nothing here follows tensors; `tracer` does.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
