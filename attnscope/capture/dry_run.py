@@ -310,7 +310,7 @@ def windows_of_masks(note: Callable[[Tensor, int | None], None]) -> Iterator[Non
 def window_of(rule: Rule) -> int | None:
     """Number of keys up to the query itself that a mask rule allows; None without a fixed window.
 
-    So it is where the answer depends on the query, as it does for chunks.
+    None also where the answer depends on the query, as it does for chunks.
     """
     try:
         here, next_one = (_reach(rule, query) for query in (_FAR, _FAR + 1))

@@ -37,9 +37,8 @@ class Selection:
     `layers` (default all; negatives count from the end) and `heads` (whose own weights are kept; default
     all) say what to record, `kind` and `tower` which attention of a model that has several, `route` how it
     is to be read instead of the way that is best, `row` which entry of a batch. Of a long text `queries` are
-    the rows that are asked about (None: some are drawn, by which a head is certified). With `projections` it
-    is also looked for what takes the heads' outputs to the hidden state, with `circuits` also for what makes
-    their values.
+    the rows that are asked about (None: some are drawn, by which a head is certified). With `projections` the
+    output projections of the heads are looked for as well, with `circuits` also their value projections.
     """
 
     layers: Sequence[int] | None = None

@@ -122,7 +122,7 @@ class Sides:
         """Query tokens and key tokens of an attention of this kind and size.
 
         Where the lengths are not those of the texts (windows, latents, pictures) positions are numbered;
-        keys that are the decoder's own followed by the encoder's are called so.
+        keys that are the decoder's own followed by the encoder's get the tokens of both.
         """
         source, target = self.source, self.target
         if tower in self.sensing:

@@ -83,8 +83,8 @@ def _of_block_mask(mask: BlockMask, given: KernelInputs, row: int) -> Tensor:
 def _of_foreign(given: KernelInputs, row: int) -> Tensor | None:
     """Allowed pairs of a kernel of unknown conventions that was handed no mask for every pair.
 
-    It may heed or leave out whatever else it was told: it is read by those rules that the weights which it
-    prints itself keep to. Whether it then computes what we do is the certificate's business.
+    It may ignore some of its options: only rules that its own weights obey are taken over. Whether it then
+    computes what we do is the certificate's business.
     """
     seen = (kernel_weights(given, row) != 0).any(0)
     return _together([rule for rule in _flagged(given, row) if not (seen & ~rule).any()])
@@ -449,7 +449,7 @@ class Recorder:
     def _mine(self, entries: int) -> range:
         """The batch entries that belong to the wanted row: several where a layer cuts its input into windows.
 
-        All entries where no row is chosen, or where a call has fewer entries than the input has rows.
+        All entries where no row is chosen, or where they are no multiple of the input's rows.
         """
         each, rest = divmod(entries, self.batch)
         if self.row is None or rest or each == 0:
@@ -461,8 +461,8 @@ class Recorder:
 def unrotated_keys(modules: Iterable[nn.Module]) -> Iterator[dict[nn.Module, Tensor]]:
     """While open, holds per attention module the last output of its `k_norm`, or else `k_proj`.
 
-    That is its key before the rotary position. It serves one thing only: the certificate leaves the rotation
-    out on purpose and must notice.
+    That is its key before the rotary position. It serves one check only: the certificate leaves the rotation
+    out on purpose, and must fail then.
     """
     latest: dict[nn.Module, Tensor] = {}
     with ExitStack() as stack:

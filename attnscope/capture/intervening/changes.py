@@ -178,7 +178,7 @@ class Rounded:
 class Lent:
     """Change: the head's unchanged output in the batch entry that is `over` further on.
 
-    Where only some `inputs` are lent, its output for these together with its own others.
+    Where only some `inputs` are lent, the head's output for these and its own other inputs.
     """
 
     over: int

@@ -194,7 +194,7 @@ def record_long(
     """Like `attnscope.capture.run.record`, for a text that is too long for queries by keys.
 
     The calls are `LongCall`s. `InputError` for a model whose attention does not ask transformers for its
-    kernel: such code makes its squares itself.
+    kernel: such code makes matrices of queries by keys itself.
     """
     row = chosen_row(selection.row, inputs)
     tokens = labels.tokens or tokens_of(inputs, row, labels.texts)

@@ -161,9 +161,9 @@ class Cut(Enum):
 class Leaf:
     """One part of the run. `site` is the attention that runs or ran last, "" for none.
 
-    `owner` names the weight that it is, or was looked up in. Of attention `pattern` gives rows of the
-    weights, `values` are what they met and `axis` is the one of the heads; of a product `operands` are alive,
-    `again` makes it of others. `source` is what was bounded or capped, for scores that are.
+    `owner` names the weight that the part is, or was looked up in. For an attention, `pattern` gives rows of
+    the weights, `values` are the values and `axis` is that of the heads; for a product, `operands` have
+    gradients and `again` multiplies other ones. `source` is the input of a bound or cap, for scores.
     """
 
     key: Key
