@@ -1,4 +1,4 @@
-"""Reading the weights: from the files that are needed and no others, where there is room for them."""
+"""Read the weights of the needed files only, after checking that they fit in memory."""
 
 import copy
 import io
@@ -46,7 +46,7 @@ _SPREAD = "; --device-map auto spreads it over all that there is, the disk too"
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A model with its weights in it, what the library says of the reading, and the files that were read."""
+    """A model with its weights, the library's loading report, and the checkpoint part that was read."""
 
     module: Any
     info: dict[str, Any]
@@ -68,10 +68,10 @@ def read_weights(
     device_map: str | None = None,
     max_memory: str | None = None,
 ) -> Weights:
-    """A model of `model_class`, which is that of `skeleton` cut after `layers` layers (None: not cut).
+    """Load the weights of a model of `model_class`, cut after `layers` layers (None: not cut).
 
-    It is read into memory, whatever the `device` that it then goes to, or with a `device_map` to where its
-    parts go. Raises `AttnscopeError`, and whatever the library raises for bad files.
+    The weights are read into memory, or with a `device_map` to the places of their parts. `skeleton` is the
+    whole model without weights. Raises `AttnscopeError`, and whatever the library raises for bad files.
     """
     name = checkpoint.source.name
     config = copy.deepcopy(config)
@@ -128,7 +128,7 @@ def read_weights(
 
 
 def _refuse_as_it_is(checkpoint: Checkpoint, quantisation: Quantisation | None) -> None:
-    """Raise `InputError` for what cannot be spread: weights that are put together as they are read."""
+    """Raise `InputError` for weights that --device-map cannot spread: GGUF, quantised, adapted."""
     name = checkpoint.source.name
     if checkpoint.source.gguf is not None:
         raise InputError(f"{name} is one file of weights to be converted: --device-map does not go with that")
@@ -146,7 +146,7 @@ def _saved(config: Any, checkpoint: Checkpoint) -> nn.Module | None:
 
 
 def _precision(checkpoint: Checkpoint, dtype: str, quantisation: Quantisation | None) -> Any:
-    """The type to load in; `auto` is the one in the files, or what the config says where they do not tell."""
+    """The dtype argument of loading; `auto` is the files' dtype, or the config's where they tell none."""
     wanted = checkpoint.precision if dtype == "auto" and quantisation is None else dtype
     return "auto" if wanted in (None, "auto") else getattr(torch, str(wanted))
 
