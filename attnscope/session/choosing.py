@@ -53,8 +53,8 @@ class Chosen:
     """The chosen layers and heads of one tower, and how they are to be read.
 
     `apart` are the only heads meant where heads of several layers were named one by one; `named` is True
-    where heads were named at all. With `mean` their mean is meant. `which` are the command-line options that
-    choose this attention in a model that has others.
+    where heads were named, other than all. With `mean` their mean is meant. `which` are the command-line
+    options that choose this attention in a model that has others.
     """
 
     tower: Tower

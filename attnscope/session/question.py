@@ -90,8 +90,8 @@ class Answer(Generic[R_co]):
     """A result with its presentation; `focus` maps the names of a `Focus` of `render` to values.
 
     `every_head` gives the result of every head alone, for a file of each; `beside` a page's extra parts, by
-    the names of a `Beside` there. `drawn_by` is what a picture depends on beside the inputs. `links` has the
-    links of this text for comparison with other texts, `exceeded` names the threshold that was exceeded.
+    the names of a `Beside` there. `drawn_by` is what a picture depends on beside the inputs. `links` has this
+    text's links for comparison with other texts; `exceeded` is the message of an exceeded threshold, else "".
     """
 
     result: R_co

@@ -214,7 +214,7 @@ GENERATE = option(
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """The model's inputs as command-line options; files are opened when needed, chats parsed at once."""
+    """The model's inputs as command-line options; a chat file is read at once, others when needed."""
 
     text: Annotated[str | None, TEXT] = None
     _: KW_ONLY
