@@ -72,10 +72,7 @@ class Model:
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:
-        """The model's attention modules, found at the first access.
-
-        Some models replace modules when they first run.
-        """
+        """The model's attention modules at first access; some models replace modules at their first run."""
         return find_sites(self.module)
 
     @cached_property
@@ -261,10 +258,7 @@ class Model:
 
 
 def blank_pixels(config: Any) -> Tensor | None:
-    """A grey picture, `1 x channels x height x width`, to run a two-tower model on text alone.
-
-    None where the model needs none.
-    """
+    """A grey picture, `1 x channels x height x width`, to run a two-tower model on text, or None."""
     vision = getattr(config, "vision_config", None)
     size, channels = getattr(vision, "image_size", None), getattr(vision, "num_channels", 3)
     if getattr(config, "image_token_id", None) is not None or size is None:

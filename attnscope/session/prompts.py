@@ -42,7 +42,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text and its fields by name."""
+    """A text and its named parts, the fields."""
 
     text: str
     fields: Mapping[str, Field] = field(default_factory=dict)

@@ -364,13 +364,13 @@ class Either(Protocol[P, R_co, Q, S_co]):
 
 
 def asks(question: Callable[P, Question[R]]) -> Callable[Concatenate[Any, P], R]:
-    """A method that asks this question; its parameters are the question's fields."""
+    """A library method that asks this question; its parameters are the question's fields."""
     method: Any = _Named(_method(question, _answer_of(question)))
     return method  # type: ignore[no-any-return]
 
 
 def asks_each(question: Callable[P, Question[Any]]) -> "Callable[Concatenate[Any, P], Prompts]":
-    """A method that asks this question of every prompt."""
+    """A library method that asks this question of every prompt."""
     method: Any = _Named(_method(question, "Prompts"))
     return method  # type: ignore[no-any-return]
 
@@ -378,7 +378,7 @@ def asks_each(question: Callable[P, Question[Any]]) -> "Callable[Concatenate[Any
 def either(
     one: Callable[Concatenate[Any, P], R_co], other: Callable[Concatenate[Any, Q], S_co]
 ) -> Either[P, R_co, Q, S_co]:
-    """A method of two forms: `other` where every keyword that it requires is given, else `one`."""
+    """A library method of two forms: `other` where every keyword it requires is given, else `one`."""
     one, other = (cast(_Named, each).function for each in (one, other))
     mine, others = ({**inspect.signature(each).parameters} for each in (one, other))
     own, *named_only = others.values()
@@ -400,7 +400,7 @@ def either(
 
 
 class _Named:
-    """A descriptor that gives functions the name of the class attribute they are assigned to."""
+    """A class attribute that becomes its function, named after the attribute, and its alternative forms."""
 
     def __init__(self, function: Any, *forms: Any) -> None:
         self.function, self.forms = function, forms

@@ -350,7 +350,7 @@ class Inputs(InputOptions):
 
     @property
     def prompt(self) -> "Prompt":
-        """The text with its fields."""
+        """The text with its named parts, as a `Prompt`."""
         from attnscope.session.prompts import Prompt
 
         parts: Any = self.fields or {}

@@ -46,7 +46,7 @@ def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
 
 
 def without_numbers(module: nn.Module) -> nn.Module:
-    """A copy of the model on the meta device, where it takes no memory."""
+    """Copy of the module on the meta device, where it takes no memory."""
     weights = (each for held in (module.parameters(), module.buffers()) for each in held)
     bare: dict[int, Any] = {
         id(each): nn.Parameter(each.detach().to("meta"), each.requires_grad)

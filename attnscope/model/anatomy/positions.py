@@ -28,7 +28,7 @@ _ALIBI_BUILDERS = ("build_alibi_tensor", "build_mpt_alibi_tensor", "_build_alibi
 def find_rotation(
     model: nn.Module, towers: Sequence[Tower], tower: Tower, layer: int, width: int | None
 ) -> Position | None:
-    """Rotary positions of a layer's queries and keys; None where no module makes them.
+    """Rotary positions of a layer's queries and keys; None where neither module nor config has any.
 
     `width` is the number of cosines for a token in a run without weights. Without such a run (None) the
     rotary module must belong to the tower by its path, and the number of rotated dimensions is unknown.
@@ -172,7 +172,7 @@ def _names_a_table(name: str) -> bool:
 def by_distance(
     model: nn.Module, tower: Tower, towers: Sequence[Tower], used: Collection[nn.Parameter] | None
 ) -> bool:
-    """True where the tower's attention has parameters for relative positions, or its stack beside it.
+    """True where the tower's attention, or a module closest to it, has parameters by distance.
 
     Where a run told which parameters it `used`, only these count.
     """

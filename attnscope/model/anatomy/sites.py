@@ -31,10 +31,7 @@ _CROSS_NAMES = {"crossattention", "cross_attention", "cross_attn", "encoder_attn
 
 
 def asks_interface(module_class: type) -> bool:
-    """True where the class's forward calls `get_interface` of transformers for its kernel.
-
-    Such a kernel can be replaced.
-    """
+    """True where the class's forward gets its kernel by transformers' `get_interface`, replaceable."""
     return "get_interface" in _names(module_class)
 
 
@@ -171,7 +168,7 @@ class Site:
 
     @property
     def holds_all_pairs(self) -> str:
-        """Why its attention cannot be read in tiles; empty where it can."""
+        """Reason why its attention cannot be read in tiles; empty where it can."""
         if self.route is Route.TAKEOVER:
             return ""
         how = "chooses its kernel by itself" if self.route is Route.CUSTOM else "asks for no kernel"

@@ -191,7 +191,7 @@ def find_towers(every: Sequence[Site]) -> tuple[Tower, ...]:
 
 
 def choose_tower(among: Sequence[Tower], kind: Kind | None, name: str | None, model: str) -> Tower:
-    """The one tower of this kind and name (or part of a path); `InputError` unless there is one."""
+    """The one tower of this kind and name (or part of a path); `InputError` unless exactly one fits."""
     if kind is not None and kind not in list(Kind):
         raise InputError(f"no kind of attention '{kind}': {', '.join(Kind)}")
     if not among:

@@ -103,7 +103,7 @@ def tokens_behind(tokenizer: Any, given: Tokens, ids: tuple[int, ...], how: str)
 
 
 def answered(given: Tokens, read: int) -> tuple[Any, ...]:
-    """Sections of `given` once the model has read `read` tokens.
+    """`given.marked` once the model has read `read` tokens: with a section for a generated answer.
 
     Generated tokens are the assistant's message where the template has opened that, and nothing was in it.
     """

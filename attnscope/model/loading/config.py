@@ -68,7 +68,7 @@ def writing_class(config: Any) -> type[nn.Module] | None:
 
 
 def mapped_class(auto: Any, config: Any) -> type[nn.Module] | None:
-    """The class that an Auto class of transformers would take for this config."""
+    """Transformers class that an Auto class maps this config's type to; None without one."""
     entry: Any = auto._model_mapping.get(type(config), None)
     return entry[0] if isinstance(entry, tuple) else entry  # type: ignore[no-any-return]
 
@@ -79,7 +79,7 @@ def needs_code(name: str) -> ModelUnavailableError:
 
 
 def base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
-    """The headless model for this kind of config."""
+    """Headless class for this config; `ModelUnavailableError` where transformers knows none."""
     saved = saved_class(config)
     if saved is not None and saved.__name__.endswith("EncoderModel"):
         return saved  # the encoder alone of an encoder-decoder, whose config names the whole
@@ -212,7 +212,7 @@ def build_skeleton(model_class: type[nn.Module], config: Any, checkpoint: Checkp
 
 
 def check_tokenizer_file(folder: Path, name: str) -> None:
-    """Raises `ModelUnavailableError` for a tokenizer.json of `name` that the library would not survive."""
+    """Raises `ModelUnavailableError` for a tokenizer.json on which the library would crash."""
     file = folder / FILE
     if not file.is_file():
         return

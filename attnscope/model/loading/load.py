@@ -323,7 +323,7 @@ def moved(module: nn.Module, target: torch.device | str) -> nn.Module:
 
 
 def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:
-    """The whole model with its saved head, or headless where the checkpoint lacks that head's weights."""
+    """The whole model with its saved head, or without it where the checkpoint lacks its weights."""
     planned = plan_model(checkpoint, choose=saved_class, remote_code=remote_code)
     model = load_model(planned, remote_code=remote_code, **options)
     if not model.missing:

@@ -288,7 +288,7 @@ def left_unread(
     quantised: bool = False,
     ignore: bool = False,
 ) -> tuple[str, ...]:
-    """Sorted names of the trained weights among `unexpected`, which the library did not read.
+    """Sorted names of trained weights that the library did not read, those of heads left out.
 
     `skeleton` is the whole model, of which the first `layers` layers were loaded (None: all of them). Raises
     `ModelUnavailableError` where some are inside attention, unless `ignore`.

@@ -63,10 +63,7 @@ class Checkpoint:
 
     @property
     def whole(self) -> int:
-        """Bytes of all weights, fetched or not: of shards as their index states.
-
-        Without a stated size each shard counts 5 GB, the most that transformers writes.
-        """
+        """Bytes of all weights, fetched or not: by the index, else the largest possible for its shards."""
         if not self.shards:
             return self.files[0].stat().st_size
         index = settings(self.source.folder / hub.index_of(hub.PICKLES if self.pickled else hub.SAFETENSORS))

@@ -153,7 +153,6 @@ def _remember(note: Path, of: Stamp, found: str) -> None:
 
 
 def _forget_all_but_the_newest(folder: Path) -> None:
-    """Delete all but the 256 newest files of the cache, unfinished ones included."""
     found = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime_ns, reverse=True)
     for each in found[_MOST:]:
         each.unlink()

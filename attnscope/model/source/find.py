@@ -40,10 +40,7 @@ class Source:
         return {} if self.gguf is None else {"gguf_file": self.gguf}
 
     def check_config(self) -> None:
-        """Raises `ModelUnavailableError` where the folder has no config.json.
-
-        The error names subfolders that hold a model.
-        """
+        """Raises `ModelUnavailableError` without a config.json, naming subfolders that hold models."""
         if self.gguf is not None or (self.folder / CONFIG).is_file():
             return
         lacks = f"{self.name} has no config.json: a model folder holds config.json and weights"

@@ -91,10 +91,7 @@ def _stored_there(repo: str, commit: str) -> tuple[Storage, dict[str, str]]:
 
 
 def _index(repo: str, commit: str, name: str) -> dict[str, str]:
-    """Map from weight to shard file, of a hub model.
-
-    It is not left in the cache, where it would say that the other files are there too.
-    """
+    """Map from weight to shard file of a hub model, fetched past the cache, which it would mislead."""
     with temporary_folder() as made:
         file = hf_hub_download(repo, name, revision=commit, local_dir=made)
         return dict(settings(Path(file))["weight_map"])

@@ -109,7 +109,7 @@ class Words:
     def wider(
         self, controls: ControlTexts, queries: Units, keys: Units, links: Int[np.ndarray, "link 2"]
     ) -> Float[np.ndarray, " control"]:
-        """How much farther chance moves links between these words in the text than in each control."""
+        """Chance spread of the mean of `links` in the text over that in each control, at least 1."""
         asking, asked = ([[self.there[i] for i in unit] for unit in side] for side in (queries, keys))
         return controls.wider(asking, asked, links)
 
@@ -130,7 +130,7 @@ class Parts:
         return self.pieces.name
 
     def controls(self, asked: Controls) -> ControlTexts:
-        """The pieces in other orders."""
+        """Controls with the patches or frames in other orders."""
         kept = self.pieces.at_positions(asked.query)
         drawn = control_pieces(
             self.pieces.contents, self.pieces.of, count=asked.count, seed=asked.seed, kept=kept

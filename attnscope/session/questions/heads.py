@@ -234,7 +234,7 @@ class OpenedHeads:
         return self.chosen.one
 
     def head(self) -> HeadAttention:
-        """The head, recomputed and certified."""
+        """The chosen single head, recomputed and certified."""
         reading, chosen = self.reading, self.chosen
         layer, head = chosen.only()
         with reading.listener.working("reading the attention"):

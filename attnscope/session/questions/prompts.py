@@ -123,7 +123,7 @@ class Gathered:
 
 
 def answer_of(reading: Reading, result: Prediction) -> Answered:
-    """The first answer of a prediction, with the probabilities of all tokens there."""
+    """The first answer of a prediction, with the probabilities of all other answers there, if known."""
     if result.generated is not None:
         tokens = result.generated.tokens
         together = float(np.prod([each.probability for each in tokens])) if tokens else float("nan")
