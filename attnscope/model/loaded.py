@@ -195,8 +195,8 @@ class Model:
 
     def _ready(self, encoded: Encoded, pictured: bool = False) -> Encoded:
         known = self._known
-        if "input_ids" in known:  # a wrapper that passes everything on names nothing
-            for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
+        if "input_ids" in known:  # a wrapper of forward(**kwargs) names no inputs
+            for unknown in encoded.inputs.keys() - known.keys():  # such as token_type_ids
                 del encoded.inputs[unknown]
         if (
             "pixel_values" in known
@@ -234,7 +234,7 @@ class Model:
         except NotImplementedError:
             return None
         within = getattr(embeddings, "original_module", getattr(embeddings, "base_layer", embeddings))
-        return getattr(within, "num_embeddings", None)  # where peft has put a module of its own around them
+        return getattr(within, "num_embeddings", None)  # peft may wrap the embeddings
 
     def origin(self) -> dict[str, Any]:
         """The provenance fields that are known from loading: names, revision, hash, adapter."""
@@ -262,7 +262,7 @@ def blank_pixels(config: Any) -> Tensor | None:
     vision = getattr(config, "vision_config", None)
     size, channels = getattr(vision, "image_size", None), getattr(vision, "num_channels", 3)
     if getattr(config, "image_token_id", None) is not None or size is None:
-        return None  # a model that reads pictures as part of its text does without
+        return None  # pictures are part of its text: it needs none
     height, width = size if isinstance(size, list | tuple) else (size, size)
     return torch.zeros(1, channels, height, width)
 
@@ -272,7 +272,7 @@ def out_of_pipeline(given: Any, processor: Any) -> tuple[Any, Any]:
 
     `InputError` for a pipeline with a tokenizer and a feature extractor but no processor that holds both.
     """
-    pipelines = sys.modules.get("transformers.pipelines.base")  # which whoever has one has imported
+    pipelines = sys.modules.get("transformers.pipelines.base")  # imported by whoever has a pipeline
     if pipelines is None or not isinstance(given, pipelines.Pipeline):
         return given, processor
     processor = processor or given.processor

@@ -174,7 +174,7 @@ def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
         return choose_tower(built.towers, kind, wanted.tower, built.name)
     meant = [tower for tower in built.towers if kind in (None, tower.kind)]
     if not meant or (kind is not None and len(meant) == 1):
-        return choose_tower(built.towers, kind, None, built.name)  # refused in its words where there is none
+        return choose_tower(built.towers, kind, None, built.name)  # raises where there is none
     chosen = reading_text(meant)
     kinds = list(dict.fromkeys(tower.kind for tower in meant))
     if len(kinds) == len(meant):
@@ -187,7 +187,7 @@ def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
 
 
 def _tower_that_senses(built: Built, wanted: Wanted, listener: Listener) -> Tower:
-    from attnscope.model.media.perceive import sees, splices  # loads what opens pictures and sounds
+    from attnscope.model.media.perceive import sees, splices  # imports PIL and soundfile
 
     kind = None if wanted.kind is None else Kind(wanted.kind)
     if kind is not None or wanted.tower is not None or len(built.towers) < 2:

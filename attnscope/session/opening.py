@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     Check = Callable[[Plan, Chosen], None]
 
 
-Names = Callable[..., object]  # of what is chosen, the queries and the keys
+Names = Callable[..., object]  # called with the chosen heads, query tokens and key tokens
 
 
 def check_plan(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, code: bool) -> None:
@@ -82,7 +82,7 @@ def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, numbers is None)
     if numbers is not None and (inputs.vocab is not None or isinstance(tokenizer, Unreadable | None)):
         tokenizer = Numbered(planned.config, {} if inputs.vocab is None else read_vocabulary(inputs.vocab))
-    if tokenizer is None:  # of a model that reads no text
+    if tokenizer is None:  # the model reads no text
         return None
     limit = limit_of(tokenizer, planned.skeleton)
     how: dict[str, Any] = {"name": name, "limit": limit, "truncate": inputs.truncate}
@@ -173,7 +173,7 @@ def map_head(
     view: HeadView | None = None,
 ) -> Projection:
     """The 2D map of a head's queries and keys, or of a view of it; a changed perplexity is a notice."""
-    from attnscope.analysis.heads.projection import project_head  # loads what reduces dimensions
+    from attnscope.analysis.heads.projection import project_head  # imports dimension reduction
 
     with listener.working("drawing the map"):
         result = project_head(head, settings, view)
@@ -188,7 +188,7 @@ def map_head(
     return result
 
 
-Opening = Callable[..., "Opened"]  # as `open_model` does it
+Opening = Callable[..., "Opened"]  # a function like `open_model`
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ def open_model(
     `check` gets the plan and the chosen heads before the weights are loaded.
     """
     if inputs.vocab is not None:
-        read_vocabulary(inputs.vocab)  # only to see whether it is one
+        read_vocabulary(inputs.vocab)  # raises for a file that is no vocabulary
     checkpoint = find_checkpoint(request, listener)
     started = time.perf_counter()
     with loading(checkpoint.source.name, listener):
@@ -294,7 +294,7 @@ def _loaded(
 
     code = request.trust_remote_code
     _check_chat(checkpoint, inputs, code)
-    # a model that is opened for whatever may be asked of it may be given token numbers
+    # a model that is opened for any question may be given token ids, without a tokenizer
     loading = request.loading | {"words": inputs.ids is None and purpose is not Purpose.ANYTHING}
     answering = (Purpose.ANSWER, Purpose.ANSWER_OR_CLASS, Purpose.ANSWER_OR_VECTOR)
     chosen, must_answer = None, purpose in answering

@@ -16,7 +16,7 @@ from attnscope.errors import InputError
 from attnscope.printable import FileWord
 
 SHOWN, ATTENTION = "What is shown, and how", "Which attention"  # headings of the help with every option
-OWN = object()  # the default that the field has itself
+OWN = object()  # marks the field's own default
 WHICH, WHAT, OUT = "Which", "What", "Out"  # headings of the help on one screen
 
 
@@ -99,7 +99,7 @@ def words(of: Any, names: Iterable[str] | None = None) -> tuple[str, ...]:
     return tuple(
         word
         for name, slot, value in given
-        if value not in (slot.own, slot.default) or (name not in free and value)  # which says what form it is
+        if value not in (slot.own, slot.default) or (name not in free and value)  # chooses the form
         for word in _said(slot, value)
     )
 
@@ -124,7 +124,7 @@ def _said(slot: Slot, value: Any) -> Iterator[str]:
         file = str(getattr(value, "file", value))
         yield FileWord(file if file == "-" or os.path.isfile(file) else f"your-{option.name[2:]}-file")
     elif isinstance(value, int) and (option.metavar or "").startswith("TOKEN"):
-        yield f"@{value}"  # the position, and no token that is called so
+        yield f"@{value}"  # a position, not a token spelled so
     else:
         several = isinstance(value, Sequence) and not isinstance(value, str)
         yield ",".join(map(str, value)) if several else str(value)

@@ -25,7 +25,7 @@ from attnscope.tokens import Section, Tokens
 
 FIELD, TEXT, SPANS, LABEL = "field:", "text", "spans", "label"
 JSON_LINES = (".jsonl", ".ndjson")  # files whose lines are objects
-_TEXTS = ("answer", "against", "to", "replacement", "patch_from")  # options that are texts
+_TEXTS = ("answer", "against", "to", "replacement", "patch_from")  # options whose values are texts
 Place = tuple[int, int]
 
 
@@ -123,7 +123,7 @@ class Template:
         return Prompt(text, {name: Field(each, tuple(places.get(name, ()))) for name, each in row.items()})
 
 
-Made = Callable[[], Prompt]  # a prompt; `InputError` where what was given makes none
+Made = Callable[[], Prompt]  # makes a prompt; `InputError` for bad input
 
 
 def prompts_of(

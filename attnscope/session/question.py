@@ -132,7 +132,7 @@ class Question(Generic[R_co]):
     METHODS: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for shared in ("wanted", "looking", "settings"):  # refused in their words
+        for shared in ("wanted", "looking", "settings"):  # these properties raise for bad fields
             getattr(self, shared, None)
         if "seed" in slots(type(self)):
             check_seed(vars(self)["seed"])
@@ -153,11 +153,11 @@ class Question(Generic[R_co]):
         """Store on a result the command that asks for it again, where there is one."""
         options, every = slots(type(self)), fields(cast(Any, self))
         values = {each.name: (getattr(self, each.name), each.default) for each in every}
-        unsaid = [pair for name, pair in values.items() if name not in options]  # what only a program asks
+        unsaid = [pair for name, pair in values.items() if name not in options]  # fields of the library alone
         if not self.AGAIN or any(value != usual and not isinstance(value, Files) for value, usual in unsaid):
             return
         own = [name for name in options if name not in self.READS]
-        own.sort(key=lambda name: bool(options[name].option.names))  # what has no name comes first
+        own.sort(key=lambda name: bool(options[name].option.names))  # positional arguments first
         said = words(self, own)
         object.__setattr__(result, "asked_by", (verb_of(self), *self.SAID, *said))
         if result.asks_alone:
@@ -264,7 +264,7 @@ class OfModel(Alone[R_co]):
         self, request: "ModelRequest", listener: "Listener", opening: "Opening | None" = None
     ) -> Answer[R_co]:
         """Open the model by `opening`, by default `open_model`, and answer the question."""
-        # refuses what it can before the model is looked for
+        # bad questions are refused before the model is looked for
         inputs = self.reads(named("attnscope.session.request:Inputs")())[1]
         opened = (opening or named(_OPENING))(request, inputs, self.wanted, self.PURPOSE, listener)
         return Answer(self.answer_in(opened, listener))
@@ -314,7 +314,7 @@ def question_of(forms: Sequence[type[Question[Any]]], given: Mapping[str, Any]) 
     for name, value in values.items():
         if value is MISSING:
             raise InputError(form.lacking(own[name].option.name))
-    told = inspect.signature(form).parameters  # all but what says by itself that this form is meant
+    told = inspect.signature(form).parameters  # without fields that only choose the form
     return form(**{name: value for name, value in values.items() if name in told})
 
 

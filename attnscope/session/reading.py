@@ -96,7 +96,7 @@ class Reading:
         frames = next((each for each in stretches if isinstance(each, Frames)), None)
         if frames is None or not isinstance(medium, Sound):
             return
-        if (padding := frames.count - frames.heard(medium.seconds)) > 1:  # one is what rounding makes
+        if (padding := frames.count - frames.heard(medium.seconds)) > 1:  # rounding makes one
             masked = any("mask" in name for name in self.perceived.inputs)
             told = "" if masked else ", looked at like any other"
             yield f"{padding:,} of {frames.count:,} frames are silence after its end{told}"
@@ -291,7 +291,7 @@ def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
             raise InputError(f"{model.name} is no encoder-decoder: leave {option} out")
         return None
     if kind is None and reading.task is None and judging(type(model.module)) and not asked.given_target:
-        return None  # a classifier makes of its text itself what its decoder reads
+        return None  # a classifier makes its decoder's input from its text
     if kind is Kind.ENCODER:
         if asked.given_target:
             raise InputError(

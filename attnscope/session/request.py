@@ -42,7 +42,7 @@ _FORM = 'auto, or a map such as {"": "cpu", "encoder.layer.0": "disk"}, there or
 Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
 File = Path | str
 Conversation = Path | str | Chat | Sequence[Mapping[str, Any]] | Mapping[str, Any]
-USUAL_KERNEL = "eager"  # where no other is asked for, but for rows of a long text
+USUAL_KERNEL = "eager"  # the default, but for rows of a long text
 
 PROVEN_HELP = (  # what the options that name a model say
     f"Hub id, local folder, or a bundled model: {BUNDLED}. Default: ATTNSCOPE_MODEL, else bert-base-uncased."
@@ -116,7 +116,7 @@ class Loading:
             raise InputError("--device and --device-map: give one of the two")
         if self.max_memory is not None and self.device_map != AUTO:
             raise InputError("--max-memory goes with --device-map auto")
-        check_environment()  # before the library is imported, which would trip over it
+        check_environment()  # before transformers is imported, which it may break
         if self.dtype not in DTYPES:
             raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
         if self.attn is not None and self.attn not in KERNELS:

@@ -19,7 +19,7 @@ from attnscope.session.wanted import (
     Wanted,
 )
 
-Name = str | int  # of a token: its text or its position
+Name = str | int  # a token: its text or its position
 
 
 @dataclass(frozen=True)

@@ -100,7 +100,7 @@ def _with_numbers(rotary: nn.Module) -> Any:
     try:
         with torch.device("cpu"):
             return type(rotary)(rotary.config)
-    except Exception:  # of another making: its frequencies are taken to be none of them zero
+    except Exception:  # not built from a config alone: all frequencies count as nonzero
         return None
 
 

@@ -25,7 +25,7 @@ _UNFINISHED = "\ufffd"  # what a tokenizer writes for the first bytes of a chara
 
 
 LIKELIEST = "greedily"  # the likeliest token each time
-Words = tuple[str, ...]  # of one text
+Words = tuple[str, ...]  # the words of one text
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def write(module: Any, inputs: Any, most: int, name: str) -> Written:
             return_dict_in_generate=True,
             output_logits=True,
         )
-    except ValueError as error:  # settings of the checkpoint
+    except ValueError as error:  # unsupported settings of the checkpoint
         raise InputError(f"{name} does not write on: {one_line(error).rstrip('.')}") from error
     ids = tuple(made.sequences[0].tolist())
     stated = module.generation_config.eos_token_id

@@ -20,7 +20,7 @@ from attnscope.printable import printable
 
 Message = Mapping[str, Any]
 SYSTEM, USER = "system", "user"
-_OURS = {  # what a template is called with by us or by the library, and what is of no text
+_OURS = {  # keys that we or the library pass to a template, or that are not about text
     *("conversation", "chat_template", "tokenize", "padding", "truncation", "max_length", "return_tensors"),
     *("return_dict", "return_assistant_tokens_mask", "tokenizer_kwargs", "continue_final_message"),
     "add_generation_prompt",
@@ -35,8 +35,8 @@ _ROLES = {
     "mask": ("[MASK]", "<mask>"),
     "unk": ("[UNK]", "<unk>"),
 }
-_MARKS = str.maketrans("▁Ġ", "  ")  # of a word's start, as vocabularies spell it
-_NO_LIMIT = 10**30  # as tokenizers say it
+_MARKS = str.maketrans("▁Ġ", "  ")  # marks of a word's start in vocabularies
+_NO_LIMIT = 10**30  # as tokenizers state no limit
 
 
 @dataclass(frozen=True)

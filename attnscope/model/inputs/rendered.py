@@ -20,7 +20,7 @@ from attnscope.process.machine import ALONE
 from attnscope.tokens import Given, Section, Tokens
 
 ASSISTANT = "assistant"
-Stretch = tuple[int, int]  # of characters
+Stretch = tuple[int, int]  # first and end character
 
 
 def has_template(tokenizer: Any) -> bool:
@@ -227,7 +227,7 @@ def _sections(chat: Chat, stretches: Sequence[Stretch], tokens: Tokens, name: st
     sections = []
     for message, (start, end) in zip(chat.messages, stretches, strict=True):
         if not (inside := [span for span in spans if start <= span[0] < end]):
-            continue  # cut off
+            continue  # cut off by truncation
         begins, ends = _said(message, tokens.texts[0][start:end])
         before = sum(span[1] <= start + begins for span in inside)
         after = sum(span[0] >= start + ends for span in inside)

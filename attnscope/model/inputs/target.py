@@ -20,7 +20,7 @@ from attnscope.model.inputs.text import limit_of, special_ids, tokens_of, unspel
 from attnscope.reference import exact
 from attnscope.tokens import Token, Tokens
 
-MOST_WRITTEN = 200  # tokens, where the model itself would go on for longer
+MOST_WRITTEN = 200  # most tokens that are generated
 
 
 @dataclass(frozen=True, eq=False)

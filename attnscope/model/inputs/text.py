@@ -72,7 +72,7 @@ class Settled(Tokenizer):
     def __getattr__(self, attribute: str) -> Any:
         value = super().__getattr__(attribute)
         if not callable(value):
-            self.__dict__[attribute] = value  # found there from now on, without coming here
+            self.__dict__[attribute] = value  # later look-ups find it there and skip this method
         return value
 
     @classmethod
@@ -279,7 +279,7 @@ def special_ids(tokenizer: Any) -> Set[int]:
         {id for role in roles if (id := getattr(tokenizer, f"{role}_token_id", None)) is not None}
         for roles in (("bos", "eos", "cls", "sep", "pad"), ("mask", "unk"))
     )
-    return ids - others | added  # of GPT-2 one token is the end of a text and what is unknown
+    return ids - others | added  # GPT-2 has one token for end of text and unknown
 
 
 def tokens_from_encoding(
@@ -294,7 +294,7 @@ def tokens_from_encoding(
     """
     marked = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
     special = special | {id for id, added in marked if added}
-    # each of these is made anew whenever it is asked for: of a long text, once for all of its tokens
+    # the library builds these lists at every access: read each once, not once a token
     columns = (getattr(encoding, name) for name in _COLUMNS)
     rows = zip(*columns, strict=True)
     return Tokens(texts, tuple(_token(row, texts, unknown_id, special) for row in rows))

@@ -49,7 +49,7 @@ _ENDINGS = {
 }
 
 
-# the classes of transformers that predict words, or judge pairs beside it
+# Auto classes of transformers whose heads predict words, or judge pairs
 _OF_WORDS = (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,

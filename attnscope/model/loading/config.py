@@ -34,17 +34,17 @@ from attnscope.model.source import weight_files
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.find import Source
 
-# what a checkpoint may have code of its own for: without a head if that can be, since attention needs none
+# Auto classes that a checkpoint's own code may implement; headless first, as attention needs no head
 OWN = ("AutoModel", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM")
 
-# what the library counts through while it reads a config, and more than any model has of it
+# settings that the library loops over while it reads a config, and more than any model has
 _COUNTED = {
     re.compile("(layer|depth|block|group|stage|type)s?$"): 2_000,
     re.compile("labels?$"): 1_000_000,
 }
-_PARTS = 300_000  # where no weights are stored: twice what the largest mixtures of experts have
-_SHOWN = 200  # characters of what was pruned
-_SOME_PARTS, _PARTS_PER_WEIGHT = 2_000, 50  # where they are: a model may be cut up otherwise than its file
+_PARTS = 300_000  # most parts without stored weights: twice the largest mixtures of experts
+_SHOWN = 200  # most characters about pruned heads in a message
+_SOME_PARTS, _PARTS_PER_WEIGHT = 2_000, 50  # most parts with stored weights
 FILE = "tokenizer.json"
 _HEAD = 4  # bytes of a charsmap that say how long its table is
 
@@ -275,7 +275,7 @@ def _charsmap(step: dict[str, Any]) -> Iterator[str]:
     except (binascii.Error, ValueError):
         return
     if content is None:
-        return  # like what is no base64 answered in one line by the library
+        return  # answered in one line by the library, as bad base64 is
     size = int.from_bytes(content[:_HEAD], "little")
     if len(content) < _HEAD or size > len(content) - _HEAD:
         yield f"has a precompiled_charsmap that claims {size} bytes and has {len(content)}"

@@ -57,7 +57,7 @@ from attnscope.model.loading.weights import read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.weight_files import Adapter
 
-_INSIDE = "default"  # what peft calls it within the model
+_INSIDE = "default"  # peft's name of the adapter within the model
 _UNREADABLE = (
     OSError,
     ValueError,
@@ -70,7 +70,7 @@ _UNREADABLE = (
     SafetensorError,
     StrictDataclassError,
     UnpicklingError,
-)  # what the libraries raise for files that are not what they should be
+)  # exceptions that the libraries raise for damaged files
 _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
 
 
@@ -296,7 +296,7 @@ def load_model(
         unread += put_in_adapter(module, adapter, planned.skeleton, known, ignore_unread=ignore_unread)
     try:
         module = module.eval()
-        # what stays quantised was put in its place for good, and what is spread over several
+        # weights that stay quantised cannot be moved, spread ones are in place
         if read.places is None and (quantisation is None or quantisation.undone):
             module = moved(module, target)
     except RuntimeError as error:

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 _NAME = re.compile("([a-z]+)(:[0-9]{1,4})?")
 _KNOWN = ("cpu", "cuda", "mps")
 
-_LARGE = 10**9  # bytes
+_LARGE = 10**9  # bytes of weights from which the user is told their precision
 AUTO, DISK, CPU = "auto", "disk", torch.device("cpu")
-_SHARE = 0.9  # of what is free: the rest is for what passes through
+_SHARE = 0.9  # share of free memory for weights: activations need the rest
 Place = str | torch.device  # a device, or `disk`
 Saved = Callable[[], nn.Module | None]
 
@@ -194,7 +194,7 @@ def read_in_memory(module: nn.Module) -> None:
         loader: Any = getattr(getattr(hook, "weights_map", None), "dataset", None)
         if getattr(loader, "device", None) is not None:
             loader.device = None
-            return  # all parts have the same
+            return  # all parts share one loader
 
 
 def sizes(places: Mapping[str, Place], left: Any, dtype: torch.dtype) -> dict[torch.device, int]:
@@ -236,7 +236,7 @@ def _planned(left: Any, dtype: torch.dtype, budgets: dict[int | str, int]) -> di
 
 def _budgets(max_memory: str | None) -> dict[int | str, int]:
     if max_memory is None:
-        shared = any(kind == "mps" for kind in devices())  # one memory for both
+        shared = any(kind == "mps" for kind in devices())  # accelerator and processor share one memory
         there = [device for device in _all() if not (shared and device == CPU)]
         return {_called(device): int(_SHARE * _room(device)) for device in there}
     given = {}

@@ -32,10 +32,10 @@ _ATTENTION = re.compile("att(n|ention)", re.IGNORECASE)
 _NEVER_TRAINED = re.compile(
     r"(^|[._])(masked_bias|attn_mask|causal_mask|position_ids|relative_position_index|inv_freq"
     r"|(sin|cos)_cached)$"
-)  # what old files hold of buffers that a model makes by itself
-_HEAD = re.compile(r"(^|\.)(lm_head|pooler)\.")  # also one of a part of the model
-WRAPPER = "base_model.model."  # what peft puts before all names
-_NAMED = 3  # names that a message gives
+)  # buffers in old files that a model makes by itself
+_HEAD = re.compile(r"(^|\.)(lm_head|pooler)\.")  # also of a submodel
+WRAPPER = "base_model.model."  # peft's prefix of all weight names
+_NAMED = 3  # most names in a message
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ def left_unread(
     inside = [key for key, at in own.items() if at is not None and blocks.match(at)]
     refused = tuple(
         key for key in inside if not (quantised and is_scale(key))
-    )  # of activations, of the cache
+    )  # scales of activations or of the cache
     if refused and not ignore:
         those = f"{counted(refused)} inside attention that the model does not read"
         raise ModelUnavailableError(

@@ -102,11 +102,11 @@ def read_weights(
         {"adapter_kwargs": {"subfolder": "\0"}} if has_adapter(checkpoint.source.folder) else {}
     )
     plain |= {"use_safetensors": not part.pickled} if part.source.gguf is None else part.source.file
-    silent = nullcontext() if part.source.gguf is None else redirect_stderr(io.StringIO())  # it draws a bar
+    silent = nullcontext() if part.source.gguf is None else redirect_stderr(io.StringIO())  # GGUF draws a bar
     with part.readable() as folder, ExitStack() as lasting, warnings.catch_warnings(), silent:
-        warnings.filterwarnings("ignore", "The following device_map keys")  # those of weights in no module
+        warnings.filterwarnings("ignore", "The following device_map keys")  # keys of weights in no module
         placing: dict[str, Any] = {} if places is None else {"device_map": for_accelerate(places)}
-        if places is not None and DISK in places.values():  # what is not stored as it is run is put there
+        if places is not None and DISK in places.values():  # for weights stored otherwise than run
             placing["offload_folder"] = lasting.enter_context(temporary_folder())
         module, info = model_class.from_pretrained(
             folder,
@@ -115,12 +115,12 @@ def read_weights(
             dtype=_precision(part, dtype, quantisation),
             attn_implementation=attention,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # answered in our own words
-            **plain,  # the adapter is looked for where none can be: it is put in afterwards, and not unasked
+            ignore_mismatched_sizes=True,  # refused later by refuse_other_shapes
+            **plain,  # no adapter is loaded unasked: put_in_adapter does that later
         )
         if "offload_folder" in placing:
             read_in_memory(module)
-        weakref.finalize(module, lasting.pop_all().close)  # or when the program ends
+        weakref.finalize(module, lasting.pop_all().close)  # deletes the folder with the model, or at exit
     refuse_unread_scales(info["unexpected_keys"], module, name)
     if quantisation is not None and quantisation.undone and dtype != "auto":
         even_out(module, getattr(torch, dtype))

@@ -27,9 +27,9 @@ from attnscope.process.ending import temporary_folder
 from attnscope.process.standard_error import hushed
 from attnscope.tokens import Frames, Tokens
 
-_WINDOW = 0.03  # seconds at the end that no whole window fits into
-_LOWEST, _HIGHEST = 1000, 768000  # samples a second between which a rate can be meant
-_SIZE, _RATE = 224, 16_000  # pixels to a side; samples of one second
+_WINDOW = 0.03  # seconds at the end that fill no whole window
+_LOWEST, _HIGHEST = 1000, 768000  # lowest and highest plausible sampling rate
+_SIZE, _RATE = 224, 16_000  # noise picture: pixels to a side; noise sound: samples of one second
 
 
 def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:

@@ -21,7 +21,7 @@ from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Patches, Token, Tokens
 
 _LEARNED = {"regist": "REG", "detect": "DET", "dist": "DIST", "cls": "CLS", "class": "CLS"}
-_MOVED = 1e-3  # share of the largest change above which a change is no rounding
+_MOVED = 1e-3  # share of the largest change above which a change is more than rounding
 
 
 class _Seen(Exception):

@@ -45,8 +45,8 @@ from attnscope.results import Picture, Sound
 from attnscope.tokens import Patches, Token, Tokens
 
 _SETTINGS = "processor_config.json"
-_EACH = 64  # bytes of a token's mark in the text that stands for a picture, at most
-_CANNOT_RUN = (ValueError, TypeError, RuntimeError, AttributeError, LookupError)  # on pixels alone
+_EACH = 64  # most bytes of one image token's spelling in the prompt
+_CANNOT_RUN = (ValueError, TypeError, RuntimeError, AttributeError, LookupError)  # more than pixels needed
 _SOUNDS = ("input_features", "input_values")
 
 

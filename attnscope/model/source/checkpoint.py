@@ -19,8 +19,8 @@ from attnscope.model.source.find import Source
 from attnscope.model.source.weight_files import NONE, OF_TOKENIZER, Adapter, has_adapter, open_adapter
 from attnscope.process.ending import temporary_folder
 
-_HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
-_SHARD = 5 * 10**9  # bytes that a file has at most as transformers writes it
+_HASH_AT_MOST = 4 * 2**30  # bytes; hashing them takes a few seconds
+_SHARD = 5 * 10**9  # bytes of the largest shard that transformers writes
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ class Checkpoint:
         if not self.shards:
             return self
         names = sorted({shard for weight, shard in self.shards.items() if weight in needed})
-        if not names:  # nothing in it goes by a name that is known: read it all
+        if not names:  # no weight has a known name: read all shards
             names = sorted(set(self.shards.values()))
         part = replace(self, files=tuple(self.source.folder / name for name in names))
         part._check(part.there)
@@ -188,7 +188,7 @@ def open_checkpoint(
     opened = replace(opened, adapter=_adapter(source, adapter, allow_pickle), tokenizer=tokenizer)
     if not opened.shards:
         opened._check(opened.files)
-        _ = opened.digest  # beside the slow imports
+        _ = opened.digest  # starts hashing beside the slow imports
     return opened
 
 

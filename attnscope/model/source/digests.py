@@ -30,10 +30,10 @@ _TELLING, _OVER_OTHERS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}, "over
 _PAGE = mmap.PAGESIZE
 Stamp = list[int]
 
-LARGE = 32 * 2**20  # bytes; less is read in no time
+LARGE = 32 * 2**20  # bytes; smaller files are read each time
 _SUFFIX = ".json"
-_FORM = 2  # of a note, and of what it takes to make one
-_MOST = 256  # files that are remembered
+_FORM = 2  # version of a cache entry and of how it is made
+_MOST = 256  # most files in the cache
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 

@@ -13,7 +13,7 @@ from attnscope.model.source.here import DEFAULT, HUB_ID, check_place
 from attnscope.model.source.weight_files import OF_TOKENIZER, base_of, has_adapter, is_adapter_alone
 
 CONFIG = "config.json"
-_LISTED = 4  # folders that are named
+_LISTED = 4  # most folders in a message
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Source:
 
 
 def _has_model(config: Path) -> bool:
-    return config.is_file() and b'"model_type"' in config.read_bytes()  # others describe a pooling
+    return config.is_file() and b'"model_type"' in config.read_bytes()  # other configs describe a pooling
 
 
 def find(
@@ -88,7 +88,7 @@ def find(
         return _default(stand_in=stand_in, **options)  # type: ignore[arg-type]
     if requested in demo.FOLDERS:
         return Source(requested, requested, demo.folder(requested), demo=True)
-    path = Path(os.path.expanduser(requested))  # as it is where there is no such user
+    path = Path(os.path.expanduser(requested))  # unchanged for an unknown user
     if os.path.isdir(path):
         alone = is_adapter_alone(path)
         return _base(requested, path, **options) if alone else Source(requested, requested, path)  # type: ignore[arg-type]

@@ -32,7 +32,7 @@ def check_place(requested: str | None) -> None:
     """Refuse a path that is a file but no .gguf, or that does not exist."""
     if not requested or requested in demo.FOLDERS:
         return
-    path = os.path.expanduser(requested)  # as it is where there is no such user
+    path = os.path.expanduser(requested)  # unchanged for an unknown user
     if os.path.isdir(path) or (os.path.isfile(path) and path.lower().endswith(".gguf")):
         return
     if os.path.exists(path):

@@ -22,7 +22,7 @@ from attnscope.incoming import settings
 FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 CONFIG, WEIGHTS, PICKLE = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
 OF_TOKENIZER = "tokenizer_config.json"  # beside an adapter that has a tokenizer of its own
-NONE = "none"  # what the option calls the model without an adapter
+NONE = "none"  # value of --adapter for no adapter
 
 
 def check_head(file: Path, name: str) -> None:
@@ -95,7 +95,7 @@ class Adapter:
 
 
 def has_adapter(folder: Path) -> bool:
-    return os.path.isfile(folder / CONFIG)  # also of a name that is too long for any file
+    return os.path.isfile(folder / CONFIG)  # False, no error, for a name too long for a file
 
 
 def is_adapter_alone(folder: Path) -> bool:

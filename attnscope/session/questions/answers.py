@@ -175,8 +175,8 @@ def _telling(reading: Reading, ids: Sequence[int]) -> Reading:
 
 FOLLOWS = ("follows", "does not follow")
 _NO_QUERY = "no --from: {0} takes --from TOKEN, as --from '[MASK]'"
-_FEW = 12  # names of choices in a message
-_APART = {  # the probability of a class among all is then no number of the model's
+_FEW = 12  # most names of choices in a message
+_APART = {  # problem types in which classes have no probability among all
     "multi_label_classification": "judges each class by itself",
     "regression": "answers with numbers, not classes",
 }

@@ -163,7 +163,7 @@ class Parts:
         return [self.pieces.exchanged(sources) for sources in controls.sources[part]]
 
 
-# what changes places: an input of the model, and which position of the keys stands for which part
+# the model input whose parts change places, and which key position stands for which part
 Exchange = Words | Parts
 
 
@@ -273,7 +273,7 @@ def _batch(reading: Reading, chosen: Chosen, name: str, values: Sequence[Tensor]
                 model.module, inputs, chosen.selection(), Labels(reading.encoded.tokens, target)
             )
     except InputError:
-        return None  # what is refused one by one as well is told there
+        return None  # runs one by one raise it again if they fail too
     return None if several is None else [[without_padding(call) for call in calls] for calls in several]
 
 

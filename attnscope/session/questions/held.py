@@ -20,9 +20,9 @@ from attnscope.session.questions.heads import TOKENS, Laid, OpenedHeads, lay_ove
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 
-HELD = 512 * 2**20  # bytes of attention in memory
+HELD = 512 * 2**20  # bytes of attention in the cache
 _OF_A_PAIR = 8  # bytes of a weight as it is captured, with the mask
-_SOON = 0.7  # of the layers: a run that goes on so far may as well read all of them
+_SOON = 0.7  # share of the layers from which a run may as well read all
 
 
 class HeldReading:

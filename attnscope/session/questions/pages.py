@@ -30,10 +30,10 @@ from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind, Route
 
-MOST_HEADS, MOST_NUMBERS = 16, 400_000  # up to so many heads, queries, keys and weights all are there in full
-# control texts that the link a page opens on is held against, and tokens of a text that has them
+MOST_HEADS, MOST_NUMBERS = 16, 400_000  # limits up to which all heads are in full
+# number of shuffled texts to compare a page's first link with, their seed, most tokens of such a text
 CONTROLS, SEED, CONTROLLED = 8, 0, 512
-Held = Mapping[str, Any]  # all heads where there is room for them, those in `full` with queries and keys
+Held = Mapping[str, Any]  # page parts: `heads`, an overview; `full`, heads with queries and keys
 Places = tuple[tuple[int, int], ...]
 
 
@@ -140,7 +140,7 @@ def most_telling(reading: Reading, chosen: Chosen, overview: Overview) -> Openin
     """
     controls, count = None, 0
     if max(len(overview.query_tokens), len(overview.key_tokens)) <= CONTROLLED:
-        with suppress(InputError):  # of what has no controls a link is sought without
+        with suppress(InputError):  # without controls the link is sought all the same
             controls, count = _most_of_controls(reading, chosen, overview)
     return Opening(overview.most_telling(controls), count)
 

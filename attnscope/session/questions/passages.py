@@ -33,8 +33,8 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import PASSAGES, Unit
 
 PASSAGE, QUESTION = "passage ", "{question}"
-BETWEEN = "\n\n"  # passages that are put in
-MOST_EACH, SUBSETS = 64, 128  # passages up to which each is taken away; random subsets of more
+BETWEEN = "\n\n"  # separator of inserted passages
+MOST_EACH, SUBSETS = 64, 128  # most passages that are each removed; random subsets of more
 
 
 def woven(text: str, passages: Sequence[str], question: str = "") -> Prompt:

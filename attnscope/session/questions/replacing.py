@@ -38,9 +38,9 @@ from attnscope.vocabulary import Kind, Unit
 
 MOST_HELD = 512  # positions up to which all of a run is kept to go back through it
 
-NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
+NOTHING = "nothing"  # the replacement in a vocabulary without mask and unknown token
 MEAN_PATCH, SILENCE = "the mean patch", "silence"
-MOST_REPLACED = 1024  # tokens of a text that are replaced one by one
+MOST_REPLACED = 1024  # most tokens of a text that are replaced one by one
 Group = tuple[int, ...]  # positions
 
 

@@ -34,7 +34,7 @@ from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Route
 
-LONG = 1024  # tokens on either side above which some rows are read alone
+LONG = 1024  # tokens on either side above which only some rows are read
 
 
 def may_read_rows(reading: Reading, chosen: Chosen) -> bool:
@@ -147,10 +147,10 @@ def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
 
 
 _GIGABYTE = 10**9
-WORTH = _GIGABYTE  # bytes from which squares are worth avoiding
+WORTH = _GIGABYTE  # bytes of dense attention from which tiles are worth it
 _STAGES = 9  # float64 copies of one head that are alive while it is recomputed and certified
 _KERNEL = 12  # bytes that an eager kernel takes for a pair in every head: scores, weights and their mask
-_RUN = 3 * 10**8  # of torch and the model's code themselves
+_RUN = 3 * 10**8  # bytes of torch and the model's code
 
 
 @dataclass(frozen=True)
