@@ -84,7 +84,7 @@ class Chosen:
         return np.array([[(layer, head) not in self.apart for head in self.heads] for layer in self.layers])
 
     def selection(self, layers: Sequence[int] | None = None, **how: Any) -> Selection:
-        """The `Selection` to record: these layers (default: the chosen), all heads unless in `how`."""
+        """The `Selection` to record: these layers (default: the chosen), all heads or those in `how`."""
         layers = self.layers if layers is None else layers
         return Selection(layers, kind=self.kind, tower=self.tower.pattern, route=self.route, **how)
 

@@ -172,7 +172,7 @@ def map_head(
     listener: Listener,
     view: HeadView | None = None,
 ) -> Projection:
-    """The 2D map of a head's queries and keys, or of a view of it; a changed perplexity is a notice."""
+    """The 2D map of a head's queries and keys, or of a view of it; tells of a lowered perplexity."""
     from attnscope.analysis.heads.projection import project_head  # imports dimension reduction
 
     with listener.working("drawing the map"):

@@ -143,7 +143,7 @@ class Reading:
         projections: bool = False,
         circuits: bool = False,
     ) -> Capture:
-        """The attention of the chosen heads, in the chosen `layers` or in others.
+        """The captured attention of the chosen heads, in `layers` (default: the chosen ones).
 
         With `projections` also the output projections of the heads, where these are found; with `circuits`
         the value projections too. `InputError` for the returned route, which has weights alone.

@@ -81,7 +81,7 @@ def check_seed(seed: int | None, option: str = "--seed") -> None:
 
 
 def check_controls(count: int, least: int = 1) -> None:
-    """Raises `InputError` unless `count` is from `least` to 10,000."""
+    """Raises `InputError` unless `count` is from `least` to `MOST_CONTROLS`."""
     if not least <= count <= MOST_CONTROLS:
         raise InputError(f"--controls {count}: give {least} to {MOST_CONTROLS}")
 

@@ -53,7 +53,7 @@ def find_rotation(
 
 
 def is_rotary(module: nn.Module) -> bool:
-    """True where the class name says rotary positions (Su et al. 2021)."""
+    """True where the module's class name says rotary positions (Su et al. 2021)."""
     return bool(re.search("Rotary|RoPE|Rope", type(module).__name__))
 
 

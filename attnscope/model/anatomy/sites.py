@@ -31,7 +31,7 @@ _CROSS_NAMES = {"crossattention", "cross_attention", "cross_attn", "encoder_attn
 
 
 def asks_interface(module_class: type) -> bool:
-    """True where the class's forward gets its kernel by transformers' `get_interface`, replaceable."""
+    """True where the class's forward asks `get_interface` for its kernel, which can be replaced."""
     return "get_interface" in _names(module_class)
 
 

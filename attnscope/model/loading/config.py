@@ -282,7 +282,7 @@ def _charsmap(step: dict[str, Any]) -> Iterator[str]:
 
 
 def _merges(model: dict[str, Any]) -> Iterator[str]:
-    """Faults of BPE merges: the first pair whose joined piece is not in the vocabulary."""
+    """Faults of BPE merges: pairs whose joined piece is not in the vocabulary."""
     vocabulary, merges = model.get("vocab"), model.get("merges")
     prefix = model.get("continuing_subword_prefix") or ""
     if not isinstance(vocabulary, dict) or not isinstance(merges, list):

@@ -210,7 +210,7 @@ class Plan:
 
     @property
     def writes(self) -> bool:
-        """True for an encoder-decoder with attention on both sides."""
+        """True for an encoder-decoder with more than one attention tower."""
         return bool(self.config.is_encoder_decoder) and len(self.towers) > 1
 
 

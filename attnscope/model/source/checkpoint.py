@@ -90,7 +90,7 @@ class Checkpoint:
 
     @cached_property
     def digest(self) -> Future[str | None]:
-        """SHA-256 of weight files and adapter, computed in a thread; None above 4 GiB."""
+        """Future of the SHA-256 of weight files and adapter; its result is None above 4 GiB."""
         worker = ThreadPoolExecutor(1)
         future = worker.submit(digest, self.files + (self.adapter.files if self.adapter else ()))
         worker.shutdown(wait=False)

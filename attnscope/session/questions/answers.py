@@ -91,7 +91,7 @@ def with_answer(
     vectors: bool = False,
     query: str | int | None = None,
 ) -> tuple[Reading, Question, Ids]:
-    """The reading with the answer behind its text, the question about it, and the ids put there.
+    """The reading with the answer behind its text, the question about it, and the answer's ids in it.
 
     `query` is the token whose tag is meant, of a model that tags them. An encoder-decoder's answer is the
     text that its decoder writes.
@@ -377,7 +377,7 @@ def _within(token: Token, begin: int, words: str) -> bool:
 
 
 def tagged_token(reading: Reading, answer: str | None) -> int:
-    """Position of the token with the surest tag, or where `answer` is surest; it is a notice."""
+    """Position of the token with the surest tag, or where `answer` is surest; the listener is told."""
     model, tokens = reading.model, reading.encoded.tokens
     number = None if answer is None else _named(answer, class_names(model.module))
     places = tagged_places(tokens)

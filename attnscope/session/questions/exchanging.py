@@ -85,7 +85,7 @@ class Words:
         return replace(drawn, how=f"{drawn.how}{more}")
 
     def _is_message(self, places: Sequence[int]) -> bool:
-        """True where the places are a whole chat message, which other words in it already break."""
+        """True where the places are exactly one message of a chat."""
         return tuple(places) in {each.positions for each in self.tokens.sections}
 
     def _written(self) -> set[int]:
@@ -156,7 +156,7 @@ class Parts:
     def wider(
         self, controls: ControlTexts, queries: Units, keys: Units, links: Int[np.ndarray, "link 2"]
     ) -> Float[np.ndarray, " control"]:
-        """Ones: no piece stands twice, so patterns of pieces are of places alone."""
+        """One for each control: pieces do not repeat, so chance moves links alike in all."""
         return np.ones(len(controls))
 
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]:
@@ -225,7 +225,7 @@ def _shape(layer: Layer) -> tuple[int, int]:
 
 
 def rounding(layers: Sequence[Layer]) -> float:
-    """Largest weight difference that arithmetic alone makes between two runs over one input."""
+    """Tolerated weight difference of two runs over one input: 1e-4, or eight epsilons of their arithmetic."""
     epsilons = [call.epsilon for call in layers if isinstance(call, AttentionCall)]
     return max(1e-4, 8 * max(epsilons, default=0.0))
 

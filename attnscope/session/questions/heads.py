@@ -163,7 +163,7 @@ MEAN = "mean"
 
 
 def lay_over(reading: Reading, chosen: Chosen, query: Name | None = None) -> Laid:
-    """The chosen heads over the picture or sound, for `query`; a default query is a notice."""
+    """The chosen heads over the picture or sound, for `query`; the listener is told of a default query."""
     with reading.listener.working("reading the attention"):
         captured = reading.capture(chosen)
     medium = reading.medium
@@ -197,7 +197,7 @@ def _over(
 
 
 def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
-    """Notice of the window of a picture that is shown; `InputError` for several layers with windows."""
+    """Tell the listener which picture window is shown; `InputError` for several layers with windows."""
     windows = max(call.block for call in captured.calls) + 1
     if windows < 2:
         return
@@ -242,7 +242,7 @@ class OpenedHeads:
         return replace(recomputed, notes=(*recomputed.notes, *reading.notes))
 
     def weights(self, stage: str = Stage.WEIGHTS) -> HeadWeights:
-        """The head, recomputed; else the weights that the model returns.
+        """The head's weights, recomputed; else those that the model returns.
 
         `InputError` where another `stage` is asked for, and that is not returned.
         """

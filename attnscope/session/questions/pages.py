@@ -110,7 +110,7 @@ def read_small(reading: Reading, chosen: Chosen, looking: Looking) -> tuple[Thum
 def read_ranked(reading: Reading, chosen: Chosen, ranked: Places, *, whole: bool) -> Held:
     """The ranked heads for a page: their overview if `whole`, and the best of them in full.
 
-    Empty where layers differ in their positions; that is a notice.
+    Empty where layers differ in their positions; the listener is told so.
     """
     places = tuple(place for place in ranked if place[1] in chosen.heads)
     layers, heads = (tuple(sorted({place[axis] for place in places})) for axis in (0, 1))
@@ -134,7 +134,7 @@ def heads_in_full(
 
 
 def most_telling(reading: Reading, chosen: Chosen, overview: Overview) -> Opening:
-    """The overview's most telling link, compared with eight shuffled texts unless the text is long.
+    """The overview's most telling link, compared with a few shuffled texts unless the text is long.
 
     The overview is by tokens.
     """

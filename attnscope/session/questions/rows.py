@@ -212,7 +212,7 @@ def gigabytes(size: float) -> str:
 
 
 def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, against: str = "") -> bool:
-    """True where the question is answered in tiles; an automatic choice is a notice.
+    """True where the question is answered in tiles; the listener is told of an automatic choice.
 
     `forced` is the user's choice; `against` names a request that tiles cannot serve. Raises `DoesNotFitError`
     where the remaining way needs more memory than there is.
