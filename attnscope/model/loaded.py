@@ -1,4 +1,4 @@
-"""A loaded model with its tokenizer: what it reads, what its decoder reads, how it spells."""
+"""A loaded model with its tokenizer: encodes texts, decoder targets and chats, and names tokens."""
 
 import inspect
 import sys
@@ -31,14 +31,14 @@ _MEDIA = {"pixel_values": "image", "input_features": "audio", "input_values": "a
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A model in memory with its tokenizer, None where it reads no text and came without.
+    """A model in memory with its tokenizer, which is None for a model without one.
 
-    `layers` of its layers are in memory (None: all); `missing` names weights that the checkpoint lacks,
-    `unread` those that it was trained with and does not read (see `loading.partial`);
-    `quantised` is how the checkpoint was, of which `checkpoint` holds the part that was read. `kernel` is
-    what was asked for by name, None where none was, and `run` the other options that say how it runs. A model
-    that was not loaded here has no `checkpoint`; `processor` is then what makes its inputs of pictures and
-    sounds.
+    `layers` is how many leading layers are in memory (None: all). `missing` names weights that the model
+    needs and the checkpoint lacks, `unread` trained weights of the checkpoint that the model has no place for
+    (see `loading.partial`). `quantised` is the quantisation method, `checkpoint` holds the weight files that
+    were read, `kernel` the attention kernel that was asked for by name (None: none), `run` the other
+    command-line options of loading. A model that was not loaded here has no `checkpoint`; its `processor`
+    makes the inputs from pictures and sounds.
     """
 
     checkpoint: Checkpoint | None
@@ -60,37 +60,37 @@ class Model:
 
     @property
     def folder(self) -> Path:
-        """Where the files lie that it was loaded from; `InputError` where it was not."""
+        """Folder of the checkpoint's files; `InputError` for a model that was not loaded from one."""
         if self.checkpoint is None:
             raise InputError(f"{self.name} was given without a processor: give one that reads the file")
         return self.checkpoint.source.folder
 
     @property
     def skeleton(self) -> Any:
-        """Its modules, which for a `Plan` are without weights."""
+        """The module tree, for code that also takes a `Plan`, whose tree has no weights."""
         return self.module
 
     @cached_property
     def sites(self) -> tuple[Site, ...]:
-        """Its attention modules; some models put in other modules when they first run."""
+        """The model's attention modules at first access; some models replace modules at their first run."""
         return find_sites(self.module)
 
     @cached_property
     def towers(self) -> tuple[Tower, ...]:
-        """Where it has attention."""
+        """The model's towers: attention modules grouped by kind and place (see `anatomy.towers`)."""
         return find_towers(self.sites)
 
     @property
     def writes(self) -> bool:
-        """Whether it is an encoder-decoder."""
+        """True for an encoder-decoder."""
         return bool(self.module.config.is_encoder_decoder)
 
     def settled(self) -> "Model":
-        """The same model where nobody changes its tokenizer any more: it then reads many texts quicker."""
+        """Copy whose tokenizer caches its attributes: faster for many texts; it must not be changed."""
         return replace(self, tokenizer=Settled.of(self.tokenizer))
 
     def target(self, encoded: Encoded, text: str | None, ids: tuple[int, ...] | None = None) -> Target:
-        """What the decoder reads: `text`, exactly `ids`, or what the model writes itself without either."""
+        """Decoder input: `text`, exactly `ids`, or without either what the model itself generates."""
         if ids is not None:
             self.check_numbers(ids, "--target-ids")
             return target.given_by_number(self.module, self.tokenizer, ids, self.name)
@@ -103,11 +103,11 @@ class Model:
         return target.written(self.module, self.tokenizer, encoded.inputs, self.name)
 
     def opening(self) -> Target:
-        """The least that the decoder must be given for the model to run."""
+        """The shortest decoder input with which the model runs: its start token."""
         return target.opening(self.module, self.tokenizer)
 
     def limit(self, most: int | None = None) -> int | None:
-        """How many tokens of a text it reads, at `most` so many; None for no limit."""
+        """The most tokens that the model reads at once, at most `most`; None for no limit."""
         return min((limit for limit in (self._limit, most) if limit is not None), default=None)
 
     @cached_property
@@ -122,10 +122,10 @@ class Model:
         pictured: bool = False,
         most: int | None = None,
     ) -> Encoded:
-        """The model's inputs for one text or a pair, on the model's device, at `most` so many tokens.
+        """The model's inputs for one text or a pair, on the model's device, at most `most` tokens.
 
-        `InputError` where it reads no text. Where it reads a picture beside it, which is given later if it is
-        `pictured`, it gets a blank one.
+        `InputError` for a model that reads no text. A model that also takes a picture gets a blank one,
+        unless the picture is given later (`pictured`).
         """
         self._check_reads_text()
         limit = self.limit(most)
@@ -136,7 +136,7 @@ class Model:
     def encode_words(
         self, texts: tuple[Words, ...], *, truncate: bool = False, most: int | None = None
     ) -> Encoded:
-        """What the model reads for a text, or a pair, whose words are given."""
+        """The model's inputs for a text, or a pair, that is already split into words."""
         self._check_reads_text()
         limit = self.limit(most)
         encoded = encode_words(self.tokenizer, texts, name=self.name, limit=limit, truncate=truncate)
@@ -144,23 +144,23 @@ class Model:
         return self._ready(encoded)
 
     def encode_chat(self, chat: Chat, *, truncate: bool = False) -> Encoded:
-        """What the model reads for a conversation, as the model's own chat template writes it."""
+        """The model's inputs for a conversation, formatted by the model's own chat template."""
         self._check_reads_text()
         encoded = encode_chat(self.tokenizer, chat, name=self.name, limit=self.limit(), truncate=truncate)
         self._check_ids(encoded.tokens)
         return self._ready(encoded)
 
     def encode_numbers(self, ids: tuple[int, ...], *, truncate: bool = False) -> Encoded:
-        """Exactly these tokens; `InputError` for one that the model has no embedding of."""
+        """Inputs of exactly these token ids; `InputError` for an id without an embedding."""
         self._check_takes_tokens()
         self.check_numbers(ids, "--ids")
         encoded = encode_numbers(self.tokenizer, ids, name=self.name, limit=self.limit(), truncate=truncate)
         return self._ready(encoded)
 
     def by_number(self, pieces: Mapping[int, str] | None) -> "Model":
-        """The same model for tokens that are given by number: spelled by `pieces`, or its own tokenizer.
+        """Copy for tokens given by id: spelled by `pieces`, else by the model's own tokenizer.
 
-        Without either they are shown by their numbers.
+        Without `pieces` and without a readable tokenizer, tokens are shown by their ids.
         """
         if pieces is None and not isinstance(self.tokenizer, Unreadable | None):
             return self
@@ -184,7 +184,7 @@ class Model:
 
     @property
     def medium(self) -> str | None:
-        """The option that gives it what it reads, where that is no text: `image` or `audio`."""
+        """The option that gives the model its input where that is no text: `image` or `audio`, else None."""
         known = self._known
         medium = next((option for name, option in _MEDIA.items() if name in known), None)
         return medium if "input_ids" not in known or self.tokenizer is None else None
@@ -195,8 +195,8 @@ class Model:
 
     def _ready(self, encoded: Encoded, pictured: bool = False) -> Encoded:
         known = self._known
-        if "input_ids" in known:  # a wrapper that passes everything on names nothing
-            for unknown in encoded.inputs.keys() - known.keys():  # such as the segments of a pair
+        if "input_ids" in known:  # a wrapper of forward(**kwargs) names no inputs
+            for unknown in encoded.inputs.keys() - known.keys():  # such as token_type_ids
                 del encoded.inputs[unknown]
         if (
             "pixel_values" in known
@@ -210,11 +210,11 @@ class Model:
         return encoded
 
     def spell(self, token: int) -> str:
-        """What a token of the vocabulary is called as an answer, a name by which `token` finds it again."""
+        """Name of a vocabulary token as an answer; `token` finds the id again by that name."""
         return self._names.name(token)
 
     def token(self, name: str) -> int | None:
-        """The one token of the vocabulary that is called so; None where it is several, or none."""
+        """Id of the one vocabulary token with this name; None where no token or several have it."""
         return self._names.token(name)
 
     @cached_property
@@ -228,16 +228,16 @@ class Model:
             raise ModelUnavailableError(message)
 
     def rows(self) -> int | None:
-        """How many tokens it has embeddings of; None for a model of two halves, each with its own."""
+        """Number of input embeddings; None for a model of two halves, each with its own."""
         try:
             embeddings = self.module.get_input_embeddings()
         except NotImplementedError:
             return None
         within = getattr(embeddings, "original_module", getattr(embeddings, "base_layer", embeddings))
-        return getattr(within, "num_embeddings", None)  # where peft has put a module of its own around them
+        return getattr(within, "num_embeddings", None)  # peft may wrap the embeddings
 
     def origin(self) -> dict[str, Any]:
-        """The provenance fields that only loading knows."""
+        """The provenance fields that are known from loading: names, revision, hash, adapter."""
         if self.checkpoint is None:
             adapters = getattr(self.module, "peft_config", None) or ()
             return {"adapter": f"{', '.join(adapters)}{IN_MEMORY}"} if adapters else {}
@@ -258,21 +258,21 @@ class Model:
 
 
 def blank_pixels(config: Any) -> Tensor | None:
-    """A grey picture for a model of two halves, of which only the one that reads text is looked at."""
+    """A grey picture, `1 x channels x height x width`, to run a two-tower model on text, or None."""
     vision = getattr(config, "vision_config", None)
     size, channels = getattr(vision, "image_size", None), getattr(vision, "num_channels", 3)
     if getattr(config, "image_token_id", None) is not None or size is None:
-        return None  # a model that reads pictures as part of its text does without
+        return None  # pictures are part of its text: it needs none
     height, width = size if isinstance(size, list | tuple) else (size, size)
     return torch.zeros(1, channels, height, width)
 
 
 def out_of_pipeline(given: Any, processor: Any) -> tuple[Any, Any]:
-    """The model of a pipeline and what makes its inputs, unless a `processor` does; anything else as it is.
+    """A pipeline's model and its processor (`processor` if given); any other `given` unchanged.
 
-    `InputError` where that is several things that no one holds.
+    `InputError` for a pipeline with a tokenizer and a feature extractor but no processor that holds both.
     """
-    pipelines = sys.modules.get("transformers.pipelines.base")  # which whoever has one has imported
+    pipelines = sys.modules.get("transformers.pipelines.base")  # imported by whoever has a pipeline
     if pipelines is None or not isinstance(given, pipelines.Pipeline):
         return given, processor
     processor = processor or given.processor

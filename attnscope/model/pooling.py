@@ -1,7 +1,7 @@
-"""How a model makes one vector of a text: the mean of its tokens' last vectors, one of them, or its pooler.
+"""How a model pools token vectors into one text vector: their mean, the first, the last, or a pooler.
 
-What sentence-transformers has written beside a checkpoint counts first (`modules.json`), then a pooler of the
-model's own. A checkpoint may hold a pooler that nobody uses: a reader is told which of them was taken.
+The sentence-transformers config beside a checkpoint (`modules.json`) counts first, then the model's own
+pooler. A checkpoint may hold a pooler that nobody uses: a reader is told which of them was taken.
 """
 
 from enum import StrEnum
@@ -19,7 +19,7 @@ _WRITTEN = {"mean_tokens": "mean", "cls_token": "first", "lasttoken": "last"}
 
 
 class Pooling(StrEnum):
-    """What the pooled vector is made of."""
+    """The way token vectors become one text vector."""
 
     MEAN = "mean"
     FIRST = "first"
@@ -28,7 +28,7 @@ class Pooling(StrEnum):
 
     @property
     def said(self) -> str:
-        """`the mean of its tokens' last vectors`."""
+        """Description in words: `the mean of the last vectors of all its tokens`."""
         return {
             Pooling.MEAN: "the mean of the last vectors of all its tokens",
             Pooling.FIRST: "the last vector of its first token",
@@ -37,7 +37,7 @@ class Pooling(StrEnum):
         }[self]
 
     def weights(self, count: int) -> Float[np.ndarray, " token"]:
-        """How much of each of so many tokens' last vectors is in it; of a pooler that of what it reads."""
+        """Weight of each of `count` token vectors in the text vector; a pooler reads the first alone."""
         found = np.zeros(count)
         if self is Pooling.MEAN:
             return np.full(count, 1 / count)
@@ -46,7 +46,7 @@ class Pooling(StrEnum):
 
 
 def is_pooled(name: str | int, text: str = "") -> bool:
-    """Whether the pooled vector is meant, and no word of the text: `pooled`, `pooled:mean`."""
+    """True where a name means the pooled vector, `pooled:mean` or `pooled`, and no word of the text."""
     if not isinstance(name, str):
         return False
     word, colon, _ = name.casefold().partition(":")
@@ -54,7 +54,7 @@ def is_pooled(name: str | int, text: str = "") -> bool:
 
 
 def named_pooling(name: str) -> Pooling | None:
-    """How it is pooled, where that is said: `pooled:mean`; None for `pooled` alone."""
+    """The pooling that `pooled:mean` names; None for `pooled` alone, `InputError` for an unknown one."""
     _, colon, how = name.casefold().partition(":")
     if not colon:
         return None
@@ -64,7 +64,7 @@ def named_pooling(name: str) -> Pooling | None:
 
 
 def pooling_of(model: Model) -> Pooling:
-    """How the model itself pools; `InputError` where it does not."""
+    """The model's own pooling; `InputError` where it has none."""
     others = (
         f"name how, --from {', '.join(f'{_WORD}:{each}' for each in Pooling if each is not Pooling.POOLER)}"
     )
@@ -79,12 +79,12 @@ def pooling_of(model: Model) -> Pooling:
 
 
 def pooler_of(model: Model) -> Any:
-    """The model's own pooler; None without one."""
+    """The model's own pooler module; None without one."""
     return getattr(getattr(model.module, "base_model", model.module), "pooler", None)
 
 
 def _written(model: Model) -> str | None:
-    """The pooling modes in the config beside the checkpoint, as sentence-transformers has it, or None."""
+    """The pooling modes in the sentence-transformers config beside the checkpoint, or None."""
     if model.checkpoint is None:
         return None
     here = model.checkpoint.source.folder  # or, as sentence-transformers had it, a folder of its own beside

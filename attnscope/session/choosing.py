@@ -1,6 +1,6 @@
-"""Which attention is meant: the tower, the layers and the heads, by what a model or its skeleton has.
+"""Resolve which attention is meant: tower, layers and heads, in a model or its skeleton.
 
-And along which way a change is let: `--via L3H11`, `L3H11.q` (its queries), `L2H1,L3H4`, `all`, `direct`.
+And the paths of a change: `--via L3H11`, `L3H11.q` (its queries), `L2H1,L3H4`, `all`, `direct`.
 """
 
 import math
@@ -36,7 +36,7 @@ _LENGTH = 3  # tokens of the run that counts heads
 
 @runtime_checkable
 class Built(Protocol):
-    """A model, loaded or only planned: what it is called, its modules and its towers."""
+    """Protocol of a model, loaded or only planned: name, modules and towers."""
 
     @property
     def name(self) -> str: ...
@@ -50,11 +50,11 @@ class Built(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The layers and heads of one tower that are meant, and how they are to be read.
+    """The chosen layers and heads of one tower, and how they are to be read.
 
-    Where heads of several layers were named one by one, only these, `apart`, are; `named` says whether any
-    were, and not all of a layer. Of the `mean` over heads all that are chosen are a part. `which` are the
-    options that mean this attention, where the model has others.
+    `apart` are the only heads meant where heads of several layers were named one by one; `named` is True
+    where heads were named, other than all. With `mean` their mean is meant. `which` are the command-line
+    options that choose this attention in a model that has others.
     """
 
     tower: Tower
@@ -73,23 +73,23 @@ class Chosen:
 
     @property
     def one(self) -> bool:
-        """Whether a single head is meant, or the mean over some."""
+        """True where a single head is meant, or the mean over some."""
         return self.mean or len(self.layers) == len(self.heads) == 1
 
     @property
     def left_out(self) -> Bool[np.ndarray, "layer head"] | None:
-        """Which of the layers and heads are no part of it where some were named one by one, else None."""
+        """Mask of layers x heads that are not among `apart`; None where heads were not named apart."""
         if not self.apart:
             return None
         return np.array([[(layer, head) not in self.apart for head in self.heads] for layer in self.layers])
 
     def selection(self, layers: Sequence[int] | None = None, **how: Any) -> Selection:
-        """What is read: all heads, unless `how` says which, of these layers, by default the chosen ones."""
+        """The `Selection` to record: these layers (default: the chosen), all heads or those in `how`."""
         layers = self.layers if layers is None else layers
         return Selection(layers, kind=self.kind, tower=self.tower.pattern, route=self.route, **how)
 
     def only(self) -> tuple[int, int]:
-        """The one layer and head; `InputError` where several are meant, or their mean."""
+        """The single layer and head; `InputError` for several heads or their mean."""
         if self.mean:
             raise InputError("the mean over heads has weights alone: this needs one head")
         return selection.only_one(self.layers, self.heads)
@@ -103,7 +103,7 @@ class _Counted:
 
 
 def towers_of(built: Built) -> tuple[Tower, ...]:
-    """Its towers, each layer with the number of its heads: as its modules say, else as a run shows.
+    """The towers with head counts for each layer: stated by the modules, else seen in a run.
 
     That run has no weights; where it does not get that far the number is 0.
     """
@@ -133,9 +133,9 @@ def towers_of(built: Built) -> tuple[Tower, ...]:
 
 
 def choose(built: Built, wanted: Wanted, listener: Listener, *, sensed: bool) -> Chosen:
-    """What `wanted` means in this model; what was chosen for the user is told.
+    """The layers and heads that `wanted` means in this model; defaults taken are told to the listener.
 
-    `sensed` says whether it reads a picture or a sound. Raises `InputError` that lists what there is.
+    `sensed` is True where the model reads a picture or a sound. Raises `InputError` that lists what there is.
     """
     if not built.towers:
         raise InputError(without_attention(built.skeleton, built.name))
@@ -174,7 +174,7 @@ def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
         return choose_tower(built.towers, kind, wanted.tower, built.name)
     meant = [tower for tower in built.towers if kind in (None, tower.kind)]
     if not meant or (kind is not None and len(meant) == 1):
-        return choose_tower(built.towers, kind, None, built.name)  # refused in its words where there is none
+        return choose_tower(built.towers, kind, None, built.name)  # raises where there is none
     chosen = reading_text(meant)
     kinds = list(dict.fromkeys(tower.kind for tower in meant))
     if len(kinds) == len(meant):
@@ -187,7 +187,7 @@ def _tower(built: Built, wanted: Wanted, listener: Listener) -> Tower:
 
 
 def _tower_that_senses(built: Built, wanted: Wanted, listener: Listener) -> Tower:
-    from attnscope.model.media.perceive import sees, splices  # loads what opens pictures and sounds
+    from attnscope.model.media.perceive import sees, splices  # imports PIL and soundfile
 
     kind = None if wanted.kind is None else Kind(wanted.kind)
     if kind is not None or wanted.tower is not None or len(built.towers) < 2:
@@ -212,7 +212,7 @@ def _layers_and_heads(
     heads: selection.Ranges | None,
     listener: Listener,
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Layers and heads by number; where layers differ in heads, those that all chosen ones have."""
+    """Layer and head numbers; where layers differ in heads, those that all chosen layers have."""
     of_kind = f" ({tower.called})" if len(built.towers) > 1 else ""
     widest = range(max(tower.heads.values()))
     where = f"{built.name}{of_kind}: layers {listed(tower.layers)}, heads {listed(widest)}"
@@ -232,7 +232,7 @@ _READ = re.compile(r"(.+?)(?:\.([qkv]{1,3}))?")
 
 
 def path_of(chosen: Chosen, text: str) -> Path:
-    """The heads of the chosen tower that a change comes to; `InputError` that lists what there is."""
+    """The receiving heads of a --via text in the chosen tower; `InputError` lists what there is."""
     names = [each.strip() for each in text.split(",")]
     found: dict[tuple[int, int], Receiver] = {}
     for each in names:
@@ -265,7 +265,7 @@ def _receivers(chosen: Chosen, name: str, text: str) -> list[Receiver]:
 
 
 def with_senders(chosen: Chosen, part: str, path: Path) -> Chosen:
-    """The choice with what comes before a receiver; `InputError` for what was named and comes after them."""
+    """The choice cut to layers before the last receiver; `InputError` for a named layer after it."""
     last = math.inf if path.direct else max(each.layer for each in path.receivers)
     if part == "position" or all(layer < last for layer in chosen.layers):
         return chosen

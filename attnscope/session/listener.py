@@ -1,4 +1,4 @@
-"""Who is told what happens on the way: notices that a user should read, details, and what takes time."""
+"""Listeners: objects that get notices for the user, details, and the start of slow work."""
 
 import logging
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class Listener(Protocol):
-    """Gets one line of text at a time; `working` stands around what takes a while."""
+    """Gets one line of text at a time; `working` is a context manager around slow work."""
 
     def notice(self, text: str) -> None: ...
 
@@ -18,7 +18,7 @@ class Listener(Protocol):
 
 
 class Quiet:
-    """Tells nobody: for what is run again, when all has been said."""
+    """A listener that drops all messages, for runs that repeat an earlier one."""
 
     def notice(self, text: str) -> None: ...
 
@@ -29,7 +29,7 @@ class Quiet:
 
 
 class Log:
-    """Notices as warnings of the logger `attnscope`, where Python's own settings decide what is seen."""
+    """A listener that logs to `attnscope`: notices as warnings, details as info, work as debug."""
 
     _log = logging.getLogger("attnscope")
 

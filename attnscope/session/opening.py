@@ -1,8 +1,7 @@
-"""From a name to a model in memory, loaded as far as the question needs it.
+"""Open a model by name, loading only the layers and the head that the question needs.
 
-Whether the tokens that are named are there, tokenizer and configuration tell before weights are read. What is
-not known yet is left to the question itself: pictures and sounds, what a decoder beside an encoder reads,
-text that the model writes on.
+Named tokens are checked before weights are read, with the tokenizer and the config. The question itself
+checks the rest: pictures and sounds, decoder targets, generated text.
 """
 
 import json
@@ -44,13 +43,14 @@ if TYPE_CHECKING:
     Check = Callable[[Plan, Chosen], None]
 
 
-Names = Callable[..., object]  # of what is chosen, the queries and the keys
+Names = Callable[..., object]  # called with the chosen heads, query tokens and key tokens
 
 
 def check_plan(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Inputs, code: bool) -> None:
-    """Call `names` with the queries, None where these are not known before weights are read, and the keys.
+    """Call `names` with the chosen heads, the query tokens and the key tokens, before weights are read.
 
-    It raises `InputError` for what is not there, and is not called where the keys are not known.
+    The query tokens are None where they are not known yet. `names` raises `InputError` for tokens that are
+    not there; it is not called where the keys are not known.
     """
     beside_encoder = planned.writes and chosen.kind is not Kind.ENCODER
     if beside_encoder and chosen.kind is Kind.DECODER:
@@ -61,7 +61,7 @@ def check_plan(planned: "Plan", chosen: "Chosen", *, names: Names, inputs: Input
 
 
 def _read(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
-    """The tokens of the text; None where these are not known, or where reading it says why it cannot be."""
+    """Tokens of the input; None for pictures, sounds and generated text, and where encoding fails."""
     if inputs.sensed or inputs.goes_on:
         return None
     try:
@@ -82,7 +82,7 @@ def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
     tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, numbers is None)
     if numbers is not None and (inputs.vocab is not None or isinstance(tokenizer, Unreadable | None)):
         tokenizer = Numbered(planned.config, {} if inputs.vocab is None else read_vocabulary(inputs.vocab))
-    if tokenizer is None:  # of a model that reads no text
+    if tokenizer is None:  # the model reads no text
         return None
     limit = limit_of(tokenizer, planned.skeleton)
     how: dict[str, Any] = {"name": name, "limit": limit, "truncate": inputs.truncate}
@@ -99,7 +99,7 @@ def _tokens(planned: "Plan", inputs: Inputs, code: bool) -> Tokens | None:
 
 
 def check_link(chosen: "Chosen", queries: Tokens | None, keys: Tokens, asked: Any) -> None:
-    """`InputError` for a query, a key or a second query that is not there, each of one token or several."""
+    """`InputError` for a query, a key or a second query that is not among the tokens."""
     how = asked.looking.how | {"key": asked.key}
     how |= {} if queries is None else {"query": asked.query, "beside": getattr(asked, "compare_query", None)}
     units_of(keys if queries is None else queries, keys, **how)
@@ -111,7 +111,7 @@ ENTROPY = ("entropy",)
 def overview_aimed(
     overview: Overview, query: Name, key: Name | None, measures: Sequence[str], looking: Looking
 ) -> Overview:
-    """What one query, named by text or position, gives to one key, or to its strongest, in every chosen head.
+    """The overview aimed at one query, named by text or position, and one key or its strongest.
 
     `measures` of the heads stand beside it.
     """
@@ -134,13 +134,13 @@ def _spans(tokens: Overview, units: Units, looking: Looking) -> tuple[tuple[int,
 
 
 def look_at(head: HeadWeights, looking: Looking) -> HeadView | None:
-    """The weights of `head` looked at otherwise; None where that is as they are."""
+    """The view of `head` that `looking` describes; None where that is the plain weights."""
     return viewed(head, **looking.how) if looking.changes else None
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One head as it is looked at, and the row and the column that are meant, if any, and a second row."""
+    """One head in its view, with the row and the column that are meant, if any, and a second row."""
 
     shown: HeadWeights | HeadView
     query: int | None = None
@@ -155,11 +155,10 @@ def aim_at(
     key: Name | None = None,
     beside: Name | None = None,
 ) -> Seen:
-    """`head` with what `query` and `key` name as one row and one column each, of however many tokens.
+    """`head` in its view, with `query` and `key` resolved to one row and one column.
 
-    `beside` names a second query.
-
-    Raises `InputError` for names that fit nothing or several places, and for spans that share tokens.
+    Each may name several tokens. `beside` names a second query. Raises `InputError` for names that fit
+    nothing or several places, and for spans that share tokens.
     """
     how = looking.how
     units = units_of(head.query_tokens, head.key_tokens, query=query, key=key, beside=beside, **how)
@@ -173,8 +172,8 @@ def map_head(
     listener: Listener,
     view: HeadView | None = None,
 ) -> Projection:
-    """The map of a head, or of a view of it; what was done other than asked is told."""
-    from attnscope.analysis.heads.projection import project_head  # loads what reduces dimensions
+    """The 2D map of a head's queries and keys, or of a view of it; tells of a lowered perplexity."""
+    from attnscope.analysis.heads.projection import project_head  # imports dimension reduction
 
     with listener.working("drawing the map"):
         result = project_head(head, settings, view)
@@ -189,14 +188,14 @@ def map_head(
     return result
 
 
-Opening = Callable[..., "Opened"]  # as `open_model` does it
+Opening = Callable[..., "Opened"]  # a function like `open_model`
 
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A model in memory; `task` is what it can answer, where it was loaded with the head for that.
+    """A model in memory; `task` is its answering task, if it was loaded with a head for one.
 
-    `chosen` is what was wanted of it, where anything was.
+    `chosen` are the layers and heads that are meant, None where none were asked for.
     """
 
     model: "Model"
@@ -212,12 +211,12 @@ def open_model(
     listener: Listener,
     check: "Check | None" = None,
 ) -> Opened:
-    """The model that is asked for, ready for `inputs`; mistakes show before any weight is read.
+    """Load the model of `request` for `inputs`; mistakes show before any weight is read.
 
-    `check` sees what will be loaded, and what of it is meant, before it is.
+    `check` gets the plan and the chosen heads before the weights are loaded.
     """
     if inputs.vocab is not None:
-        read_vocabulary(inputs.vocab)  # only to see whether it is one
+        read_vocabulary(inputs.vocab)  # raises for a file that is no vocabulary
     checkpoint = find_checkpoint(request, listener)
     started = time.perf_counter()
     with loading(checkpoint.source.name, listener):
@@ -237,7 +236,7 @@ def open_model(
 
 
 def find_source(name: str | None, listener: Listener, **how: Any) -> "Source":
-    """Where the model is, found as `how` says before torch is imported: most mistakes show at once."""
+    """Find the model's folder, before torch is imported; `how` are options of `source.find`."""
     with listener.working("looking for the model"):
         from attnscope.model.source.here import check_environment
 
@@ -251,7 +250,7 @@ def find_source(name: str | None, listener: Listener, **how: Any) -> "Source":
 
 
 def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
-    """The checkpoint that is asked for, with the files that are there."""
+    """The checkpoint of the requested model, with its tokenizer and adapter."""
     source = find_source(
         request.name,
         listener,
@@ -274,7 +273,7 @@ def find_checkpoint(request: ModelRequest, listener: Listener) -> "Checkpoint":
 
 @contextmanager
 def loading(name: str, listener: Listener) -> Iterator[None]:
-    """Around importing torch and transformers and loading a model."""
+    """Context manager around importing torch and loading a model."""
     with listener.working(f"loading {name}"), lean_loading():
         yield
 
@@ -295,7 +294,7 @@ def _loaded(
 
     code = request.trust_remote_code
     _check_chat(checkpoint, inputs, code)
-    # a model that is opened for whatever may be asked of it may be given token numbers
+    # a model that is opened for any question may be given token ids, without a tokenizer
     loading = request.loading | {"words": inputs.ids is None and purpose is not Purpose.ANYTHING}
     answering = (Purpose.ANSWER, Purpose.ANSWER_OR_CLASS, Purpose.ANSWER_OR_VECTOR)
     chosen, must_answer = None, purpose in answering

@@ -1,4 +1,4 @@
-"""What a field of a question is on the command line: its names, and what the two helps say of it.
+"""Options: how a question's fields appear on the command line, with their names and help texts.
 
 The type and the default are those of the field itself.
 """
@@ -16,18 +16,18 @@ from attnscope.errors import InputError
 from attnscope.printable import FileWord
 
 SHOWN, ATTENTION = "What is shown, and how", "Which attention"  # headings of the help with every option
-OWN = object()  # the default that the field has itself
+OWN = object()  # marks the field's own default
 WHICH, WHAT, OUT = "Which", "What", "Out"  # headings of the help on one screen
 
 
 @dataclass(frozen=True)
 class Option:
-    """An option: its `names`, its `help`, and `brief`, its line in the help on one screen.
+    """A command-line option: its `names`, its `help`, and `brief`, its line in the short help.
 
-    `former` names still work and stand in no help. `usual` is the default on the command line where that is
-    another one than the field's own, or the field has none. A number is from `least` to `most`; a `large` one
-    may be written as 1e8. Of what there may be `several` of the command is given a list. `panel` is the
-    heading in the help with every option, by default the PANEL of the class.
+    `former` names still work and are not in the help. `usual` is the command line's default where that
+    differs from the field's own, or the field has none. A number is from `least` to `most`; a `large` one may
+    be written as 1e8. With `several` the command takes a list. `panel` is the heading in the full help, by
+    default the PANEL of the class.
     """
 
     names: tuple[str, ...]
@@ -46,23 +46,23 @@ class Option:
 
     @property
     def name(self) -> str:
-        """The name that messages say."""
+        """The name used in messages: the first long one, else the metavar."""
         return next((name for name in self.names if name.startswith("--")), self.metavar or "")
 
 
 def option(*names: str, help: str, **more: Any) -> Option:
-    """An option of these names."""
+    """An option with these names."""
     return Option(names, help, **more)
 
 
 def argument(metavar: str, *, help: str, **more: Any) -> Option:
-    """What stands in a command without a name: an option that has none."""
+    """A positional argument: an option without names."""
     return Option((), help, metavar, **more)
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A field with its option: `hint` is its type, `own` its default."""
+    """A field that is an option: `hint` is its type, `own` its default."""
 
     hint: Any
     own: Any
@@ -70,12 +70,12 @@ class Slot:
 
     @property
     def default(self) -> Any:
-        """On the command line; `MISSING` where it has to be given there too."""
+        """Default on the command line; `MISSING` for a required option."""
         return self.own if self.option.usual is OWN else self.option.usual
 
     @property
     def typed(self) -> Any:
-        """The type that the command line reads: text, wherever the field takes text and no path before it."""
+        """Type that the command line reads: Path where the field's first type is one, else str if it may."""
         if self.option.several:
             return list[str]
         kinds = get_args(self.hint) if get_origin(self.hint) in (Union, UnionType) else (self.hint,)
@@ -85,27 +85,27 @@ class Slot:
 
     @property
     def repeated(self) -> bool:
-        """Whether it is said once for each of several values."""
+        """True where the option is given once for each of several values."""
         return list in [get_origin(each) for each in (self.typed, *get_args(self.typed))]
 
 
 def words(of: Any, names: Iterable[str] | None = None) -> tuple[str, ...]:
-    """The options that are not at their default, as words of a command: of all fields, or of these `names`.
+    """Command-line words for the options that differ from their defaults: all, or those of `names`.
 
-    A file that is gone when the command is run, as a pipe is, stands as a name to be put in.
+    A file that does not exist, as a pipe's, becomes a placeholder name.
     """
     every, free = slots(type(of)), signature(type(of)).parameters
     given = ((name, every[name], getattr(of, name)) for name in (every if names is None else names))
     return tuple(
         word
         for name, slot, value in given
-        if value not in (slot.own, slot.default) or (name not in free and value)  # which says what form it is
+        if value not in (slot.own, slot.default) or (name not in free and value)  # chooses the form
         for word in _said(slot, value)
     )
 
 
 def given_of(of: Any, names: Iterable[str]) -> list[str]:
-    """Those of the options with these names that were given."""
+    """Those option names among `names` whose values are neither None nor False."""
     fields_by_name = {slot.option.name: name for name, slot in slots(type(of)).items()}
     return [name for name in names if getattr(of, fields_by_name[name]) not in (None, False)]
 
@@ -124,16 +124,16 @@ def _said(slot: Slot, value: Any) -> Iterator[str]:
         file = str(getattr(value, "file", value))
         yield FileWord(file if file == "-" or os.path.isfile(file) else f"your-{option.name[2:]}-file")
     elif isinstance(value, int) and (option.metavar or "").startswith("TOKEN"):
-        yield f"@{value}"  # the position, and no token that is called so
+        yield f"@{value}"  # a position, not a token spelled so
     else:
         several = isinstance(value, Sequence) and not isinstance(value, str)
         yield ",".join(map(str, value)) if several else str(value)
 
 
 def spoken(kinds: Iterable[Any], said: Iterable[str]) -> dict[str, Any]:
-    """The values of the fields that words of a command give, the other way round than `words`.
+    """Field values from command-line words, the inverse of `words`.
 
-    `InputError` for an option that none of them has, and for what is no number where one belongs.
+    `InputError` for an unknown option, and for a word that should be a number and is none.
     """
     every = [*slots_of(kinds).items()]
     options = {each: pair for pair in every for names in pair[1].option.names for each in names.split("/")}
@@ -159,19 +159,19 @@ def spoken(kinds: Iterable[Any], said: Iterable[str]) -> dict[str, Any]:
 
 
 def slot_of(annotation: Any, default: Any) -> Slot | None:
-    """A field or a parameter with its option; None where it has none."""
+    """The slot of a field or a parameter; None where its annotation has no `Option`."""
     hint, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     told = next((mark for mark in marks if isinstance(mark, Option)), None)
     return None if told is None else Slot(hint, default, told)
 
 
 def slots(question: Any) -> Mapping[str, Slot]:
-    """The fields of a question that are options, by name."""
+    """A question's fields that are options, by name."""
     return _slots(question)
 
 
 def slots_of(forms: Iterable[Any]) -> Mapping[str, Slot]:
-    """The options of all forms of a question, each by the name that the last of them has for it."""
+    """The options of all forms of a question, by field name; later forms' names win."""
     found = dict[str, Slot]()
     for form in reversed([*forms]):
         there = {*found, *(slot.option for slot in found.values())}
@@ -181,7 +181,7 @@ def slots_of(forms: Iterable[Any]) -> Mapping[str, Slot]:
 
 @cache
 def _slots(question: Any) -> Mapping[str, Slot]:
-    """Its own first, then those that it shares with others."""
+    """Fields that are options, in order of the classes: the question's own first, then inherited ones."""
     every = {each.name: each for each in fields(question)} if is_dataclass(question) else {}
     named = dict.fromkeys(name for each in question.__mro__ for name in vars(each).get("__annotations__", ()))
     found = {name: slot_of(every[name].type, every[name].default) for name in named if name in every}

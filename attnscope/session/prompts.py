@@ -1,4 +1,4 @@
-"""Prompts of which there are many: a text each, and what of it has a name of its own, a field.
+"""Many prompts: each a text with named parts, its fields.
 
     a line of a file                                  the text alone
     a line of JSON                                    {"text": "...", "spans": {"a": "Mary", "b": [9, 13]}}
@@ -25,15 +25,15 @@ from attnscope.tokens import Section, Tokens
 
 FIELD, TEXT, SPANS, LABEL = "field:", "text", "spans", "label"
 JSON_LINES = (".jsonl", ".ndjson")  # files whose lines are objects
-_TEXTS = ("answer", "against", "to", "replacement", "patch_from")  # options that are texts
+_TEXTS = ("answer", "against", "to", "replacement", "patch_from")  # options whose values are texts
 Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Field:
-    """The words of a field, and the characters of the prompt that are its own.
+    """A field's words, and the characters of the prompt that they stand at, (first, end).
 
-    Without `places` it is looked for by its words, which may be named as tokens are: `door#2`.
+    Without `places` it is found by its words, which may be named as tokens are: `door#2`.
     """
 
     text: str
@@ -42,14 +42,14 @@ class Field:
 
 @dataclass(frozen=True)
 class Prompt:
-    """A text and its fields by name."""
+    """A text and its named parts, the fields."""
 
     text: str
     fields: Mapping[str, Field] = field(default_factory=dict)
 
 
 def prompt_of(given: str | Mapping[str, Any]) -> Prompt:
-    """A text, or one with fields; `InputError` where it is no such thing."""
+    """A prompt from a text, or from an object with a text and fields; `InputError` for anything else."""
     if isinstance(given, str):
         return Prompt(given)
     text, spans = given.get(TEXT), given.get(SPANS, {})
@@ -63,7 +63,7 @@ def prompt_of(given: str | Mapping[str, Any]) -> Prompt:
 
 
 def prompt_in_json(line: str) -> Prompt:
-    """The text, or one with fields, in a line of JSON."""
+    """The prompt in a line of JSON."""
     try:
         given = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -89,7 +89,7 @@ def _span(name: str, given: Any, text: str) -> Field:
 
 
 class Template:
-    """A text with fields in braces, `"{a} gave {b} the book"`; two braces are one that stands there."""
+    """A prompt template with fields in braces, `"{a} gave {b} the book"`; doubled braces are literal."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -104,14 +104,14 @@ class Template:
             raise InputError("the template has no field: write one as {a}, a column of the table")
 
     def check(self, columns: Sequence[str]) -> None:
-        """`InputError` for a field that is no column of the table."""
+        """Raises `InputError` for a field that is no column of the table."""
         for name in self.names:
             if name not in columns:
                 near = "".join(f"did you mean {{{each}}}? " for each in nearest(name, columns))
                 raise InputError(f"the table has no column '{name}': {near}it has {', '.join(columns)}")
 
     def filled(self, row: Mapping[str, str]) -> Prompt:
-        """The prompt of a row; `InputError` where a cell that it needs is empty."""
+        """The prompt of a table row; `InputError` where a cell that it needs is empty."""
         text, places = "", dict[str, list[Place]]()
         for before, name in self.parts:
             text += before
@@ -123,13 +123,13 @@ class Template:
         return Prompt(text, {name: Field(each, tuple(places.get(name, ()))) for name, each in row.items()})
 
 
-Made = Callable[[], Prompt]  # a prompt; `InputError` where what was given makes none
+Made = Callable[[], Prompt]  # makes a prompt; `InputError` for bad input
 
 
 def prompts_of(
     texts: str | Sequence[str | Mapping[str, Any]], fill: Sequence[Mapping[str, str]] | None = None
 ) -> tuple[Made, ...]:
-    """Each of the texts, or the template filled with each row; `InputError` where there are none at all."""
+    """Functions that each make one prompt, of a text or of a filled template; `InputError` for none."""
     if fill is None:
         if isinstance(texts, str) or not texts:
             raise InputError("give a list of texts, one at least, or a template and rows to fill it with")
@@ -144,7 +144,7 @@ def prompts_of(
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table by the number of its line; `cells` are as many as `columns` in a sound one."""
+    """A table row with its line number; a sound one has as many `cells` as `columns`."""
 
     number: int
     columns: tuple[str, ...]
@@ -158,7 +158,7 @@ class Row:
 
 
 def rows_of(table: Path) -> tuple[Row, ...]:
-    """The rows of a CSV file whose first line names the columns; tabs or semicolons may part cells."""
+    """Rows of a CSV file whose first line names the columns; tabs or semicolons may part cells."""
     text = incoming.text(incoming.content(table).removeprefix(incoming.BOM), incoming.named(table))
     first = text.partition("\n")[0]
     parted = next((sign for sign in ",;\t" if sign in first), ",")
@@ -176,9 +176,9 @@ def rows_of(table: Path) -> tuple[Row, ...]:
 
 
 def texts_of_fields(options: Mapping[str, Any], prompt: Prompt) -> dict[str, str]:
-    """The options that are texts and name a field, each with the field's own words.
+    """The options whose value names a field, with the field's words as their new value.
 
-    `InputError` for a field that is not there.
+    `InputError` for a field that the prompt lacks.
     """
     return {
         name: _meant(value, prompt.fields)
@@ -195,7 +195,7 @@ def _meant(name: str, fields: Mapping[str, Field]) -> str:
 
 
 def with_fields(tokens: Tokens, prompt: Prompt) -> Tokens:
-    """The tokens that were read of a prompt, which know where its fields stand: `field:a` names these."""
+    """Tokens with a section for each of the prompt's fields, so that `field:a` names its tokens."""
     fields = (
         Section("field", name, places[0], places[-1] - places[0] + 1)
         for name, field in prompt.fields.items()
@@ -217,9 +217,9 @@ def _places(field: Field, prompt: Prompt, tokens: Tokens) -> Iterator[Sequence[i
 
 
 def _start_in(prompt: Prompt, place: Place, read: str) -> int | None:
-    """Where a place of the prompt begins in what was read, which may have more around it, as a chat has.
+    """Character of the read text at which a place of the prompt begins; None where it is not found.
 
-    Masks may be spelled otherwise there, which moves what follows them; None where it is not found again.
+    The read text may have more around the prompt, as a chat has, and masks may be spelled otherwise.
     """
     if (before := read.find(prompt.text)) >= 0:
         return before + place[0]
@@ -243,7 +243,7 @@ def _tokens_at(place: Place, tokens: Tokens) -> list[int]:
 
 @dataclass(frozen=True)
 class Line:
-    """One line as it was read; `number` counts from 1 and counts blank lines too.
+    """One line of a file, `number` from 1 with blank lines counted.
 
     It is a text, `in_json` an object with one, or the `row` of a table that fills the `template`.
     """
@@ -256,26 +256,26 @@ class Line:
 
     @property
     def prompt(self) -> Prompt:
-        """The text and its fields; raises `InputError` where it is none."""
+        """The line's text and fields; raises `InputError` where it has none."""
         if self.row is not None and self.template is not None:
             return self.template.filled(self.row.by_name)
         return prompt_in_json(self.text) if self.in_json else Prompt(self.text)
 
     @property
     def text(self) -> str:
-        """Raises `InputError` where it is no UTF-8."""
+        """The line as text; raises `InputError` where it is no UTF-8."""
         try:
             return self.raw.decode("utf-8")
         except UnicodeError as error:
             raise InputError("the text is not valid UTF-8") from error
 
     def refused(self, error: AttnscopeError) -> str:
-        """The record of a line that has no answer: why, and the exit code that it deserves."""
+        """JSON record of a line without an answer: number, error and exit code."""
         return json.dumps({"line": self.number, "error": str(error), "exit_code": error.exit_code})
 
 
 def read_lines(file: Path) -> tuple[Line, ...]:
-    """The lines of `file`, `-` for standard input, that hold a text; `InputError` where there is none."""
+    """The non-blank lines of `file`, `-` for standard input; `InputError` where there is none."""
     in_json = file.suffix.lower() in JSON_LINES
     lines = tuple(Line(number, raw, in_json) for number, raw in incoming.whole_lines(file) if raw.strip())
     if not lines:
@@ -284,7 +284,7 @@ def read_lines(file: Path) -> tuple[Line, ...]:
 
 
 def fill_in(template: str, table: Path) -> tuple[Line, ...]:
-    """A line for each row of the table, which fills the template; `InputError` where they do not fit."""
+    """A line for each row of the table, which fills the template; `InputError` for a missing column."""
     whole, rows = Template(template), rows_of(table)
     whole.check(rows[0].columns)
     return tuple(Line(row.number, row=row, template=whole) for row in rows)
@@ -292,9 +292,9 @@ def fill_in(template: str, table: Path) -> tuple[Line, ...]:
 
 @dataclass(frozen=True)
 class LabelledText:
-    """A text and the label of its group, "" where there is none; `name` is how a mistake calls its `line`.
+    """A text and the label of its group, "" without one; `name` is its `line` in error messages.
 
-    `fields` are parts of it that have names.
+    `fields` are its named parts.
     """
 
     line: int
@@ -305,7 +305,7 @@ class LabelledText:
 
 
 def labelled_in(file: Path) -> Iterator[LabelledText]:
-    """Of a line `LABEL`, a tab and the text; of JSON its `text` and its `label`, with all that it names."""
+    """Labelled texts of a file: lines `LABEL<tab>text`, or JSON with `text` and `label`."""
     for line in read_lines(file):
         name = f"{incoming.called(file)}:{line.number}"
         if not line.in_json:

@@ -1,4 +1,4 @@
-"""Questions as data: each is one frozen dataclass, and its fields say once how it is asked (`option`).
+"""Questions as data: each is one frozen dataclass, and its fields hold their options (`option`).
 
 From these come the command, the method of the library with its signature, and their checks.
 """
@@ -55,15 +55,15 @@ _OPENING = "attnscope.session.opening:open_model"
 
 
 def is_of_each_head(file: Path) -> bool:
-    """Whether a file for each head is meant: `h-{layer}-{head}.png`."""
+    """True for a file name with `{layer}` or `{head}`, one file for each head."""
     return LAYER in file.name or HEAD in file.name
 
 
 @dataclass(frozen=True)
 class Files:
-    """The files that an answer goes to; none where a program asks.
+    """Output files of an answer; none where the library is called.
 
-    `fit` says whether a page has room for all heads of two sides.
+    `fit` tells whether a page has room for all heads of two sides.
     """
 
     places: tuple[Path, ...] = ()
@@ -71,27 +71,27 @@ class Files:
 
     @property
     def pages(self) -> tuple[Path, ...]:
-        """Those that are pages for a browser."""
+        """The HTML files."""
         return tuple(file for file in self.places if file.suffix.lower() == PAGE)
 
     @property
     def of_each_head(self) -> tuple[Path, ...]:
-        """Those that are one of each head."""
+        """The files that are one for each head."""
         return tuple(filter(is_of_each_head, self.places))
 
     @property
     def paged(self) -> bool:
-        """Whether a page of all that is chosen is among them, and not of each head alone."""
+        """True where an HTML page holds all that is chosen, and not one head each."""
         return not {*self.pages} <= {*self.of_each_head}
 
 
 @dataclass(frozen=True, eq=False)
 class Answer(Generic[R_co]):
-    """An answer, and what of it is looked at: `focus`, by the names of a `Focus` of `render`.
+    """A result with its presentation; `focus` maps the names of a `Focus` of `render` to values.
 
-    `every_head` gives what there is of every head alone, for a file of each; `beside` what a page has beside
-    the answer, by the names of a `Beside` there. What a picture depends on, beside what is read, is
-    `drawn_by`. `links` has what is held against the links of other texts, `exceeded` says which threshold is.
+    `every_head` gives the result of every head alone, for a file of each; `beside` a page's extra parts, by
+    the names of a `Beside` there. `drawn_by` is what a picture depends on beside the inputs. `links` has this
+    text's links for comparison with other texts; `exceeded` is the message of an exceeded threshold, else "".
     """
 
     result: R_co
@@ -132,97 +132,97 @@ class Question(Generic[R_co]):
     METHODS: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        for shared in ("wanted", "looking", "settings"):  # refused in their words
+        for shared in ("wanted", "looking", "settings"):  # these properties raise for bad fields
             getattr(self, shared, None)
         if "seed" in slots(type(self)):
             check_seed(vars(self)["seed"])
 
     def answered(self, reading: "Reading", chosen: "Chosen | None") -> "Answer[R_co]":
-        """The answer; of a question without `wanted` heads nothing is chosen."""
+        """The answer of `ANSWER`, with its command known; `chosen` is None without `wanted`."""
         found = self.found(reading, chosen)
         answer = found if isinstance(found, Answer) else Answer(found)
         self.known_to(answer.result)
         return answer
 
     def found(self, reading: "Reading", chosen: "Chosen | None") -> "R_co | Answer[R_co]":
-        """What `ANSWER` finds."""
+        """Call `ANSWER`: its result, or an `Answer`."""
         of = [reading] if chosen is None else [reading, chosen]
         return named(self.ANSWER)(*of, self)  # type: ignore[no-any-return]
 
     def known_to(self, result: Any) -> None:
-        """From here on a result knows what it answers, where that can be asked again."""
+        """Store on a result the command that asks for it again, where there is one."""
         options, every = slots(type(self)), fields(cast(Any, self))
         values = {each.name: (getattr(self, each.name), each.default) for each in every}
-        unsaid = [pair for name, pair in values.items() if name not in options]  # what only a program asks
+        unsaid = [pair for name, pair in values.items() if name not in options]  # fields of the library alone
         if not self.AGAIN or any(value != usual and not isinstance(value, Files) for value, usual in unsaid):
             return
         own = [name for name in options if name not in self.READS]
-        own.sort(key=lambda name: bool(options[name].option.names))  # what has no name comes first
+        own.sort(key=lambda name: bool(options[name].option.names))  # positional arguments first
         said = words(self, own)
         object.__setattr__(result, "asked_by", (verb_of(self), *self.SAID, *said))
         if result.asks_alone:
             object.__setattr__(result, "asked_of", named("attnscope.session.request:digests")(said))
 
     def check_names(self, chosen: "Chosen", queries: "Tokens | None", keys: "Tokens") -> None:
-        """`InputError` for tokens that are not there."""
+        """Raises `InputError` for named tokens that are not there."""
         named(self.NAMES)(chosen, queries, keys, self)
 
     def into(self, files: Files) -> "Question[R_co]":
-        """The question whose answer goes to these files; `InputError` for those that it has no form for."""
+        """The question with these output files; `InputError` for files that it has no form for."""
         return self
 
     @property
     def whole(self) -> bool:
-        """Whether the model runs to its end whatever is looked at."""
+        """True where the model runs to its end whichever layers are looked at."""
         return False
 
     @property
     def plan_check(self) -> "Callable[..., None] | None":
-        """A check in the place of `NAMES` that is given the plan of the model, before weights are read."""
+        """A check in place of `NAMES` that gets the model's plan before weights are read, or None."""
         return None
 
     def ranked(self, result: Any) -> bool:
-        """Whether a page of the answer has the weights of its best heads beside it."""
+        """True where a page of the answer shows the weights of its best heads."""
         return False
 
     def reads(self, inputs: "Inputs") -> "tuple[Question[R_co], Inputs]":
-        """The question and the inputs, each completed by the other; `InputError` for inputs without a use."""
+        """The question and the inputs, each completed by the other; `InputError` for unused inputs."""
         return self, inputs
 
     def purpose(self, inputs: "Inputs") -> Purpose:
-        """What a model is loaded for, of what is read; `InputError` for what goes with none."""
+        """The loading purpose for these inputs; `InputError` for inputs that the question excludes."""
         return self.PURPOSE
 
     @property
     def wanted(self) -> "Wanted | None":
-        """Which heads; None of a question about all of the model."""
+        """The heads asked about; None for a question about the whole model."""
         return None
 
     @property
     def over(self) -> str | None:
-        """What is asked of many texts together, in a few words; None where each is answered by itself.
+        """Short name of the question over many texts together; None where each text is answered alone.
 
-        `InputError` for what many texts are not asked.
+        `InputError` for a question that many texts cannot be asked.
         """
         return None
 
     def apart(self, opened: "Opened") -> bool:
-        """Whether this model answers many texts one after the other, whatever `over` says."""
+        """True where this model answers many texts one by one, whatever `over` returns."""
         return False
 
     @classmethod
     def meant_by(cls, given: Mapping[str, Any]) -> bool:
-        """Whether these options mean this form of a verb that has several: the first that says so does."""
+        """True where these options mean this form of the verb; the first such form is taken."""
         return True
 
     @classmethod
     def lacking(cls, options: str) -> str:
-        """What is said where this option has to be given."""
+        """Error message for a required option that is missing."""
         return f"missing option '{options}'"
 
     @classmethod
     def refused(cls, options: Sequence[str]) -> str:
-        """What is said of options that other forms of the verb have."""
+        """Error message for options that only other forms of the verb have."""
         return f"{options[0]} goes with another question: leave it out"
 
 
@@ -236,13 +236,13 @@ class Alone(Question[R_co]):
 
     @property
     def files_read(self) -> tuple[Any, ...]:
-        """The files that a stored answer has to name, each with its SHA-256."""
+        """Files that a stored answer has to name, each with its SHA-256."""
         return ()
 
     def answer(
         self, request: "ModelRequest", listener: "Listener", opening: "Opening | None" = None
     ) -> Answer[R_co]:
-        """The answer."""
+        """Answer the question without a reading."""
         found: Answer[R_co] = Answer(named(self.ANSWER)(self, listener))
         self.known_to(found.result)
         return found
@@ -255,7 +255,7 @@ class OfModel(Alone[R_co]):
     """
 
     def answer_in(self, opened: "Opened", listener: "Listener") -> R_co:
-        """The answer of a model that is open, and of what was chosen of it."""
+        """Answer the question for an open model and its chosen heads."""
         found: R_co = named(self.ANSWER)(opened, opened.chosen, self, listener)
         self.known_to(found)
         return found
@@ -263,8 +263,8 @@ class OfModel(Alone[R_co]):
     def answer(
         self, request: "ModelRequest", listener: "Listener", opening: "Opening | None" = None
     ) -> Answer[R_co]:
-        """The answer of a model that is still to be opened, by `opening` where it is not `open_model`."""
-        # refuses what it can before the model is looked for
+        """Open the model by `opening`, by default `open_model`, and answer the question."""
+        # bad questions are refused before the model is looked for
         inputs = self.reads(named("attnscope.session.request:Inputs")())[1]
         opened = (opening or named(_OPENING))(request, inputs, self.wanted, self.PURPOSE, listener)
         return Answer(self.answer_in(opened, listener))
@@ -285,19 +285,19 @@ class OfSides(OfModel[R_co]):
 
 
 def verb_of(question: object) -> str:
-    """What a question is called on the command line."""
+    """The command-line verb of a question."""
     package = type(question).__module__.rpartition(".")[0]
     return next((name for name, verb in registered().items() if verb.package == package), package)
 
 
 def named(place: str) -> Any:
-    """What stands at `module:name`."""
+    """The object at `module:name`, imported."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
 
 
 def form_of(forms: Sequence[type[Question[Any]]], given: Mapping[str, Any]) -> type[Question[Any]]:
-    """The form of a verb that these options mean; `InputError` for options that it has not."""
+    """The form of a verb that these options mean; `InputError` for options that it lacks."""
     meant = next(form for form in forms if form.meant_by(given))
     every, names = slots_of(forms), _names_in(meant, forms)
     if foreign := [every[name].option.name for name in given if name not in names]:
@@ -306,7 +306,7 @@ def form_of(forms: Sequence[type[Question[Any]]], given: Mapping[str, Any]) -> t
 
 
 def question_of(forms: Sequence[type[Question[Any]]], given: Mapping[str, Any]) -> Question[Any]:
-    """The question that these options ask; `InputError` for one that has to be given and is not."""
+    """The question that these options ask; `InputError` for a required option that is missing."""
     form = form_of(forms, given)
     own, names = slots(form), _names_in(form, forms)
     values = {name: each.default for name, each in own.items() if each.own is MISSING}
@@ -314,12 +314,12 @@ def question_of(forms: Sequence[type[Question[Any]]], given: Mapping[str, Any]) 
     for name, value in values.items():
         if value is MISSING:
             raise InputError(form.lacking(own[name].option.name))
-    told = inspect.signature(form).parameters  # all but what says by itself that this form is meant
+    told = inspect.signature(form).parameters  # without fields that only choose the form
     return form(**{name: value for name, value in values.items() if name in told})
 
 
 def _names_in(form: type[Question[Any]], forms: Sequence[type[Question[Any]]]) -> dict[str, str]:
-    """What this form calls the options of all forms, where it has them."""
+    """Map from option names over all forms to this form's names, where it has them."""
     own = {slot.option: name for name, slot in slots(form).items()}
     called = {
         name: name if name in slots(form) else own.get(slot.option) for name, slot in slots_of(forms).items()
@@ -328,7 +328,7 @@ def _names_in(form: type[Question[Any]], forms: Sequence[type[Question[Any]]]) -
 
 
 class Taking(Protocol[P, T_co]):
-    """Makes such a function of one that takes the question, or such a method."""
+    """Type of a decorator that replaces a function's question parameter by the question's fields."""
 
     @overload
     def __call__(self, function: Callable[[T_co], R]) -> Callable[P, R]: ...
@@ -339,9 +339,9 @@ class Taking(Protocol[P, T_co]):
 
 
 def taking(question: Callable[P, T_co]) -> Taking[P, T_co]:
-    """For a function that takes such a question: its caller gives the fields, by position or by name.
+    """Decorator: the function's last parameter, a question, becomes the question's fields.
 
-    One that does not say what it does answers the question, in whose words that is said.
+    Callers give the fields by position or by name. A function without a docstring gets the question's.
     """
 
     def wrapped(function: Any) -> Any:
@@ -355,7 +355,7 @@ def taking(question: Callable[P, T_co]) -> Taking[P, T_co]:
 
 
 class Either(Protocol[P, R_co, Q, S_co]):
-    """Asks one form of a verb or the other."""
+    """Type of a method with two signatures, one for each form of a verb."""
 
     @overload
     def __call__(self, *given: P.args, **named: P.kwargs) -> R_co: ...
@@ -364,13 +364,13 @@ class Either(Protocol[P, R_co, Q, S_co]):
 
 
 def asks(question: Callable[P, Question[R]]) -> Callable[Concatenate[Any, P], R]:
-    """A method that asks this question."""
+    """A library method that asks this question; its parameters are the question's fields."""
     method: Any = _Named(_method(question, _answer_of(question)))
     return method  # type: ignore[no-any-return]
 
 
 def asks_each(question: Callable[P, Question[Any]]) -> "Callable[Concatenate[Any, P], Prompts]":
-    """A method that asks this question of every prompt."""
+    """A library method that asks this question of every prompt."""
     method: Any = _Named(_method(question, "Prompts"))
     return method  # type: ignore[no-any-return]
 
@@ -378,7 +378,7 @@ def asks_each(question: Callable[P, Question[Any]]) -> "Callable[Concatenate[Any
 def either(
     one: Callable[Concatenate[Any, P], R_co], other: Callable[Concatenate[Any, Q], S_co]
 ) -> Either[P, R_co, Q, S_co]:
-    """A method of two forms: `other` where every keyword that it requires is given, else `one`."""
+    """A library method of two forms: `other` where every keyword it requires is given, else `one`."""
     one, other = (cast(_Named, each).function for each in (one, other))
     mine, others = ({**inspect.signature(each).parameters} for each in (one, other))
     own, *named_only = others.values()
@@ -400,7 +400,7 @@ def either(
 
 
 class _Named:
-    """A function that takes the name it has in its class, and so do the forms that it chooses from."""
+    """A class attribute that becomes its function, named after the attribute, and its alternative forms."""
 
     def __init__(self, function: Any, *forms: Any) -> None:
         self.function, self.forms = function, forms
@@ -413,7 +413,7 @@ class _Named:
 
 
 def _answer_of(question: Any) -> str:
-    """What a question says that its answer is."""
+    """Name of a question's result type."""
     bases = (base for each in question.__mro__ for base in vars(each).get("__orig_bases__", ()))
     answer = next(get_args(base)[0] for base in bases if issubclass(get_origin(base) or base, Question))
     return str(getattr(answer, "__forward_arg__", answer))
@@ -429,7 +429,7 @@ _SELF = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
 def _function_of(question: Any, call: Any, gives: Any, *own: inspect.Parameter) -> Any:
-    """A function of the fields of `question`: `call` is given its `own` parameters, and the question."""
+    """A function with `own` parameters and the question's fields that calls `call`."""
     taken = [
         each.replace(annotation=get_args(each.annotation)[0])
         if get_origin(each.annotation) is Annotated

@@ -1,6 +1,6 @@
-"""A model and what it has read: the model opened, its inputs made, what its decoder reads settled.
+"""A reading: an open model with its encoded inputs and its decoder's target.
 
-From here on attention can be captured, and everything else asked.
+Attention is captured from here, and every question is asked of it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -40,12 +40,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """A model that has read something: `encoded`, and in a decoder beside an encoder `target`.
+    """A model with encoded inputs, and for an encoder-decoder its decoder's `target`.
 
-    `task` is what the model can answer, where it was loaded with the head for that. Of a text that it went
-    on with, the attention of the heads that were chosen then is `captured` already. What is `told` stands
-    among the notes of what is asked. Where an answer is read behind a text, the text alone is what was
-    `said`. `once` knows what the encoder answered while the model wrote the target.
+    `task` is the model's answering task, if it was loaded with a head for one. After generation the attention
+    of the heads chosen then is already `captured`. `told` are notes for all results. Where an answer is read
+    behind a text, `said` is the text alone. `once` holds the encoder's output from generating the target.
     """
 
     model: Model
@@ -61,19 +60,19 @@ class Reading:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the model is called with."""
+        """Keyword arguments of the model's forward."""
         decoder = {} if self.target is None else {"decoder_input_ids": self.target.ids}
         return {**self.encoded.inputs, **decoder}
 
     @property
     def perceived(self) -> "Perceived | None":
-        """What was read, where that is a picture or a sound."""
+        """The encoded picture or sound; None where only text is read."""
         return cast("Perceived", self.encoded) if self.asked.sensed else None
 
     def lies_over_medium(self, chosen: Chosen) -> bool:
-        """Whether keys of the chosen attention are patches or frames, alone or among a text's tokens.
+        """True where keys of the chosen attention are patches or frames, alone or in a text.
 
-        Those of a decoder's self-attention, and of a text tower beside one that sees, are words alone.
+        Keys of a decoder's self-attention, and of a text tower beside one that sees, are words alone.
         """
         if self.perceived is None:
             return False
@@ -81,12 +80,12 @@ class Reading:
 
     @property
     def medium(self) -> Picture | Sound | None:
-        """The picture or the sound that was read, where it is kept."""
+        """The picture or the sound that was read, where it is kept, else None."""
         return None if self.perceived is None else self.perceived.medium
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was read that is no text, what of it is padding, and what else is `told` of what is read."""
+        """Notes on the picture or sound and its padding, and those in `told`."""
         if self.medium is None:
             return self.told
         return (f"over {self.medium.described}", *self._padding(), *self.told)
@@ -97,43 +96,43 @@ class Reading:
         frames = next((each for each in stretches if isinstance(each, Frames)), None)
         if frames is None or not isinstance(medium, Sound):
             return
-        if (padding := frames.count - frames.heard(medium.seconds)) > 1:  # one is what rounding makes
+        if (padding := frames.count - frames.heard(medium.seconds)) > 1:  # rounding makes one
             masked = any("mask" in name for name in self.perceived.inputs)
             told = "" if masked else ", looked at like any other"
             yield f"{padding:,} of {frames.count:,} frames are silence after its end{told}"
 
     @contextmanager
     def running(self, doing: str = "") -> Iterator[None]:
-        """Around running the model over what was read, with what is done so told to the listener."""
+        """Context manager around running the model over the inputs; `doing` is shown meanwhile."""
         told = self.listener.working(doing) if doing else nullcontext()
         with told, if_it_runs(self.model.module, self.inputs, self.model.name):
             yield
 
     @property
     def untouched(self) -> Provenance:
-        """Where the numbers of a run come from in which nothing is followed."""
+        """Provenance of a plain run without recording."""
         return provenance_of(self.model.module, self.encoded.tokens, {**self.origin(), "route": "untouched"})
 
     def sides(self, kind: Kind) -> tuple[Tokens, Tokens]:
-        """The tokens on the query side and on the key side of one kind of attention."""
+        """Query tokens and key tokens of one kind of attention."""
         queries = self.tokens_of(kind)
         return queries, self.encoded.tokens if kind is Kind.CROSS else queries
 
     def origin(self, chosen: Chosen | None = None) -> dict[str, Any]:
-        """What of a provenance the model and what it was called with do not tell by themselves."""
+        """Provenance fields of the model, the chosen attention, the inputs and their files."""
         read = self.asked.read_again(self.model)
         return origin_of(self.model, chosen) | {"read": read, "files": digests(read)}
 
     def tokens_of(self, kind: Kind) -> Tokens:
-        """The tokens on the query side of one kind of attention."""
+        """Query tokens of one kind of attention."""
         return self.encoded.tokens if kind is Kind.ENCODER or self.target is None else self.target.tokens
 
     def named_of(self, kind: Kind) -> Tokens:
-        """The tokens on the query side as they are named: without an answer that is read behind."""
+        """Query tokens for names: without an answer that is read behind the text."""
         return self.said or self.tokens_of(kind)
 
     def filled(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Those of the options that are texts and name a field, with its words (`session.prompts`)."""
+        """The options whose value names a field, with the field's words (`session.prompts`)."""
         return texts_of_fields(options, self.asked.prompt)
 
     def capture(
@@ -144,10 +143,10 @@ class Reading:
         projections: bool = False,
         circuits: bool = False,
     ) -> Capture:
-        """The attention of the chosen heads, in the chosen layers or in others that are named.
+        """The captured attention of the chosen heads, in `layers` (default: the chosen ones).
 
-        With `projections` also what takes the heads' outputs to the hidden state, where that is found; with
-        `circuits` what makes their values too.
+        With `projections` also the output projections of the heads, where these are found; with `circuits`
+        the value projections too. `InputError` for the returned route, which has weights alone.
         """
         if chosen.route is Route.RETURNED:
             raise InputError("--route returned has weights alone: here queries and keys are needed")
@@ -160,7 +159,7 @@ class Reading:
         return self._with_windows_named(captured, chosen)
 
     def attention(self, chosen: Chosen, *, projections: bool = False) -> Capture | Returned:
-        """Attention where it can be recomputed, else the weights that the model returns, with a notice."""
+        """The capture where attention can be recomputed, else the returned weights, with a notice."""
         if self.captured is not None:
             return self.capture(chosen)
         if chosen.block and chosen.route is Route.RETURNED:
@@ -178,7 +177,7 @@ class Reading:
         return attention
 
     def labels(self, chosen: Chosen) -> Labels:
-        """What positions stand for: tokens, or as far as they are known the patches or frames."""
+        """The tokens of the positions: of the text, or the known patches or frames."""
         target = None if self.target is None else self.target.tokens
         perceived, source = self.perceived, self.origin(chosen)
         if perceived is None:
@@ -213,7 +212,7 @@ class Reading:
 
 
 def origin_of(model: Model, chosen: Chosen | None) -> dict[str, Any]:
-    """The provenance fields that are those of a model and of which of its attention is meant."""
+    """Provenance fields of a model, and in its command the options that choose this attention."""
     known = model.origin()
     which = () if chosen is None else chosen.which
     return known | {"run": (*run, *which) if (run := known.get("run")) else ()}
@@ -222,19 +221,19 @@ def origin_of(model: Model, chosen: Chosen | None) -> dict[str, Any]:
 def open_chosen(
     opening: Opening, request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Listener
 ) -> tuple[Reading, Chosen]:
-    """The model that is asked for, loaded as far as `wanted` needs it, what it reads, and what is meant."""
+    """Load the model as far as `wanted` needs it; returns its reading and the chosen heads."""
     opened: Opened = opening(request, inputs, wanted, Purpose.ATTENTION, listener)
     assert opened.chosen is not None, "something was wanted"
     return read_inputs(opened, inputs, listener), opened.chosen
 
 
 def read_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
-    """What `opened` reads of `inputs`, down to the decoder; what the user should know about that is told."""
+    """The reading of `inputs` with its decoder target; notices go to the listener."""
     return complete(encode_inputs(opened, inputs, listener), opened.chosen)
 
 
 def encode_inputs(opened: Opened, inputs: Inputs, listener: Listener) -> Reading:
-    """What the user gave as the model reads it; what its decoder reads is not settled yet."""
+    """The reading of `inputs` without a decoder target; notices go to the listener."""
     model, ids, words = opened.model, inputs.numbers, inputs.given_words
     if ids is not None or inputs.target_ids is not None:
         model = model.by_number(None if inputs.vocab is None else read_vocabulary(inputs.vocab))
@@ -270,7 +269,10 @@ def _without_template(model: "Model", inputs: Inputs) -> tuple[str, ...]:
 
 
 def complete(reading: Reading, chosen: Chosen | None) -> Reading:
-    """The reading with what the decoder reads when `chosen` is looked at, or the whole model (None)."""
+    """The reading with its decoder target or generated text, as the `chosen` attention needs it.
+
+    None for `chosen` means the whole model.
+    """
     most = reading.asked.generate
     if most is not None and chosen is not None:
         return go_on(reading, chosen, most)
@@ -281,7 +283,7 @@ def complete(reading: Reading, chosen: Chosen | None) -> Reading:
 
 
 def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
-    """What the decoder beside an encoder reads; when only the encoder is looked at, no more than it takes."""
+    """Decoder input of an encoder-decoder, the start token alone for encoder attention; else None."""
     model, asked, listener = reading.model, reading.asked, reading.listener
     option = "--target" if asked.target is not None else "--target-ids"
     if not model.writes:
@@ -289,7 +291,7 @@ def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
             raise InputError(f"{model.name} is no encoder-decoder: leave {option} out")
         return None
     if kind is None and reading.task is None and judging(type(model.module)) and not asked.given_target:
-        return None  # a classifier makes of its text itself what its decoder reads
+        return None  # a classifier makes its decoder's input from its text
     if kind is Kind.ENCODER:
         if asked.given_target:
             raise InputError(
@@ -310,7 +312,7 @@ def read_target(reading: Reading, kind: Kind | None = None) -> Target | None:
 
 
 def go_on(reading: Reading, chosen: Chosen, most: int) -> Reading:
-    """The reading with what the model wrote, and with the attention of all that it read meanwhile."""
+    """The reading after generating `most` tokens, with the attention recorded meanwhile."""
     model, encoded = reading.model, reading.encoded
     if reading.task == "masked":
         raise InputError(f"{model.name} fills in blanks and does not go on: leave --generate out")
@@ -351,7 +353,7 @@ def _with_text(reading: Reading, written: Written, read: Tokens) -> Reading:
 
 
 def read_other(reading: Reading, text: str) -> Reading:
-    """The same model with another text, as long as the first one; `InputError` that names both lengths."""
+    """The model's reading of another text of as many tokens; `InputError` where the numbers differ."""
     asked = reading.asked
     if asked.sensed or asked.ids is not None:
         raise InputError("outputs of another text go into a text: what is read here is none")

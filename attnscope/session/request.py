@@ -1,11 +1,11 @@
-"""What is asked for, as plain data, checked when it is made: which model, and what it reads.
+"""Requests as plain data, checked when made: which model to load, and what it reads.
 
-Where the parts of the model are to go is `auto`, or a place for each part:
+A device map is `auto`, or a place for each part:
 
     {"embeddings": "cuda:0", "encoder.layer.0": 1, "encoder.layer.1": "cpu", "pooler": "disk"}
 
-Here it is only read, and written in one way, so that the same map is the same request. Whether there are such
-parts and such devices is seen when the model is loaded (`attnscope.model.loading.memory`).
+Here it is only parsed and normalised, so that equal maps are equal requests. Whether there are such parts and
+such devices is checked when the model is loaded (`attnscope.model.loading.memory`).
 """
 
 import json
@@ -42,7 +42,7 @@ _FORM = 'auto, or a map such as {"": "cpu", "encoder.layer.0": "disk"}, there or
 Tokens = str | Sequence[int]  # by number: "101,2023", [101, 2023]
 File = Path | str
 Conversation = Path | str | Chat | Sequence[Mapping[str, Any]] | Mapping[str, Any]
-USUAL_KERNEL = "eager"  # where no other is asked for, but for rows of a long text
+USUAL_KERNEL = "eager"  # the default, but for rows of a long text
 
 PROVEN_HELP = (  # what the options that name a model say
     f"Hub id, local folder, or a bundled model: {BUNDLED}. Default: ATTNSCOPE_MODEL, else bert-base-uncased."
@@ -92,7 +92,7 @@ TOKENIZER = option(
 
 @dataclass(frozen=True, kw_only=True)
 class Loading:
-    """How a model is loaded and run.
+    """Options of loading and running a model.
 
     `device_map` and `max_memory` are held as JSON, whatever they were given as.
     """
@@ -116,7 +116,7 @@ class Loading:
             raise InputError("--device and --device-map: give one of the two")
         if self.max_memory is not None and self.device_map != AUTO:
             raise InputError("--max-memory goes with --device-map auto")
-        check_environment()  # before the library is imported, which would trip over it
+        check_environment()  # before transformers is imported, which it may break
         if self.dtype not in DTYPES:
             raise InputError(f"unknown dtype '{self.dtype}': {', '.join(DTYPES)}")
         if self.attn is not None and self.attn not in KERNELS:
@@ -124,7 +124,7 @@ class Loading:
 
     @property
     def loading(self) -> dict[str, Any]:
-        """What loading a checkpoint that was found needs to know."""
+        """Keyword arguments for loading a checkpoint."""
         return {
             "device": self.device,
             "dtype": self.dtype,
@@ -138,7 +138,7 @@ class Loading:
 
 @dataclass(frozen=True)
 class ModelRequest(Loading):
-    """Which model to load, and how."""
+    """A request for a model: its name and the options of loading it."""
 
     PANEL: ClassVar[str] = "Which model, and how it runs"
     BEYOND: ClassVar[str] = "devices, kernels"
@@ -152,13 +152,13 @@ class ModelRequest(Loading):
         check_place(self.name)
 
     def of_other(self, name: str) -> Self:
-        """The same of another model."""
+        """Copy for the model called `name`, without revision and adapter."""
         return replace(self, name=name, revision=None, adapter=None)
 
 
 @dataclass(frozen=True)
 class ProvenModel(ModelRequest):
-    """A request for what is said of a model, and of no other one in its place."""
+    """A request without the bundled stand-in, for statements about one model."""
 
     stand_in = False
 
@@ -214,7 +214,7 @@ GENERATE = option(
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """What the model reads, as a command says it; files are held as they are read."""
+    """The model's inputs as command-line options; a chat file is read at once, others when needed."""
 
     text: Annotated[str | None, TEXT] = None
     _: KW_ONLY
@@ -287,30 +287,30 @@ class ReadOptions:
 
     @property
     def given_target(self) -> bool:
-        """Whether it is said what the decoder reads."""
+        """True where the decoder's text is given."""
         return self.target is not None or self.target_ids is not None
 
     @property
     def goes_on(self) -> bool:
-        """Whether the model writes on behind the text."""
+        """True where the model generates behind the text."""
         return self.generate is not None
 
     @property
     def sensed(self) -> bool:
-        """Whether there is something to read that is no text."""
+        """True where a picture or a sound is read."""
         return self.image is not None or self.audio is not None
 
     @property
     def given_chat(self) -> Chat | None:
-        """The conversation, where there is one."""
+        """The conversation that was given, or None."""
         return None if self.chat is None else chat_of(self.chat)
 
 
 @dataclass(frozen=True)
 class InputOptions(ReadOptions):
-    """What the model reads: a text or a pair, a picture or a sound, and how far it goes on by itself.
+    """The model's inputs: a text or a pair, a picture or a sound, and how many tokens to generate.
 
-    `words` stand in place of a text, which `split` cuts at its blanks. `fields` are parts of it by name.
+    `words` stand in place of a text; `split` cuts the text at its blanks. `fields` are named parts of it.
     """
 
     _: KW_ONLY
@@ -332,10 +332,10 @@ class InputOptions(ReadOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class Inputs(InputOptions):
-    """What the model reads, with what only we give.
+    """The model's inputs, with fields that only this program sets.
 
-    `answer` is what the model is taken to have answered, where it is asked about that. `remarks` are what to
-    tell of how the text came in.
+    `answer` is the answer that a question assumes of the model. `remarks` are notices about the text's
+    source.
     """
 
     answer: str | None = None
@@ -343,14 +343,14 @@ class Inputs(InputOptions):
 
     @property
     def conversation(self) -> Chat | None:
-        """What a chat template is to write, where one is asked for."""
+        """The conversation for the chat template, where one is used, else None."""
         if self.system is None:
             return self.given_chat
         return (self.given_chat or asked(self.text or "")).behind(self.system)
 
     @property
     def prompt(self) -> "Prompt":
-        """The text with its fields."""
+        """The text with its named parts, as a `Prompt`."""
         from attnscope.session.prompts import Prompt
 
         parts: Any = self.fields or {}
@@ -358,17 +358,17 @@ class Inputs(InputOptions):
 
     @property
     def numbers(self) -> tuple[int, ...] | None:
-        """The tokens that are read, where they are given by number."""
+        """The token ids that are read, where ids are given, else None."""
         return None if self.ids is None else selection.parse_tokens(self.ids, "--ids")
 
     @property
     def target_numbers(self) -> tuple[int, ...] | None:
-        """The tokens that the decoder reads, where they are given by number."""
+        """The decoder's token ids, where ids are given, else None."""
         return None if self.target_ids is None else selection.parse_tokens(self.target_ids, "--target-ids")
 
     @property
     def given_words(self) -> "tuple[tuple[str, ...], ...] | None":
-        """The words of the text, and of the second of a pair, where they are given."""
+        """Words of the text, and of the second of a pair, where they are given, else None."""
         if self.text is None or not (self.split or self.words):
             return None
         first = tuple(self.text.split() if self.words is None else self.words)
@@ -379,9 +379,9 @@ class Inputs(InputOptions):
         return self.pair is not None
 
     def read_again(self, model: "Model") -> tuple[str, ...] | None:
-        """What is read, as words of a command, with the text of the articles where nobody gave one.
+        """Command-line words that read the same inputs, with the default text where none was given.
 
-        None where no words say it: words with blanks in them, a conversation that stands in no file.
+        None where no words can: words with blanks in them, a conversation that stands in no file.
         """
         chat = self.given_chat
         if any(" " in word for word in self.words or ()) or (chat is not None and chat.file is None):
@@ -390,7 +390,7 @@ class Inputs(InputOptions):
         return words(self if given else replace(self, text=self.texts(model)[0]))
 
     def texts(self, model: "Model") -> tuple[str, ...]:
-        """The text or the two of a pair, as `model` can read them; none beside a picture or a sound."""
+        """The text or the pair for `model`, by default the articles' text; none for a chat."""
         if self.chat is not None:
             return ()
         if self.text is None and not self.sensed:
@@ -400,7 +400,7 @@ class Inputs(InputOptions):
 
 
 def check_something(*read: object) -> None:
-    """Raises `InputError` where there is neither a text nor anything that stands in its place."""
+    """Raises `InputError` unless a text or another input is given."""
     if all(source is None for source in read):
         raise InputError(
             "give a text to read, token numbers with --ids, or a file with --chat, --image or --audio"
@@ -408,13 +408,13 @@ def check_something(*read: object) -> None:
 
 
 def digests(read: Iterable[str] | None) -> dict[str, str]:
-    """The SHA-256 of each file that these words name, by its name."""
+    """SHA-256 of each existing file among these command-line words, by its name."""
     files = (each for each in read or () if isinstance(each, FileWord) and os.path.isfile(each))
     return {each.stored: incoming.sha256(each) for each in files}
 
 
 def device_map(written: DeviceMap) -> str | None:
-    """`auto`, or the map as JSON; `InputError` for what is neither."""
+    """A device map as JSON, or `auto`; `InputError` for anything else."""
     if written is None or written == AUTO:
         return written
     parts = dict(written) if isinstance(written, Mapping) else _read(str(written))
@@ -428,7 +428,7 @@ def device_map(written: DeviceMap) -> str | None:
 
 
 def max_memory(written: Budgets) -> str | None:
-    """How much each device may be given, in bytes, as JSON; `InputError` for what is no such thing."""
+    """Bytes for each device as JSON; `InputError` for anything else."""
     if written is None:
         return None
     pairs: list[tuple[Any, Any]]

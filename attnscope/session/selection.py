@@ -1,4 +1,4 @@
-"""`3`, `-1`, `0,3,7`, `4-8`, `all`: which layers or heads are meant. `101,2023`: which tokens. Seeds."""
+"""Parse lists of layers and heads (`3`, `-1`, `0,3,7`, `4-8`, `all`), token ids, seeds, rows, windows."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -22,9 +22,9 @@ Head = tuple[int, int]  # layer and head
 
 @dataclass(frozen=True)
 class Named:
-    """Layers and heads as lists, of heads that were named with their layer: `L3H11`, `L3`, `L3-5`.
+    """Layers and heads as lists, parsed from heads named with their layer: `L3H11`, `L3`, `L3-5`.
 
-    `apart` are single heads of several layers that are not all heads of the one list in the other.
+    `apart` are single heads of several layers that are not all pairs of the two lists.
     """
 
     layers: str
@@ -33,9 +33,9 @@ class Named:
 
 
 def named_heads(text: str) -> Named | None:
-    """What a list of heads means that are named with their layer; None for one of numbers alone.
+    """Parse heads that are named with their layer; None for a list of bare numbers.
 
-    Raises `InputError` for a list of which only a part is named so, and for ranges that do not go together.
+    Raises `InputError` for a list of both forms, and for ranges that do not go together.
     """
     parts = [part.strip() for part in text.split(",")]
     if not any(part[:1] in ("l", "L") and part[1:2].isdecimal() for part in parts):
@@ -57,7 +57,7 @@ def named_heads(text: str) -> Named | None:
 
 
 def parse(wanted: str | int | Sequence[int] | None, what: str) -> Ranges | None:
-    """The ranges that `wanted` names, both ends included; None for all. Raises `InputError`."""
+    """Ranges (first, last) that `wanted` names, ends included; None for all. Raises `InputError`."""
     if wanted is None:
         return None
     if not isinstance(wanted, str):
@@ -75,19 +75,19 @@ def parse(wanted: str | int | Sequence[int] | None, what: str) -> Ranges | None:
 
 
 def check_seed(seed: int | None, option: str = "--seed") -> None:
-    """Raises `InputError` for a seed that a generator does not take; None is none."""
+    """Raises `InputError` for a seed outside 0 to 2**64 - 1; None passes."""
     if seed is not None and not 0 <= seed < 2**64:
         raise InputError(f"{option} is {seed}: it must be from 0 to {2**64 - 1}")
 
 
 def check_controls(count: int, least: int = 1) -> None:
-    """Raises `InputError` for too few controls, and for too many."""
+    """Raises `InputError` unless `count` is from `least` to `MOST_CONTROLS`."""
     if not least <= count <= MOST_CONTROLS:
         raise InputError(f"--controls {count}: give {least} to {MOST_CONTROLS}")
 
 
 def parse_tokens(wanted: str | Sequence[int], option: str) -> tuple[int, ...]:
-    """Token numbers with commas or blanks between them; `InputError` for anything else, and for none."""
+    """Token ids from text with commas or blanks, or from numbers; `InputError` for none or others."""
     if not isinstance(wanted, str):
         if not wanted or any(isinstance(id, bool) or int(id) != id or id < 0 for id in wanted):
             raise InputError(f"{option} takes numbers of tokens, from 0, at least one")
@@ -100,7 +100,7 @@ def parse_tokens(wanted: str | Sequence[int], option: str) -> tuple[int, ...]:
 
 
 def rows_listed(wanted: str | int | None) -> Mapping[str, Any]:
-    """How many `rows` of a long text are listed, None for `all`; nothing where that is not said."""
+    """Keyword `rows`, the number of rows to list (None for `all`); empty where `wanted` is None."""
     if wanted is None:
         return {}
     named = str(wanted)
@@ -112,9 +112,10 @@ def rows_listed(wanted: str | int | None) -> Mapping[str, Any]:
 
 
 def window(wanted: str, queries: int, keys: int) -> tuple[range, range]:
-    """`1000-1063:900-1100` as queries and keys, ends included; `1000-1063` alone is both, a blank side all.
+    """Ranges of queries and keys from `1000-1063:900-1100`, ends included.
 
-    Negatives count from the end. Raises `InputError` that says how many of each there are.
+    `1000-1063` alone is both, an empty side means all. Negatives count from the end. Raises `InputError` that
+    says how many of each there are.
     """
     first, colon, second = wanted.partition(":")
     sides = (first, second if colon else first)
@@ -140,10 +141,10 @@ def _stretch(text: str, length: int, wanted: str, what: str) -> range:
 def choose(
     ranges: Ranges | None, there: tuple[int, ...], what: str, where: str, without: Collection[int] = ()
 ) -> tuple[int, ...]:
-    """The numbers among `there` that `ranges` name, ascending; negatives count from the end.
+    """The numbers in `there` that `ranges` name, ascending; negatives count from the end.
 
-    `where` ends the message when one is not there: it says what is. `without` are layers that the model has
-    and that have no attention.
+    Raises `InputError` for a number that is not there; its message ends with `where`. `without` are layers of
+    the model that have no attention.
     """
     if ranges is None:
         return there
@@ -161,12 +162,12 @@ def choose(
 
 
 def usual_or_middle(usual: int, there: Sequence[int]) -> int:
-    """The usual one of those that there are, else the one in the middle."""
+    """`usual` where it is in `there`, else the middle one."""
     return usual if usual in there else there[len(there) // 2]
 
 
 def only_one(layers: tuple[int, ...], heads: tuple[int, ...]) -> tuple[int, int]:
-    """The one layer and head that are chosen; `InputError` where there are several."""
+    """The single layer and head; `InputError` where there are several."""
     if not len(layers) == len(heads) == 1:
         raise InputError("this needs one head: give one --layer and one --head")
     return layers[0], heads[0]

@@ -1,4 +1,4 @@
-"""Which heads are asked for, how their weights are looked at and by which answer they are measured.
+"""Which heads a question is about, and how their weights are viewed.
 
 All of it is plain data, checked when it is made.
 """
@@ -100,11 +100,10 @@ KEY = option(
 
 @dataclass(frozen=True)
 class Takes:
-    """What a question takes beyond the same heads of every layer.
+    """The choices of heads that a question allows beyond the same heads of every layer.
 
-    That is heads `apart`, of several layers one by one, or `means` over heads. It `reads` what a writer
-    writes from where that is asked: cross-attention, where there is any. It `needs` one kind of attention,
-    or says what does without.
+    `apart`: heads of several layers one by one; `means`: the mean over heads; `reads`: cross-attention by
+    default where the model has it; `needs`: one kind of attention, and what to say of a model without it.
     """
 
     apart: bool = False
@@ -119,7 +118,7 @@ CROSS = Takes(True, needs=(Kind.CROSS, "attnscope find TEXT tells what is linked
 
 @dataclass(frozen=True, kw_only=True)
 class Attention:
-    """Which attention of a model that has several, and how it is read."""
+    """Fields for which attention of a model is meant, and how it is read."""
 
     TAKES: ClassVar[Takes] = LISTS
 
@@ -131,12 +130,11 @@ class Attention:
 
 @dataclass(frozen=True)
 class Wanted(Attention):
-    """Which layers and heads of which attention: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`.
+    """The layers and heads that are asked for: numbers, or text such as `-1`, `0,3,7`, `4-8`, `all`.
 
     A head may be named with its layer, `L3H11`, and `L3` are all heads of a layer; heads of several layers
     that do not make up a list of each (`L3H11,L2H10`) are `apart`. `mean` is the mean over all heads, of one
-    layer or of all. Where one head is meant `USUAL` are the layer and the head that are taken where none is
-    named.
+    layer or of all. `USUAL` is the default layer and head of a question about one head.
     """
 
     USUAL: ClassVar[tuple[int, int] | None] = None
@@ -147,7 +145,7 @@ class Wanted(Attention):
 
     @classmethod
     def of(cls, asked: Attention, layer: Numbers, head: Numbers) -> Self:
-        """These layers and heads of the attention that is asked about."""
+        """These layers and heads with the attention fields of `asked`."""
         return cls(
             layer, head, takes=asked.TAKES, **{name: getattr(asked, name) for name in slots(Attention)}
         )
@@ -193,24 +191,24 @@ class Wanted(Attention):
 
     @property
     def mean(self) -> bool:
-        """Whether the mean over heads is meant."""
+        """True where the mean over heads is asked for."""
         return bool(getattr(self, "_mean", False))
 
     @property
     def apart(self) -> tuple[selection.Head, ...]:
-        """Heads of several layers that were named one by one."""
+        """Pairs of layer and head that were named one by one over several layers."""
         found: tuple[selection.Head, ...] = getattr(self, "_apart", ())
         return found
 
     @property
     def all_layers(self) -> "Wanted":
-        """What is wanted, in every layer."""
+        """Copy for every layer."""
         return replace(self, layer=None)
 
     def among(self, heads: Mapping[int, int], listener: "Listener") -> "Wanted":
-        """What is wanted with nothing left open, of layers with so many heads each.
+        """Copy with the default layer and head filled in, of layers with `heads` heads each.
 
-        What is open is the usual one, where that is not there the one in the middle, which is told.
+        Where the default is not there the middle one is taken, and the listener is told.
         """
         if self.USUAL is None or None not in (self.layer, self.head) or not all(heads.values()):
             return self
@@ -230,16 +228,16 @@ class Wanted(Attention):
 
 @dataclass(frozen=True)
 class OneWanted(Wanted):
-    """One head, by default the one that the articles look at, or one in the middle of a smaller model."""
+    """One head, by default L3 H11, the one in the articles, or the middle one of a smaller model."""
 
     USUAL = (3, 11)
 
 
 @dataclass(frozen=True)
 class Looking:
-    """How to look at weights: by which unit, with special tokens or without; `words` is by words.
+    """How weights are viewed: by which unit, with or without special tokens; `words` means by word.
 
-    Unless special tokens are to be shown by name, the strongest links of several heads are those of others.
+    Unless `special` shows them by name, the strongest links of several heads pass special tokens over.
     """
 
     words: Annotated[bool, WORDS] = False
@@ -256,27 +254,27 @@ class Looking:
 
     @property
     def changes(self) -> bool:
-        """Whether weights are looked at in another way than by all tokens."""
+        """True where the view differs from all tokens as they are."""
         return self.unit.joins or self.treatment is not Special.SHOW
 
     @property
     def unit(self) -> Unit:
-        """What rows and columns are."""
+        """The unit of rows and columns."""
         if self.by is None:
             return Unit.WORD if self.words else Unit.TOKEN
         return Unit(self.by.casefold())
 
     @property
     def treatment(self) -> Special:
-        """What is done with special tokens."""
+        """The treatment of special tokens: shown, hidden or renormalised."""
         return Special.SHOW if self.special is None else _SPECIAL[self.special.casefold()]
 
     @property
     def how(self) -> dict[str, Any]:
-        """The unit and the treatment of special tokens, by the names that those who look at weights take."""
+        """Keyword arguments for the view: `by`, the unit, and `special`, the treatment of special tokens."""
         return {"by": self.unit, "special": self.treatment}
 
     @property
     def links_among_all(self) -> bool:
-        """Whether a strongest link may be one of special tokens."""
+        """True where a strongest link may be one of special tokens."""
         return self.special is not None and self.treatment is Special.SHOW

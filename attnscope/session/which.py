@@ -1,4 +1,4 @@
-"""Fields that many questions share: which heads are meant, and how rows are looked at."""
+"""Dataclass fields that many questions share: which heads, and how weights are viewed."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -19,12 +19,12 @@ from attnscope.session.wanted import (
     Wanted,
 )
 
-Name = str | int  # of a token: its text or its position
+Name = str | int  # a token: its text or its position
 
 
 @dataclass(frozen=True)
 class OneHead(Attention):
-    """One head. On the command line by default that of the articles."""
+    """Fields for one head; the command line's default is L3 H11, or the middle of a smaller model."""
 
     WANTED: ClassVar[type[Wanted]] = OneWanted
 
@@ -38,7 +38,7 @@ class OneHead(Attention):
 
 @dataclass(frozen=True, kw_only=True)
 class Heads(Attention):
-    """Several heads, by default all."""
+    """Fields for several heads, by default all."""
 
     layers: Annotated[Numbers, LAYERS] = None
     heads: Annotated[Numbers, HEADS] = None
@@ -50,7 +50,7 @@ class Heads(Attention):
 
 @dataclass(frozen=True, kw_only=True)
 class Looked:
-    """How rows and columns are looked at: by which unit, with special tokens or without."""
+    """Fields for how weights are viewed: by which unit, with or without special tokens."""
 
     words: Annotated[bool, WORDS] = False
     special: Annotated[str | None, SPECIAL] = None
@@ -58,18 +58,18 @@ class Looked:
 
     @property
     def looking(self) -> Looking:
-        """How to look at weights."""
+        """The fields as a `Looking`."""
         return Looking(self.words, self.special, self.by)
 
 
 class SurestTag:
-    """The `query` may be left out of a model that tags tokens: it is the one whose tag is surest."""
+    """Fields of a question whose `query` defaults, for a tagger, to the token with the surest tag."""
 
     query: Name | None
     answer: str | None
 
     @property
     def plan_check(self) -> Any:
-        """Without a query what refuses a model that tags none."""
+        """Without a `query`, the check that refuses models other than taggers; else None."""
         check = "attnscope.session.questions.answers:check_tags"
         return named(check) if self.query is None else None

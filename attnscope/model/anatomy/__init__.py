@@ -1,1 +1,1 @@
-"""Where a model's attention is, found in its modules and its code, not in a list of architectures."""
+"""Find a model's attention in its modules and their code, not in a list of architectures."""

@@ -1,8 +1,8 @@
-"""Where the parts of a model in memory are: on one device, spread over several, or on the disk.
+"""Devices of a model's parts: one device, several, or the disk.
 
-A model that is spread (by accelerate, whoever asked it to) brings what each part is given to that part's
-device, and reads the weights that have no place there just for as long as the part works. At any other time
-such weights are on the meta device, which holds no numbers: here they are had all the same.
+A model that accelerate has spread moves each part's inputs to that part's device, and loads weights kept
+elsewhere only while the part runs. At other times such weights are on the meta device, which holds no
+numbers: `weight_of` finds them all the same.
 """
 
 import copy
@@ -16,7 +16,7 @@ from attnscope.errors import InputError
 
 
 def device_of(module: nn.Module) -> torch.device:
-    """The device on which this module works, and on which what it is given should be."""
+    """The device on which a module runs and to which its inputs must be moved."""
     for hook in _hooks(module):
         device = getattr(hook, "execution_device", None)
         if device is not None:
@@ -28,7 +28,10 @@ def device_of(module: nn.Module) -> torch.device:
 
 
 def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
-    """The numbers of one of a module's own weights, wherever they are kept; None where it has no such."""
+    """A module's own weight by name, also where it is offloaded; None where there is none of that name.
+
+    `InputError` for a weight whose numbers cannot be found.
+    """
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor) or not weight.is_meta:
         return weight if isinstance(weight, Tensor) else None
@@ -43,7 +46,7 @@ def weight_of(module: nn.Module, name: str = "weight") -> Tensor | None:
 
 
 def without_numbers(module: nn.Module) -> nn.Module:
-    """A copy of the model on the meta device, where it takes no memory."""
+    """Copy of the module on the meta device, where it takes no memory."""
     weights = (each for held in (module.parameters(), module.buffers()) for each in held)
     bare: dict[int, Any] = {
         id(each): nn.Parameter(each.detach().to("meta"), each.requires_grad)
@@ -55,7 +58,7 @@ def without_numbers(module: nn.Module) -> nn.Module:
 
 
 def map_of(module: nn.Module) -> dict[str, str]:
-    """Where each part of a model that is spread is kept; empty for others."""
+    """Device or `disk` of each part of a spread model; empty for a model on one device."""
     spread: Mapping[str, Any] = getattr(module, "hf_device_map", None) or {}
     return {
         part: str(torch.device(place) if isinstance(place, int) else place) for part, place in spread.items()
@@ -63,7 +66,7 @@ def map_of(module: nn.Module) -> dict[str, str]:
 
 
 def places_of(module: nn.Module) -> str:
-    """The device it is on; of a model that is spread all of them, in the order of its parts."""
+    """The model's device; of a spread model all devices joined by `+`."""
     if not map_of(module):
         return str(next(module.parameters()).device)
     places = map_of(module).values()

@@ -1,6 +1,6 @@
-"""How a model knows where its tokens stand: found in its modules and parameters, not in its name.
+"""How a model encodes token positions, found in its modules and parameters, not in its name.
 
-Tables of learned or fixed sinusoidal places, biases by distance, and rotary positions with their base and
+Tables of learned or fixed sinusoidal positions, biases by distance, and rotary positions with their base and
 scaling. A table belongs to the towers that share the most of its path: `encoder.embed_positions` to those of
 the encoder.
 """
@@ -28,10 +28,10 @@ _ALIBI_BUILDERS = ("build_alibi_tensor", "build_mpt_alibi_tensor", "_build_alibi
 def find_rotation(
     model: nn.Module, towers: Sequence[Tower], tower: Tower, layer: int, width: int | None
 ) -> Position | None:
-    """The rotation of queries and keys in a layer, None where nothing makes one.
+    """Rotary positions of a layer's queries and keys; None where neither module nor config has any.
 
-    `width` is how many cosines a token had there in a run without weights. Without such a run the module
-    must belong to the tower as a table of places would, and how many dimensions it turns is not told.
+    `width` is the number of cosines for a token in a run without weights. Without such a run (None) the
+    rotary module must belong to the tower by its path, and the number of rotated dimensions is unknown.
     """
     path = tower.sites[0].path
     config = config_of(model, path)
@@ -53,7 +53,7 @@ def find_rotation(
 
 
 def is_rotary(module: nn.Module) -> bool:
-    """Whether the module makes the cosines and sines of rotary positions (Su et al. 2021)."""
+    """True where the module's class name says rotary positions (Su et al. 2021)."""
     return bool(re.search("Rotary|RoPE|Rope", type(module).__name__))
 
 
@@ -62,7 +62,7 @@ def self_attention(towers: Sequence[Tower]) -> list[Tower]:
 
 
 def closest(path: str, towers: Sequence[Tower]) -> list[Tower]:
-    """The towers that share the longest beginning with a path."""
+    """The towers whose module paths share the longest beginning with `path`."""
     shared = {tower: _shared(path, tower.pattern) for tower in towers}
     return [tower for tower in towers if shared[tower] == max(shared.values())]
 
@@ -74,14 +74,14 @@ def _shared(one: str, other: str) -> int:
 
 
 def _rotary(model: nn.Module, path: str, others: Sequence[Tower] | None, tower: Tower) -> nn.Module | None:
-    """The rotary module that is closest to `path`; where `others` are given, one that is the tower's own."""
+    """The rotary module closest to `path`; where `others` are given, only the tower's own count."""
     rotary = {each: module for each, module in model.named_modules() if is_rotary(module)}
     mine = [each for each in rotary if others is None or tower in closest(each, others)]
     return rotary[max(mine, key=lambda each: _shared(each, path))] if mine else None
 
 
 def _turned(rotary: nn.Module, sort: str, width: int) -> int | None:
-    """Dimensions that are turned: two for each frequency and axis, but for frequencies of zero.
+    """Number of rotated dimensions: two for each nonzero frequency and axis; None where it is unknown.
 
     A picture has two axes, so that there are four cosines for each frequency.
     """
@@ -96,19 +96,19 @@ def _turned(rotary: nn.Module, sort: str, width: int) -> int | None:
 
 
 def _with_numbers(rotary: nn.Module) -> Any:
-    """The module made off the meta device, where its config is all that it is made from."""
+    """The rotary module rebuilt from its config off the meta device; None where that fails."""
     try:
         with torch.device("cpu"):
             return type(rotary)(rotary.config)
-    except Exception:  # of another making: its frequencies are taken to be none of them zero
+    except Exception:  # not built from a config alone: all frequencies count as nonzero
         return None
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table of places, or what stands for one, with the parameters that it is read from.
+    """One position table, or a module that takes its place, and the parameters it reads.
 
-    `most` tokens have a place in one whose first place lies behind that of padding; None of others.
+    `most` is the number of tokens with a position in a table that begins behind its padding row; else None.
     """
 
     path: str
@@ -117,12 +117,12 @@ class Table:
     most: int | None = None
 
     def is_used(self, used: Collection[nn.Parameter] | None) -> bool:
-        """Whether a run that used the parameters `used` read it; taken for granted where there was no run."""
+        """True where one of the parameters `used` by a run is the table's; True without a run."""
         return used is None or not self.parameters or any(each in used for each in self.parameters)
 
 
 def tables(model: nn.Module, towers: Sequence[Tower]) -> dict[Tower, list[Table]]:
-    """The tables of places by tower."""
+    """The position tables of each tower."""
     by_tower: dict[Tower, list[Table]] = {tower: [] for tower in towers}
     for table in all_tables(model):
         for tower in closest(table.path, self_attention(towers)):
@@ -131,7 +131,7 @@ def tables(model: nn.Module, towers: Sequence[Tower]) -> dict[Tower, list[Table]
 
 
 def all_tables(model: nn.Module) -> list[Table]:
-    """The tables of places of the whole model."""
+    """The position tables of the whole model."""
     found = []
     for path, module in model.named_modules():
         name, kind = path.rpartition(".")[2].lower(), type(module).__name__.lower()
@@ -155,10 +155,10 @@ def all_tables(model: nn.Module) -> list[Table]:
 
 
 def _behind_padding(model: nn.Module, path: str, table: Any) -> int | None:
-    """Places of a table behind that of padding, where the module that holds it counts from there.
+    """Rows of a table behind its padding row, where the holder counts positions from there.
 
-    Both then have the same `padding_idx`, as RoBERTa's have (Liu et al. 2019): the rows up to that one are no
-    places of tokens.
+    Both then have the same `padding_idx`, as in RoBERTa (Liu et al. 2019): the rows up to it are no
+    positions.
     """
     holder = model.get_submodule(path.rpartition(".")[0])
     first, counted = (getattr(each, "padding_idx", None) for each in (table, holder))
@@ -172,7 +172,7 @@ def _names_a_table(name: str) -> bool:
 def by_distance(
     model: nn.Module, tower: Tower, towers: Sequence[Tower], used: Collection[nn.Parameter] | None
 ) -> bool:
-    """Whether parameters by distance stand in the tower's attention, or beside its layers and closest to it.
+    """True where the tower's attention, or a module closest to it, has parameters by distance.
 
     Where a run told which parameters it `used`, only these count.
     """
@@ -193,7 +193,7 @@ def by_distance(
 
 
 def has_alibi(model: nn.Module, config: Any) -> bool:
-    """Whether a slope by distance is added to the scores (Press et al. 2022)."""
+    """True where ALiBi adds a slope by distance to the scores (Press et al. 2022)."""
     for holder in (config, getattr(config, "attn_config", None)):
         if isinstance(stated := getattr(holder, "alibi", None), bool):
             return stated

@@ -1,12 +1,12 @@
-"""Where a model's attention layers sit: found in its modules and their code, not in a list of architectures.
+"""Find a model's attention modules in its module tree and code, not in a list of architectures.
 
 A module counts as an attention layer when its forward looks the attention function up in transformers'
-interface (`asks_interface`), or when its own code multiplies, takes a softmax and multiplies again. That is
-read off its compiled code, nothing is run, and it is only a hint (a router or a pooling may read alike): what
-really happens is found out by the tracer when the model runs. Attention modules that
-stand at the same place in every layer form a tower: the text half of CLIP, a decoder's cross-attention.
-A layer's number is its place in the outermost ModuleList on its path, so that in hybrids the number is
-the layer's own; `layer_idx` attributes are missing or wrong on many models and are not read.
+interface (`asks_interface`), or when its own code multiplies, takes a softmax and multiplies again. The
+second is read off its compiled code, nothing is run, and it is only a hint (a router or a pooling may read
+alike): the tracer checks it when the model runs. Attention modules that stand at the same place in every
+layer form a tower: the text half of CLIP, a decoder's cross-attention. A layer's number is its place in the
+outermost ModuleList on its path, so that in hybrids the number is the layer's own; `layer_idx` attributes are
+missing or wrong on many models and are not read.
 """
 
 import dis
@@ -31,14 +31,14 @@ _CROSS_NAMES = {"crossattention", "cross_attention", "cross_attn", "encoder_attn
 
 
 def asks_interface(module_class: type) -> bool:
-    """Whether its forward asks transformers' interface for the function, which then can be stood in for."""
+    """True where the class's forward asks `get_interface` for its kernel, which can be replaced."""
     return "get_interface" in _names(module_class)
 
 
 def looks_up_by_hand(module_class: type) -> bool:
-    """Whether its forward looks other kernels up in the interface, but has its own eager one at hand.
+    """True where forward looks kernels up in ALL_ATTENTION_FUNCTIONS without `get_interface`.
 
-    Code of this older style, mostly from a model's own repository, never asks for a function called eager.
+    Code of this older style, mostly from a model's own repository, keeps its eager function to itself.
     """
     names = _names(module_class)
     asked_for_an_attribute = "getattr" in names  # which finds none of that name, whatever the name is
@@ -53,10 +53,11 @@ def _names(module_class: type) -> tuple[str, ...]:
 
 @cache
 def looks_traceable(module_class: type) -> bool:
-    """Whether `module_class` multiplies, takes a softmax and multiplies, and never asks the interface.
+    """True where the class's code has the two matrix products and the softmax of attention.
 
     The code of its bases and of functions beside it counts as its own; a product may also stand in a small
-    module that it holds. Whole models and what assigns predictions to targets are left out.
+    module that it holds. False for classes that ask the interface, whole models and code that assigns
+    predictions to targets.
     """
     if issubclass(module_class, nn.MultiheadAttention):
         return True
@@ -80,7 +81,7 @@ def _operations(module_class: type) -> Counter[str]:
 
 
 def _codes(module_class: type) -> Iterator[CodeType]:
-    """The code of the methods and of the functions in the same source file that they call, each once."""
+    """The code objects of a class's methods and of functions they call in the same file, each once."""
     seen: set[CodeType] = set()
     for cls in module_class.__mro__:
         if _of_torch(cls):
@@ -142,11 +143,10 @@ def _named(code: CodeType) -> Iterator[str]:
 
 @dataclass(frozen=True, eq=False)
 class Site:
-    """One attention module: its path, its kind, its tower, and the layer of each of its calls in turn.
+    """One attention module: its path, kind, tower and route, and the layer that each of its calls serves.
 
-    A module of models that share weights between layers (ALBERT, Zamba) serves several `layers`; any other
-    one serves one, however often it is called. `every` are all attention modules of the model,
-    in module order.
+    A module that several layers share (ALBERT, Zamba) has several `layers`; any other one has one, however
+    often it is called. `every` lists all attention modules of the model, in module order.
     """
 
     path: str
@@ -158,17 +158,17 @@ class Site:
     every: list["Site"] = field(repr=False)
 
     def layer_of(self, forward: int) -> int:
-        """The layer that its forward number `forward` serves: each in its turn, the last one ever after."""
+        """The layer that call number `forward` serves; calls beyond the last layer serve that one."""
         return self.layers[min(forward, len(self.layers) - 1)]
 
     def runs_for(self, layers: Container[int] | None) -> int:
-        """How often it runs until it has served the last of `layers` (None: all); 0 where it serves none."""
+        """Number of calls until the last of `layers` (None: all) is served; 0 where it serves none."""
         serving = (i + 1 for i, layer in enumerate(self.layers) if layers is None or layer in layers)
         return max(serving, default=0)
 
     @property
     def holds_all_pairs(self) -> str:
-        """Why its attention cannot be read in tiles; empty where it can."""
+        """Reason why its attention cannot be read in tiles; empty where it can."""
         if self.route is Route.TAKEOVER:
             return ""
         how = "chooses its kernel by itself" if self.route is Route.CUSTOM else "asks for no kernel"
@@ -178,8 +178,8 @@ class Site:
 def find_sites(model: nn.Module) -> tuple[Site, ...]:
     """The attention modules of `model`, in module order, each once.
 
-    They are found when a model is opened, and handed on from there: some models put in other modules as they
-    run, and only then they are found anew.
+    They are found when a model is opened and passed on from there; they are found again only for models that
+    replace modules as they run.
     """
     modules: dict[nn.Module, list[str]] = defaultdict(list)
     routes: dict[type, Route | None] = {}
@@ -209,12 +209,12 @@ def layers_of(members: Iterable[Site], kind: Kind) -> tuple[int, ...]:
 
 
 def every_site(some: Sequence[Site]) -> Sequence[Site]:
-    """All attention modules of the model that `some` are of."""
+    """All attention modules of the model that the sites in `some` belong to."""
     return some[0].every if some else ()
 
 
 def layer_stacks(model: nn.Module, sites: Iterable[Site]) -> dict[str, nn.ModuleList]:
-    """The ModuleLists, by path, whose entries are the layers of `model` with attention in them."""
+    """The ModuleLists by path whose entries are the layers with attention."""
     paths = {path for site in sites if (path := _stack_path(model, site.path)) is not None}
     return {path: cast(nn.ModuleList, model.get_submodule(path)) for path in sorted(paths)}
 
@@ -229,9 +229,9 @@ def _route(module: nn.Module) -> Route | None:
 
 
 def _without_lookalikes(modules: Mapping[nn.Module, list[str]]) -> dict[nn.Module, list[str]]:
-    """Leaves out what only looks like attention: a part of a module that is, and what holds such a module.
+    """Drop false hits: traced modules inside attention, and traced modules that hold other sites.
 
-    The first are an indexer or a router within the attention, the second a layer that does other things too.
+    The first are an indexer or a router within the attention, the second whole layers.
     """
     named = [module for module in modules if _route(module) is not Route.TRACED]
     parts = {part for module in named for part in module.modules() if part not in named}
@@ -257,7 +257,7 @@ def _kind(model: nn.Module, path: str, module: nn.Module) -> Kind:
 
 
 def _writes(model: nn.Module) -> bool:
-    """Whether code that transformers does not have can write: by its class, or by what stands beside it."""
+    """True where a model with its own code can generate, by its class or by its `auto_map`."""
     if type(model).__module__.startswith("transformers."):
         return False
     beside = getattr(getattr(model, "config", None), "auto_map", None) or {}
@@ -267,7 +267,7 @@ def _writes(model: nn.Module) -> bool:
 
 
 def writes_by_itself(config: Any) -> bool:
-    """Whether transformers has a causal language model for this config, and no masked one."""
+    """True where transformers has a causal language model for this config, and no masked one."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING as CAUSAL
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING as MASKED
 
@@ -276,10 +276,10 @@ def writes_by_itself(config: Any) -> bool:
 
 
 def _numbers(model: nn.Module, paths: Sequence[Sequence[str]]) -> list[tuple[int, ...]]:
-    """The layers that each module of one tower serves, given the paths that it stands under.
+    """The layers that each module of a tower serves, given the paths of each.
 
-    The place in the outermost list; where that holds several of them (the blocks of a stage) or there is
-    no list, they are counted.
+    A layer's number is its place in the outermost list. Where places repeat (the blocks of a stage) or there
+    is no list, the modules are counted.
     """
     config = getattr(model, "config", None)
     groups = getattr(config, "num_hidden_groups", None)
@@ -294,7 +294,7 @@ def _numbers(model: nn.Module, paths: Sequence[Sequence[str]]) -> list[tuple[int
 
 
 def _pattern(path: str) -> str:
-    """The path with a star for every place in a list of modules."""
+    """The path with `*` for every index in a list of modules."""
     parts = path.split(".")
     return ".".join("*" if part.isdigit() else part for part in parts)
 

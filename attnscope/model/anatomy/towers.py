@@ -1,10 +1,10 @@
 """Towers: the attention modules of one kind that stand at the same place in every layer.
 
-The text half and the picture half of CLIP, the encoder, the decoder and the cross-attention of BART;
-each has a short name, what of its module path tells it apart.
+CLIP has a text tower and a picture tower, BART an encoder, a decoder and a cross-attention tower; each has a
+short name, the part of its module path that tells it apart.
 
-What a module without weights says of itself (heads, dimensions, window, cap, sinks, context) is read off its
-own attributes and the shapes of its projections first, then its config: what neither tells is None.
+What a module without weights tells (heads, dimensions, window, cap, sinks, context) is read off its own
+attributes and the shapes of its projections first, then its config: what neither tells is None.
 """
 
 import re
@@ -55,7 +55,7 @@ _SENSES = {"vision", "visual", "visn", "image", "img", "audio", "speech", "qform
 
 
 def head_count(module: nn.Module) -> int | None:
-    """Query heads by the module, by one of its parts or by its config; None where none of them tells."""
+    """Number of query heads by the module, its parts or its config; None where none of them tells."""
     for holder in (module, *module.children(), getattr(module, "config", None)):
         for name in _NAMES:
             count = getattr(holder, name, None)
@@ -65,14 +65,14 @@ def head_count(module: nn.Module) -> int | None:
 
 
 def config_of(model: Any, path: str) -> Any:
-    """The config that belongs to the module at `path`: its own, or that of what it stands in."""
+    """The config of the module at `path`, or else of the closest module around it."""
     parts = path.split(".")
     owners = (model.get_submodule(".".join(parts[:end])) for end in range(len(parts), -1, -1))
     return next((config for owner in owners if (config := getattr(owner, "config", None)) is not None), None)
 
 
 def key_heads(module: nn.Module, config: Any) -> int | None:
-    """Key heads by the key projection, else as module or config count them; all heads where none does."""
+    """Number of key heads: by the key projection's width, else as stated, else that of query heads."""
     own, width = dim(module, config), _width(module, _KEY_PROJECTIONS, 1)
     if own and width and width % own == 0:
         return width // own
@@ -81,25 +81,25 @@ def key_heads(module: nn.Module, config: Any) -> int | None:
 
 
 def dim(module: nn.Module, config: Any) -> int | None:
-    """Dimensions of a query: by the module, else by its query projection, else by the config."""
+    """Dimensions of a query head: stated by the module, else by its query projection, else by the config."""
     own = _number(module, _DIM)
     return own or _width(module, _QUERY_PROJECTIONS, head_count(module)) or _number(config, _DIM)
 
 
 def value_dim(module: nn.Module, config: Any) -> int | None:
-    """Dimensions of a value: by the module, else by its value projection, else those of a query."""
+    """Dimensions of a value head: stated by the module, else by its projection, else as of a query."""
     own = _number(module, _VALUE_DIM)
     return own or _width(module, _VALUE_PROJECTIONS, key_heads(module, config)) or dim(module, config)
 
 
 def window(module: nn.Module, config: Any) -> int | None:
-    """How far its tokens look back, where the module says it; GPT-Neo's local layers do by their name."""
+    """Width of sliding-window attention, where the module states it; for GPT-Neo's local layers too."""
     local = getattr(module, "attention_type", None) == "local"
     return _number(module, _WINDOW) or (_number(config, ("window_size",)) if local else None)
 
 
 def chunk(config: Any, layer: int) -> int | None:
-    """Length of the chunks that a layer's tokens keep to, where the config names its layers so."""
+    """Chunk length of a layer with chunked attention, else None."""
     sorts = getattr(config, "layer_types", None) or ()
     chunked = layer < len(sorts) and sorts[layer] == "chunked_attention"
     return _number(config, ("attention_chunk_size",)) if chunked else None
@@ -115,7 +115,7 @@ def sinks(module: nn.Module) -> bool:
 
 
 def context(config: Any, kind: Kind) -> int | None:
-    """The most tokens that the config says the tower reads; None where it does not count tokens."""
+    """The most tokens that the tower reads by its config; None where the config does not count tokens."""
     return None if config is None else _number(config, _CONTEXT[kind])
 
 
@@ -142,9 +142,9 @@ def _width(module: nn.Module, names: tuple[str, ...], count: int | None) -> int 
 class Tower:
     """The attention modules of one kind that stand at the same place in every layer.
 
-    `name` is the shortest thing that tells it from the model's other towers; `heads` counts the query heads
-    of each layer, 0 where the model does not say before it runs; `alone` is True where no other tower is of
-    its kind.
+    `name` is the shortest part of its path that tells it from the model's other towers; `heads` maps each
+    layer to its number of query heads, 0 where it is not known before the model runs; `alone` is True where
+    no other tower is of its kind.
     """
 
     name: str
@@ -155,12 +155,12 @@ class Tower:
 
     @property
     def called(self) -> str:
-        """Its kind where that is enough, else its name and kind."""
+        """Name for messages: its kind where that is enough, else name and kind."""
         return str(self.kind) if self.alone else f"{self.name} ({self.kind})"
 
     @property
     def distinct_name(self) -> str:
-        """Its name as results give it: none where it is the only one of its kind."""
+        """Name in results; empty where it is the only tower of its kind."""
         return "" if self.alone else self.name
 
     @property
@@ -173,7 +173,7 @@ class Tower:
 
     @property
     def pattern(self) -> str:
-        """The modules' path with a star in place of the layer's number."""
+        """The modules' common path with `*` in place of the layer's number."""
         return self.sites[0].tower
 
 
@@ -191,7 +191,7 @@ def find_towers(every: Sequence[Site]) -> tuple[Tower, ...]:
 
 
 def choose_tower(among: Sequence[Tower], kind: Kind | None, name: str | None, model: str) -> Tower:
-    """The one tower that is meant: by kind, and by its name or a part of its path."""
+    """The one tower of this kind and name (or part of a path); `InputError` unless exactly one fits."""
     if kind is not None and kind not in list(Kind):
         raise InputError(f"no kind of attention '{kind}': {', '.join(Kind)}")
     if not among:
@@ -214,9 +214,9 @@ def choose_tower(among: Sequence[Tower], kind: Kind | None, name: str | None, mo
 
 
 def reading_text(among: Sequence[Tower]) -> Tower:
-    """The tower in which a text is most likely to be looked at: cross-attention, else one that reads text.
+    """The tower that most likely reads the text: cross-attention, then decoder, then encoder.
 
-    That is, one whose modules are not named after pictures or sounds, a decoder before an encoder.
+    Towers named after pictures or sounds are passed over unless there is no other.
     """
     text = [tower for tower in among if not named_after_senses(tower.pattern)]
     preferred = (Kind.CROSS, Kind.DECODER, Kind.ENCODER)
@@ -224,7 +224,7 @@ def reading_text(among: Sequence[Tower]) -> Tower:
 
 
 def layers_without(model: nn.Module, tower: Tower) -> tuple[int, ...]:
-    """Layers between those of `tower` that have no attention; none where it stands in several lists."""
+    """Numbers of layers in the tower's stack that have no attention; none for several stacks."""
     for path, stack in layer_stacks(model, every_site(tower.sites)).items():
         if all(site.path.startswith(tuple(f"{path}.{n}." for n in site.layers)) for site in tower.sites):
             return tuple(number for number in range(len(stack)) if number not in tower.layers)
@@ -232,7 +232,7 @@ def layers_without(model: nn.Module, tower: Tower) -> tuple[int, ...]:
 
 
 def named_after_senses(pattern: str) -> bool:
-    """Whether a part of the modules' path says that they read a picture or a sound."""
+    """True where a part of the modules' path names a picture or a sound encoder."""
     return bool(_SENSES & set(re.split(r"[._]", pattern.lower())))
 
 
@@ -241,10 +241,10 @@ def _heads(members: Iterable[Site]) -> dict[int, int]:
 
 
 def tower_names(patterns: Sequence[str]) -> dict[str, str]:
-    """The shortest part of each path that no other one has in its place; nothing where there is only one.
+    """Short name of each path pattern: its shortest part that no other has; empty for a single one.
 
-    `vision_model.encoder.layers.*.self_attn` beside `text_model.encoder...` is `vision_model`. The place
-    of a layer in its list (a star) tells nothing.
+    `vision_model.encoder.layers.*.self_attn` beside `text_model.encoder...` is `vision_model`. The star, a
+    layer's place in its list, tells nothing.
     """
     distinct = list(dict.fromkeys(patterns))
     words = {pattern: [word for word in pattern.split(".") if word != "*"] for pattern in distinct}
@@ -254,7 +254,7 @@ def tower_names(patterns: Sequence[str]) -> dict[str, str]:
 
 
 def _shortest(pattern: str, words: dict[str, list[str]]) -> str:
-    """One word that is its own, else the first words that together are, else the whole path."""
+    """One word that only this pattern has, else the first words that only it has together, else all."""
     mine = words[pattern]
     shared = Counter(word for others in words.values() for word in set(others))
     if own := [word for word in mine if shared[word] == 1]:
@@ -268,7 +268,7 @@ def _shortest(pattern: str, words: dict[str, list[str]]) -> str:
 
 
 def without_attention(model: nn.Module, name: str) -> str:
-    """One line that says what the layers of `model` are instead."""
+    """One-line message for a model without attention, with the classes of its layers."""
     stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList) and len(module)]
     if not stacks:
         return f"{name} has no attention that can be read"

@@ -1,1 +1,1 @@
-"""Text in, what a model reads out: tokens, mask, target, and what it goes on with."""
+"""Inputs of a model: token ids and mask of a text, decoder targets, chats, generated continuations."""

@@ -1,11 +1,10 @@
-"""A text that the model goes on with: how far, and what it wrote. And what is given otherwise than as a text.
+"""Text that the model generates, and inputs from token ids or from words that are already split.
 
-The newest token is never fed back to the model, so it is no part of what was read: as in transformers,
-N new tokens are N - 1 more rows of attention.
+The newest token is never fed back to the model, so it is no part of what was read: as in transformers, N new
+tokens are N - 1 more rows of attention.
 
-Tokens that no text was given for (`tokens_read`, `tokens_by_number`) are each cut from the text that they
-make together, if they can be. Words may be given that are cut already (`encode_words`), and tokens by their
-numbers (`encode_numbers`).
+Tokens without a text (`tokens_read`, `tokens_by_number`) are cut from the text that they decode to together,
+where that works.
 """
 
 from bisect import bisect_right
@@ -26,14 +25,14 @@ _UNFINISHED = "\ufffd"  # what a tokenizer writes for the first bytes of a chara
 
 
 LIKELIEST = "greedily"  # the likeliest token each time
-Words = tuple[str, ...]  # of one text
+Words = tuple[str, ...]  # the words of one text
 
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """A token sequence of which the first `given` were given and the model wrote the others.
+    """A generated sequence: `given` prompt tokens, then those that the model wrote.
 
-    `finished` when it came to an end by itself. `chances` are the probabilities at each step.
+    `finished` is True where it ended with an end token. `chances` are the probabilities at each step.
     """
 
     ids: tuple[int, ...]
@@ -43,16 +42,15 @@ class Written:
 
     @property
     def read(self) -> tuple[int, ...]:
-        """All but the last token: what the model has read by then."""
+        """All token ids but the last: those that the model has read by then."""
         return self.ids[:-1]
 
 
 @torch.no_grad()
 def write(module: Any, inputs: Any, most: int, name: str) -> Written:
-    """What the model called `name` writes after `inputs`, or as an answer to them, of a batch of one.
+    """Generate greedily, at most `most` tokens, from a batch of one with the model called `name`.
 
-    Each of at most so many tokens is the likeliest. Raises `InputError` for a model that cannot write, and
-    for settings that the library does not follow.
+    Raises `InputError` for a model that cannot write, and for settings that the library does not follow.
     """
     head = getattr(module, "get_output_embeddings", lambda: None)
     if not hasattr(module, "generate") or not module.can_generate() or head() is None:
@@ -67,7 +65,7 @@ def write(module: Any, inputs: Any, most: int, name: str) -> Written:
             return_dict_in_generate=True,
             output_logits=True,
         )
-    except ValueError as error:  # settings of the checkpoint
+    except ValueError as error:  # unsupported settings of the checkpoint
         raise InputError(f"{name} does not write on: {one_line(error).rstrip('.')}") from error
     ids = tuple(made.sequences[0].tolist())
     stated = module.generation_config.eos_token_id
@@ -87,10 +85,10 @@ def check_room(tokens: int, most: int, limit: int | None, name: str) -> None:
 
 
 def tokens_read(tokenizer: Any, written: Written, prompt: Tokens | None = None) -> Tokens:
-    """The tokens that the model has read: those of `prompt`, then those that it wrote, but for the last.
+    """Tokens that the model has read: those of `prompt`, then those that it wrote, without the last.
 
-    What it wrote is a text of its own, to its end. Without a prompt, as in an encoder-decoder, also the
-    tokens that the decoder starts from belong to it.
+    The generated part is a text of its own. Without a prompt, as in an encoder-decoder, the decoder's start
+    tokens belong to it too.
     """
     given = prompt or Tokens((), ())
     whole = tokens_behind(tokenizer, given, written.ids[len(given) :], LIKELIEST)
@@ -98,16 +96,16 @@ def tokens_read(tokenizer: Any, written: Written, prompt: Tokens | None = None) 
 
 
 def tokens_behind(tokenizer: Any, given: Tokens, ids: tuple[int, ...], how: str) -> Tokens:
-    """The tokens of `given`, then these, which are a text of their own; `how` says where they are from."""
+    """The tokens of `given`, then `ids` as a text of their own; `how` says how these were made."""
     text, items = _spelled(tokenizer, (*given.ids, *ids), len(given), len(given.texts))
     read = given.items + items
     return Tokens((*given.texts, text), read, answered(given, len(read)), how)
 
 
 def answered(given: Tokens, read: int) -> tuple[Any, ...]:
-    """How `given` is marked once the model went on to `read` tokens.
+    """`given.marked` once the model has read `read` tokens: with a section for a generated answer.
 
-    What it wrote is the assistant's message where the template has opened that, and nothing was in it.
+    Generated tokens are the assistant's message where the template has opened that, and nothing was in it.
     """
     opened = max((each.first + each.count for each in given.sections), default=len(given))
     if opened == len(given):
@@ -116,15 +114,15 @@ def answered(given: Tokens, read: int) -> tuple[Any, ...]:
 
 
 def tokens_by_number(tokenizer: Any, ids: tuple[int, ...]) -> Tokens:
-    """Tokens that are given by their numbers, spelled as those are that a model wrote."""
+    """Tokens for ids that the user gave, spelled by the tokenizer."""
     text, items = _spelled(tokenizer, ids, 0, 0)
     return Tokens((text,) if text.strip() else (), items, (Given("ids"),))
 
 
 def _spelled(tokenizer: Any, ids: tuple[int, ...], first: int, part: int) -> tuple[str, tuple[Token, ...]]:
-    """The text of `ids` from number `first` on, and these tokens as pieces of text number `part`.
+    """The text of `ids` from index `first` on, and these as tokens of text number `part`.
 
-    Special tokens have no place in it, nor have those of a tokenizer that knows no offsets.
+    Special tokens have no place in the text, nor have those of a tokenizer without offsets.
     """
     text, spans = _grown(tokenizer, ids, first)
     fast, special = getattr(tokenizer, "is_fast", False), special_ids(tokenizer)
@@ -147,9 +145,9 @@ def _spelled(tokenizer: Any, ids: tuple[int, ...], first: int, part: int) -> tup
 
 
 def _grown(tokenizer: Any, ids: tuple[int, ...], first: int) -> tuple[str, list[tuple[int, int]]]:
-    """The text after the first `first` tokens, and where in it each later one stands.
+    """The text behind the first `first` tokens, and the characters of each later token in it.
 
-    A token is what the decoded text grows by; the bytes of one character share it.
+    A token's text is the growth of the decoded text; tokens that share a character's bytes share its place.
     """
 
     def decoded(count: int) -> str:
@@ -169,7 +167,7 @@ def _grown(tokenizer: Any, ids: tuple[int, ...], first: int) -> tuple[str, list[
 def encode_words(
     tokenizer: Any, texts: tuple[Words, ...], *, name: str, limit: int | None, truncate: bool = False
 ) -> Encoded:
-    """As `encode` for the words of one text or of a pair: they are read with one blank between them.
+    """Model inputs for a text or a pair in words, which are joined by blanks.
 
     A token belongs to the given word that it begins in, whatever the tokenizer holds for a word.
     """
@@ -199,7 +197,7 @@ def _in_words(tokens: Tokens, texts: tuple[Words, ...]) -> Tokens:
 def encode_numbers(
     tokenizer: Any, ids: tuple[int, ...], *, name: str, limit: int | None, truncate: bool = False
 ) -> Encoded:
-    """Exactly these tokens for the model called `name`; `tokenizer` is only asked how they are spelled."""
+    """Model inputs of exactly these token ids; `tokenizer` only spells them."""
     notices: tuple[str, ...] = ()
     if limit is not None and len(ids) > limit:
         if not truncate:

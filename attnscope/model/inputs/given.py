@@ -1,11 +1,11 @@
-"""What a user gives otherwise than as a text: a conversation, or tokens by their numbers.
+"""User inputs other than a text: a conversation, or token ids.
 
     [{"role": "user", "content": "Who opened the door?"}]
     {"messages": [...], "tools": [...], "enable_thinking": true}
 
-are messages, and what else the chat template of a model may write; what it makes of them is
-`attnscope.model.inputs.rendered`. Of numbers nothing is read as text: what stands in for a tokenizer shows
-pieces as a vocabulary spells them, numbers where it has none.
+are conversations: messages, and whatever else the model's chat template takes, which is applied in
+`attnscope.model.inputs.rendered`. Token ids are not read as text: a stand-in for the tokenizer spells them by
+a vocabulary, and shows ids without one.
 """
 
 import json
@@ -20,7 +20,7 @@ from attnscope.printable import printable
 
 Message = Mapping[str, Any]
 SYSTEM, USER = "system", "user"
-_OURS = {  # what a template is called with by us or by the library, and what is of no text
+_OURS = {  # keys that we or the library pass to a template, or that are not about text
     *("conversation", "chat_template", "tokenize", "padding", "truncation", "max_length", "return_tensors"),
     *("return_dict", "return_assistant_tokens_mask", "tokenizer_kwargs", "continue_final_message"),
     "add_generation_prompt",
@@ -35,13 +35,13 @@ _ROLES = {
     "mask": ("[MASK]", "<mask>"),
     "unk": ("[UNK]", "<unk>"),
 }
-_MARKS = str.maketrans("▁Ġ", "  ")  # of a word's start, as vocabularies spell it
-_NO_LIMIT = 10**30  # as tokenizers say it
+_MARKS = str.maketrans("▁Ġ", "  ")  # marks of a word's start in vocabularies
+_NO_LIMIT = 10**30  # as tokenizers state no limit
 
 
 @dataclass(frozen=True)
 class Chat:
-    """Messages in their order, `settings` that the template is given with them, and the file of both.
+    """Messages in their order, the template's `settings`, and the file of both.
 
     `settings` are tools, documents and whatever else a template knows, such as `enable_thinking`.
     """
@@ -51,7 +51,7 @@ class Chat:
     file: Path | None = None
 
     def behind(self, system: str) -> "Chat":
-        """The chat behind a system message; `InputError` where it begins with one."""
+        """The chat with a system message put first; `InputError` where it begins with one."""
         if self.messages[0]["role"] == SYSTEM:
             raise InputError("--system: the chat begins with a system message already, leave one out")
         if not system:
@@ -60,20 +60,20 @@ class Chat:
 
 
 def asked(text: str) -> Chat:
-    """The text as the only message of a user."""
+    """A chat of one user message with this text."""
     if not text.strip():
         raise InputError("the text is empty")
     return Chat(({"role": USER, "content": text},))
 
 
 def read_chat(file: Path) -> Chat:
-    """The conversation that stands in a file, or comes by standard input."""
+    """The conversation in a JSON file, or from standard input."""
     name = f"--chat {incoming.named(file)}"
     return replace(chat_of(incoming.parsed(incoming.content(file, "the chat"), name), name), file=file)
 
 
 def chat_of(written: Any, name: str = "the chat") -> Chat:
-    """A list of messages, or an object that has it; `InputError` that says which message is wrong."""
+    """A `Chat` from a list of messages, or an object that has one; `InputError` names the wrong message."""
     if isinstance(written, Chat):
         return written
     settings: dict[str, Any] = {}
@@ -121,7 +121,7 @@ def _joined(content: Any, where: str) -> str:
 
 
 class Numbered:
-    """Answers what is asked of a tokenizer about spelling, by `pieces`; as a tokenizer it reads no text.
+    """Stand-in for a tokenizer that spells ids by `pieces`; it encodes no text.
 
     Special tokens are those that are spelled as such, and those that the model's config names.
     """
@@ -152,7 +152,7 @@ class Numbered:
         return self._piece(ids) if isinstance(ids, int) else [self._piece(id) for id in ids]
 
     def convert_tokens_to_string(self, pieces: Sequence[str]) -> str:
-        """Pieces put together where their vocabulary marks how, else with a blank between them."""
+        """Pieces joined by their vocabulary's word marks, else with blanks."""
         if self._marked:
             return "".join(pieces).translate(_MARKS)
         return " ".join(pieces).replace(" ##", "")
@@ -162,7 +162,7 @@ class Numbered:
         return self.convert_tokens_to_string([self._piece(id) for id in ids if id not in left_out])
 
     def name(self, token: int) -> str:
-        """How a token is written by itself; as the vocabulary spells it where another is written alike."""
+        """The token's text; its vocabulary spelling where another token has the same text."""
         piece = self._piece(token)
         written = self.convert_tokens_to_string([piece]).strip()
         alike = {written, f"▁{written}", f"Ġ{written}"} - {piece}
@@ -170,7 +170,7 @@ class Numbered:
         return printable(written if plain else piece)
 
     def token(self, name: str) -> int | None:
-        """The number that `name` is."""
+        """The id that `name` is in decimal digits; None for anything else."""
         return int(name) if name.isdecimal() else None
 
     def _piece(self, id: int) -> str:
@@ -178,7 +178,7 @@ class Numbered:
 
 
 class Unreadable:
-    """Stands for a tokenizer that cannot be read, for as long as nobody asks anything of it."""
+    """Stand-in for a tokenizer that cannot be read: raises its error at the first use."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -193,7 +193,7 @@ class Unreadable:
 
 
 def read_vocabulary(file: str | Path) -> dict[int, str]:
-    """How the tokens in `file` are spelled: one in a line, counted from 0, or JSON of numbers by token.
+    """Token spellings by id from `file`: one token a line from 0, or a JSON object of ids by token.
 
     Raises `InputError` for a file that is neither.
     """

@@ -1,8 +1,8 @@
-"""What a token of a vocabulary is called where it is an answer, and which token is meant by such a name.
+"""Names of vocabulary tokens as answers, and the token that such a name means.
 
 A name is only given where it leads back to its token. “my” is the word after a blank where a vocabulary tells
-these apart, and “##my” what is joined to the text before it; “,” is joined, and “␣,” stands after a blank.
-Bytes that are no whole character are called by their numbers, as in “<0xC2>”.
+these apart, and “##my” the piece joined to the text before it; “,” is joined, and “␣,” stands after a blank.
+Bytes that are no whole character are named by their numbers, as in “<0xC2>”.
 """
 
 import re
@@ -29,7 +29,7 @@ _AFTER_A_BLANK = ("L", "N", "Ps", "Pi", "Sc")  # letters, numbers, what opens an
 
 @dataclass(frozen=True)
 class Names:
-    """The names of the tokens that `tokenizer` makes of texts."""
+    """Names of a tokenizer's tokens, and the tokens of names."""
 
     tokenizer: Any
 
@@ -40,7 +40,7 @@ class Names:
         return next((name for name in names if self.token(name) == token), apart)
 
     def token(self, name: str) -> int | None:
-        """The one token that is meant; None where it is several, or none that is known."""
+        """Id of the one token that the name means; None where none or several fit."""
         special = dict(zip(self.tokenizer.all_special_tokens, self.tokenizer.all_special_ids, strict=True))
         if name in special:
             return int(special[name])
@@ -96,7 +96,7 @@ class Names:
 
     @cached_property
     def _by_byte(self) -> bool:
-        """Whether pieces are spelled in the alphabet of bytes of GPT-2, in which Ã is half a character."""
+        """True where pieces are spelled in GPT-2's byte alphabet, in which Ã is half a character."""
         return str(self.tokenizer.convert_tokens_to_string(["Ã"])) == "\ufffd"
 
     @cached_property
@@ -123,7 +123,7 @@ def _after_a_blank(character: str) -> bool:
 
 
 def _visible(written: bytes) -> str:
-    """Bytes as text: blanks at its ends are marked, and what cannot be seen stands as its bytes."""
+    """Bytes as text, with blanks at its ends marked and invisible characters as byte numbers."""
     text = written.decode(errors="surrogateescape")
     inner = text.strip(" ")
     start = text.index(inner)

@@ -1,9 +1,9 @@
-"""What the chat template of a model makes of a conversation: its text, its tokens, and whose each part is.
+"""Chats in a model's chat template: the rendered text, its tokens, and the role of each part.
 
-The text is the template's own to the last character: the tokenizer adds no token to it, as a template writes
-the token that begins a text itself where the model knows one. Whose a stretch of the text is follows from the
-template alone: a message is what the text grows by when it is added. Where a template writes earlier messages
-otherwise once a later one is there, no stretch can be told, and that is what is said.
+The text is the template's own to the last character: the tokenizer adds no token, as a template writes the
+start token itself where the model knows one. The characters of a message are those by which the text grows
+when the message is added. Where a template writes earlier messages otherwise once a later one is there, roles
+cannot be told, and the tokens say so.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,21 +20,21 @@ from attnscope.process.machine import ALONE
 from attnscope.tokens import Given, Section, Tokens
 
 ASSISTANT = "assistant"
-Stretch = tuple[int, int]  # of characters
+Stretch = tuple[int, int]  # first and end character
 
 
 def has_template(tokenizer: Any) -> bool:
-    """Whether the tokenizer came with a chat template."""
+    """True where the tokenizer came with a chat template."""
     return bool(getattr(_own(tokenizer), "chat_template", None))
 
 
 def _own(tokenizer: Any) -> Any:
-    """The library's tokenizer itself, whose errors are not those of damaged files here."""
+    """The library's tokenizer itself, whose errors here are not those of damaged files."""
     return getattr(tokenizer, "own", tokenizer)
 
 
 def rendered(maker: Any, messages: Sequence[Message], name: str, **settings: Any) -> str:
-    """What the chat template of a tokenizer or processor writes; `InputError` where it does not take that."""
+    """The chat as the template of a tokenizer or processor writes it; `InputError` where it fails."""
     try:
         with _no_longer_than(incoming.LONGEST_LINE):
             return str(maker.apply_chat_template(messages, tokenize=False, **settings))
@@ -47,7 +47,7 @@ def rendered(maker: Any, messages: Sequence[Message], name: str, **settings: Any
 
 @contextmanager
 def _no_longer_than(most: int) -> Iterator[None]:
-    """While open, a template that writes more characters is stopped as it does, and before it multiplies."""
+    """Context manager: stops a template that writes more than `most` characters, before it multiplies."""
     from jinja2.sandbox import ImmutableSandboxedEnvironment as Sandbox
 
     def check(characters: int) -> None:
@@ -82,11 +82,11 @@ def _no_longer_than(most: int) -> Iterator[None]:
 
 
 class _Untold(Exception):
-    """Why messages cannot be told apart."""
+    """Raised with the reason why a chat's messages cannot be told apart."""
 
 
 class Template:
-    """The chat template of the model called `name`, given what belongs to one conversation."""
+    """The chat template of the model called `name`, applied to one conversation."""
 
     def __init__(self, tokenizer: Any, chat: Chat, name: str) -> None:
         self._tokenizer, self._chat, self._name = _own(tokenizer), chat, name
@@ -96,7 +96,7 @@ class Template:
             )
 
     def whole(self) -> str:
-        """The text of the chat; behind a last message that is not the model's, what opens its answer."""
+        """The rendered chat; a last message that is not the model's is followed by the answer's opening."""
         messages = self._chat.messages
         text = self._rendered(messages, opens=messages[-1]["role"] != ASSISTANT)
         if not text.strip():
@@ -109,7 +109,7 @@ class Template:
         return rendered(self._tokenizer, given, self._name, add_generation_prompt=opens, **settings)
 
     def unread(self) -> Iterator[str]:
-        """What the template leaves out, or writes otherwise, though the chat has it."""
+        """Names of message fields and settings that the template leaves out or writes otherwise."""
         messages, settings = self._chat.messages, self._chat.settings
         whole = self._rendered(messages)
         yield from (key for key in settings if self._rendered_or_none(messages, without=key) == whole)
@@ -131,7 +131,7 @@ class Template:
             return None
 
     def stretches(self) -> list[Stretch]:
-        """The characters of each message; raises `_Untold` where these cannot be told."""
+        """First and end character of each message; raises `_Untold` where these cannot be told."""
         messages = self._chat.messages
         grown = [self._prefix(count) for count in range(1, len(messages) + 1)]
         for count, (before, after) in enumerate(pairwise(grown), start=1):
@@ -155,9 +155,9 @@ class Template:
             ) from error
 
     def _start(self, first: str) -> int:
-        """Where the first message begins: behind what the template puts in front of any chat.
+        """Character at which the first message begins, behind the template's own preamble.
 
-        That is seen from the same message further on in a chat, which brings nothing but itself.
+        It is found from the same message further on in a chat, where it comes without a preamble.
         """
         message = self._chat.messages[0]
         for between in ([], [{"role": ASSISTANT, "content": "a"}], [{"role": "user", "content": "a"}]):
@@ -181,9 +181,9 @@ def _messages(count: int) -> str:
 def encode_chat(
     tokenizer: Any, chat: Chat, *, name: str, limit: int | None, truncate: bool = False
 ) -> Encoded:
-    """The conversation for the model called `name`, each message a section of its tokens.
+    """Model inputs of a conversation, with each message a section of its tokens.
 
-    Raises `InputError` for a model without a template, and for what its template does not take.
+    Raises `InputError` for a model without a template, and for a chat that its template does not take.
     """
     template = Template(tokenizer, chat, name)
     text = template.whole()
@@ -227,7 +227,7 @@ def _sections(chat: Chat, stretches: Sequence[Stretch], tokens: Tokens, name: st
     sections = []
     for message, (start, end) in zip(chat.messages, stretches, strict=True):
         if not (inside := [span for span in spans if start <= span[0] < end]):
-            continue  # cut off
+            continue  # cut off by truncation
         begins, ends = _said(message, tokens.texts[0][start:end])
         before = sum(span[1] <= start + begins for span in inside)
         after = sum(span[0] >= start + ends for span in inside)

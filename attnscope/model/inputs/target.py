@@ -1,4 +1,4 @@
-"""What the decoder of an encoder-decoder reads: a text that is given, or what the model writes itself.
+"""Decoder input of an encoder-decoder: a given text, or one that the model generates.
 
 A decoder's row is the token that it reads, so the row that decides about a word is the row before it.
 """
@@ -20,16 +20,16 @@ from attnscope.model.inputs.text import limit_of, special_ids, tokens_of, unspel
 from attnscope.reference import exact
 from attnscope.tokens import Token, Tokens
 
-MOST_WRITTEN = 200  # tokens, where the model itself would go on for longer
+MOST_WRITTEN = 200  # most tokens that are generated
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Decoder input of one run. `written` when the model wrote it; `finished` False where it was cut off.
+    """Decoder input of one run, `1 x token`, and its tokens.
 
-    So many of its first tokens were `given` to the model: the start, and what its settings put behind that.
-    `chances` are the probabilities of the vocabulary at each step that it was written in, where the model
-    wrote greedily. `notices` are what the user should be told of a text that was given.
+    `written` is True where the model generated it; `finished` False where that was cut off. The first `given`
+    tokens were given to the model: the start, and the tokens that its settings put behind that. `chances` are
+    the vocabulary's probabilities at each step, where the model wrote greedily. `notices` are for the user.
     """
 
     ids: Int[Tensor, "1 token"]
@@ -42,22 +42,21 @@ class Target:
 
     @property
     def first(self) -> int:
-        """Where its text begins: behind what was given, and special tokens that the model puts in front."""
+        """Index of the first token of the text itself, behind `given` and leading special tokens."""
         rest = self.tokens.items[self.given :]
         return self.given + len([*takewhile(lambda token: token.special, rest)])
 
 
 def opening(module: Any, tokenizer: Any) -> Target:
-    """The token that the decoder starts from and nothing else: enough when only the encoder is looked at."""
+    """Decoder input of the start token alone: enough when only the encoder is looked at."""
     return _target(module, tokenizer, [_start(module)], "")
 
 
 def given(module: Any, tokenizer: Any, text: str, name: str, inputs: Any) -> Target:
-    """What the decoder of the model called `name` reads where it writes `text` for `inputs`.
+    """Decoder input of `text`, behind the tokens from which the model would write for `inputs`.
 
-    That is the text behind the tokens from which the model writes by itself, and without one that ends it; a
-    text that begins with the start token has its own. Raises `InputError` for an empty text and one that is
-    too long.
+    No end token follows; a text that begins with the start token gets no other. Raises `InputError` for an
+    empty text and one that is too long.
     """
     if not text.strip():
         raise InputError("the target text is empty")
@@ -76,11 +75,11 @@ def given(module: Any, tokenizer: Any, text: str, name: str, inputs: Any) -> Tar
 def _prefix(
     module: Any, tokenizer: Any, text: str, inputs: Any, name: str
 ) -> tuple[list[int], tuple[str, ...]]:
-    """The tokens from which the model writes for `inputs`, as `generate` makes them, and what to tell.
+    """Ids of the tokens from which the model writes for `inputs`, as `generate` makes them, and notices.
 
-    A `generate` of its own makes all of them: Whisper's puts a language, which it may hear, and a task behind
-    the start. That of the library makes a start, and perhaps a token that is always the first; without that
-    the model is taught to write what the tokenizer puts there.
+    A model's own `generate` makes all of them: Whisper's puts a language, which it may hear, and a task
+    behind the start. The library's makes a start token, and perhaps a forced first token; without that the
+    tokens that the tokenizer puts in front of a target are used.
     """
     from transformers import GenerationMixin
 
@@ -105,14 +104,14 @@ def _labels(tokenizer: Any, text: str, **settings: Any) -> list[int]:
 
 
 def given_by_number(module: Any, tokenizer: Any, ids: tuple[int, ...], name: str) -> Target:
-    """Exactly these tokens as the decoder input of the model called `name`, its start token among them."""
+    """Decoder input of exactly these token ids, the start token among them."""
     _check_length(module, tokenizer, ids, name)
     return Target(torch.tensor([ids], device=device_of(module)), tokens_by_number(tokenizer, ids))
 
 
 @torch.no_grad()
 def written(module: Any, tokenizer: Any, inputs: Any, name: str) -> Target:
-    """What the model writes by itself for `inputs`, greedily, or by its own beam search, never by chance."""
+    """Decoder input that the model generates for `inputs`: greedy or its own beam search, never sampled."""
     if not _writes(module):
         raise InputError(f"{name} has no language-model head and writes no text: give one with --target")
     _start(module)  # refused in our own words where there is none
@@ -176,10 +175,9 @@ def _target(module: Any, tokenizer: Any, ids: list[int], text: str) -> Target:
 
 
 def tokens_by_text(tokenizer: Any, ids: list[int], text: str) -> Tokens:
-    """Tokens for `ids` that spell `text`: cut from it where the tokenizer reads it as these ids again.
+    """Tokens of `ids`, cut from `text` where the tokenizer reads the text as these ids again.
 
-    The decoder's start and language tokens stand in front of what the tokenizer makes. Where the text is
-    not read as the same ids, each token is spelled by the tokenizer alone.
+    The decoder's start and language tokens come first. Where the ids differ, each token is spelled by itself.
     """
     if isinstance(tokenizer, Numbered):
         return tokens_by_number(tokenizer, tuple(ids))

@@ -1,7 +1,7 @@
-"""Text in, the model's inputs and our `Tokens` out: mask spelling, length, pairs.
+"""Encode texts: from one text or a pair to the model's inputs and `Tokens`.
 
-Much of what is wrong with a tokenizer's files shows only when a text is read: a lost `[UNK]`, an id that no
-token has. All that is asked of a tokenizer passes the door, so no caller need know what the library raises.
+Damage of a tokenizer's files often shows only when a text is read: a lost `[UNK]`, an id that no token has.
+All calls of a tokenizer pass through `Tokenizer`, so no caller need know what the library raises.
 
 A model with a mask token has one spelling for every mask; one that was taught to fill numbered gaps (T5 and
 its kin) calls them `<extra_id_0>`, `<extra_id_1>` and so on, in the order of the text.
@@ -32,7 +32,7 @@ _Row = tuple[int, str, tuple[int, int], int | None, int, int | None]
 
 
 class Tokenizer:
-    """Stands for `own`, a tokenizer of transformers, that came with the model called `name`.
+    """Wraps a tokenizer of transformers (`own`) of the model called `name`.
 
     Raises `ModelUnavailableError` in one line where the library fails.
     """
@@ -67,23 +67,23 @@ class Tokenizer:
 
 
 class Settled(Tokenizer):
-    """A tokenizer that nobody changes any more: what it says of itself is asked once."""
+    """A tokenizer that nobody changes any more: its attributes are read once and cached."""
 
     def __getattr__(self, attribute: str) -> Any:
         value = super().__getattr__(attribute)
         if not callable(value):
-            self.__dict__[attribute] = value  # found there from now on, without coming here
+            self.__dict__[attribute] = value  # later look-ups find it there and skip this method
         return value
 
     @classmethod
     def of(cls, tokenizer: Any) -> Any:
-        """`tokenizer` itself where it is none of these."""
+        """A settled copy of a `Tokenizer`; any other object unchanged."""
         return cls(tokenizer._own, tokenizer._name) if isinstance(tokenizer, Tokenizer) else tokenizer
 
 
 @dataclass(frozen=True)
 class Respelled:
-    """Texts with every mask as the model spells it, and the ids that its tokenizer has to read these as.
+    """Texts in the model's own mask spelling, and the ids that the masks in them must become.
 
     `notice` says how the masks are spelled, where the user wrote them otherwise.
     """
@@ -93,14 +93,14 @@ class Respelled:
     notice: str | None
 
     def check(self, read: list[int], name: str) -> None:
-        """Refuses a text in which the tokenizer did not read every mask as one."""
+        """Raises `InputError` where the tokenizer did not read every mask as a mask token."""
         for id in dict.fromkeys(self.ids):
             if (left := read.count(id)) < (wanted := self.ids.count(id)):
                 raise InputError(f"{name} reads {left} of the {wanted} masks of the text as its mask token")
 
 
 def with_own_masks(tokenizer: Any, texts: tuple[str, ...], name: str) -> Respelled:
-    """`texts` as the model called `name` spells masks; `InputError` for a mask that it has no token for."""
+    """The texts in the model's mask spelling; `InputError` for a mask that it has no token for."""
     asked = sum(len(_ANY.findall(text)) for text in texts)
     if tokenizer.mask_token is not None:
         mask = str(tokenizer.mask_token)
@@ -114,7 +114,7 @@ def with_own_masks(tokenizer: Any, texts: tuple[str, ...], name: str) -> Respell
 
 
 def _by_gap(tokenizer: Any, texts: tuple[str, ...], name: str, asked: int) -> Respelled:
-    """Masks as numbered gaps; a number that the user wrote is not given to another mask."""
+    """Masks as numbered gaps; numbers that the user wrote are not used again."""
     taken = {int(number) for text in texts for number in _NUMBERED_GAP.findall(text)}
     if not asked:
         ids = [gap_id(tokenizer, f"<extra_id_{number}>") for number in sorted(taken)]
@@ -133,7 +133,7 @@ def _by_gap(tokenizer: Any, texts: tuple[str, ...], name: str, asked: int) -> Re
 
 
 def gap_id(tokenizer: Any, gap: str) -> int | None:
-    """The id of a numbered gap; None where the tokenizer does not read it as one token."""
+    """Id of a numbered gap; None where the tokenizer does not read it as one token."""
     ids = [int(id) for id in tokenizer(gap, add_special_tokens=False)["input_ids"]]
     spelled = zip(ids, tokenizer.convert_ids_to_tokens(ids), strict=True)
     pieces = [(id, str(piece).strip("▁ ")) for id, piece in spelled]
@@ -147,7 +147,7 @@ def _listed(gaps: list[str]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """What the model is called with, the tokens it stands for, and what the user should be told.
+    """Model inputs, the tokens in them, and notices for the user.
 
     `mask_id` is the token of the first mask in the text, None where it has none.
     """
@@ -161,10 +161,10 @@ class Encoded:
 def encode(
     tokenizer: Any, texts: tuple[str, ...], *, name: str, limit: int | None, truncate: bool = False
 ) -> Encoded:
-    """One text, or the two of a pair, for the model called `name`, which reads at most `limit` tokens.
+    """Model inputs of one text or a pair, for the model called `name`, at most `limit` tokens.
 
-    Raises `InputError` for an empty text, one that is too long (unless `truncate`), and a mask that the
-    model does not have.
+    Raises `InputError` for an empty text, one that is too long (unless `truncate`), and a mask that the model
+    does not have.
     """
     if any(not text.strip() for text in texts):
         raise InputError("the text is empty" if len(texts) == 1 else "one text of the pair is empty")
@@ -188,7 +188,7 @@ def encoded_texts(
     masked: Respelled | None = None,
     options: Mapping[str, Any] = NO_OPTIONS,
 ) -> Encoded:
-    """Texts as they are given to the tokenizer, with these `options`, cut where they may and must be."""
+    """Model inputs of texts in the tokenizer's own mask spelling, cut to `limit` if `truncate`."""
     notices = []
     inputs = tokenizer(*texts, return_tensors="pt", **options)
     if masked is not None:
@@ -214,7 +214,7 @@ def encoded_texts(
 
 
 def unspelled(tokenizer: Any, tokens: Tokens, name: str) -> tuple[str, ...]:
-    """What to tell of pieces that the vocabulary of the model called `name` lacks, if there are any."""
+    """Notice about pieces that the model's vocabulary lacks; empty without any."""
     if not tokens.unknown:
         return ()
     unknown = ", ".join(f"'{piece}'" for piece in dict.fromkeys(tokens.unknown))
@@ -228,7 +228,7 @@ def _read_part(tokens: Tokens) -> tuple[str, ...]:
 
 
 def limit_of(tokenizer: Any, module: Any) -> int | None:
-    """How many tokens the model reads at most: the smallest of its positions and its tokenizer's limit.
+    """The most tokens that the model reads: the least of its position tables and its tokenizer's limit.
 
     Of an encoder-decoder put together from two models both halves count.
     """
@@ -241,7 +241,7 @@ def limit_of(tokenizer: Any, module: Any) -> int | None:
 
 
 def tokens_of(tokenizer: Any, inputs: Any, texts: tuple[str, ...]) -> Tokens:
-    """Tokens of the tokenizer's result for one input, cut from `texts` by the tokenizer's own offsets.
+    """Tokens of one encoded input, cut from `texts` by the tokenizer's own offsets.
 
     A tokenizer without offsets (not backed by the tokenizers library) leaves its own spelling as text.
     """
@@ -272,14 +272,14 @@ def _unknown_pieces(tokenizer: Any, texts: tuple[str, ...], count: int) -> list[
 
 
 def special_ids(tokenizer: Any) -> Set[int]:
-    """The special tokens, put around a text or typed into it: neither masks nor what cannot be spelled."""
+    """Ids of special tokens, without mask and unknown tokens and numbered gaps."""
     named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
     ids = {id for id, piece in named if not _GAP.fullmatch(piece)}
     added, others = (
         {id for role in roles if (id := getattr(tokenizer, f"{role}_token_id", None)) is not None}
         for roles in (("bos", "eos", "cls", "sep", "pad"), ("mask", "unk"))
     )
-    return ids - others | added  # of GPT-2 one token is the end of a text and what is unknown
+    return ids - others | added  # GPT-2 has one token for end of text and unknown
 
 
 def tokens_from_encoding(
@@ -288,13 +288,13 @@ def tokens_from_encoding(
     unknown_id: int | None = None,
     special: Set[int] = frozenset(),
 ) -> Tokens:
-    """Tokens from one `Encoding` of the tokenizers library; without `texts` the pieces stand in for them.
+    """Tokens of one `Encoding` of the tokenizers library; without `texts` pieces are their texts.
 
     Ids in `special` are special wherever they stand, as are those that the tokenizer put around the text.
     """
     marked = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
     special = special | {id for id, added in marked if added}
-    # each of these is made anew whenever it is asked for: of a long text, once for all of its tokens
+    # the library builds these lists at every access: read each once, not once a token
     columns = (getattr(encoding, name) for name in _COLUMNS)
     rows = zip(*columns, strict=True)
     return Tokens(texts, tuple(_token(row, texts, unknown_id, special) for row in rows))

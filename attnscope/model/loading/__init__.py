@@ -1,1 +1,1 @@
-"""A checkpoint in, a model that is ready to run out: only the layers that are needed, no weight made up."""
+"""Loading: from a checkpoint to a model that is ready to run, with the needed layers alone."""

@@ -1,4 +1,4 @@
-"""Loading a model together with the head that answers: words for blanks, the next word, a written text.
+"""Load a model with the head that it answers with: masked words, the next token, generated text.
 
 A head whose weights the checkpoint does not have is never run: such a model is refused.
 """
@@ -26,7 +26,7 @@ from attnscope.model.source.checkpoint import Checkpoint
 
 
 class Task(StrEnum):
-    """What a model answers: the words of its masks, the next token, or a text of its own."""
+    """The kind of answer: words at the masks, the next token, or a generated text."""
 
     MASKED = "masked"
     NEXT = "next"
@@ -34,9 +34,7 @@ class Task(StrEnum):
 
 
 class Judging(StrEnum):
-    """What a model without words tells: one class for all that it reads, one for each token, or in which span
-    of a text the answer to a question stands.
-    """
+    """Answer kind of a model without a word head: a class of the text, a tag per token, or an answer span."""
 
     CLASS = "class"
     TAGS = "tags"
@@ -51,7 +49,7 @@ _ENDINGS = {
 }
 
 
-# the classes of transformers that predict words, or judge pairs beside it
+# Auto classes of transformers whose heads predict words, or judge pairs
 _OF_WORDS = (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
@@ -62,13 +60,13 @@ _OF_WORDS = (
 
 
 class NoAnswerError(InputError):
-    """The checkpoint has no head that predicts anything."""
+    """Raised where the checkpoint has no head that predicts anything."""
 
 
 def load_answering(
     checkpoint: Checkpoint, *, pair: bool = False, remote_code: bool = False, **options: Any
 ) -> tuple[Model, Task]:
-    """The model with the head that it was trained to answer with; with `pair` one that judges pairs, if any.
+    """The model with its trained answering head, and its task; `pair` prefers a next-sentence head.
 
     Raises `NoAnswerError` for a checkpoint without the weights of any such head.
     """
@@ -108,9 +106,9 @@ def _candidates(checkpoint: Checkpoint, pair: bool, remote_code: bool) -> Iterat
 
 
 def _check_saved(name: str, config: Any) -> None:
-    """Raises `NoAnswerError` for a model that was saved with a head of another kind, as a classifier.
+    """Raises `NoAnswerError` for a model that was saved with another kind of head, as a classifier.
 
-    Where embeddings are tied no weight of a word head is missing there, and yet it was trained for no word.
+    With tied embeddings no weight of a word head is missing there, though no word head was trained.
     """
     saved = saved_class(config)
     if saved is None or "For" not in saved.__name__ or issubclass(saved, GenerationMixin):
@@ -142,12 +140,12 @@ def _classes(
 
 
 def _task(model_class: Any) -> Task:
-    """A model that writes goes on, also where only its mapping for pre-training names it (LLaVA)."""
+    """NEXT for a class that can generate (LLaVA too, mapped for pre-training alone), else MASKED."""
     return Task.NEXT if getattr(model_class, "can_generate", bool)() else Task.MASKED
 
 
 def task_of(module: Any) -> Task | None:
-    """What a model in memory answers with the head that it has; None where it has none."""
+    """The task that a model in memory answers with its present head; None without a word head."""
     words = getattr(module, "get_output_embeddings", lambda: None)()
     if words is None and "NextSentence" not in type(module).__name__:
         return None
@@ -155,7 +153,7 @@ def task_of(module: Any) -> Task | None:
 
 
 def judging(model_class: type | None) -> Judging | None:
-    """What models of this class are trained to tell in the place of words; None of all others."""
+    """The `Judging` of a model class by its name: classes, tags or spans; None for all others."""
     name = "" if model_class is None else model_class.__name__
     if name in MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES.values():
         return Judging.SPAN
@@ -163,7 +161,7 @@ def judging(model_class: type | None) -> Judging | None:
 
 
 def class_names(module: Any) -> list[str]:
-    """What such a model calls its classes, by their number; the number itself where it has no name."""
+    """The names of the model's classes by number; the number itself where the config has no name."""
     names = getattr(module.config, "id2label", None) or {}
     return [str(names.get(number, number)) for number in range(int(module.config.num_labels))]
 

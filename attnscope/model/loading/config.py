@@ -1,14 +1,12 @@
-"""From a checkpoint's config.json to its config, to the class of transformers that it stands for, to a model
-without weights; and from its tokenizer's files to its tokenizer.
+"""Read a checkpoint's config, choose its transformers class, build it without weights; its tokenizer.
 
-All are the library's work, which answers a setting that it does not expect with whatever it trips over. A
-config is a handful of numbers that nothing holds to the weights beside it: a hundred thousand layers are as
-quickly written as twelve. So the parts are counted while a model is built and held against the number of
-weights that are stored: an absurd one is refused in seconds and not built for hours.
+The library meets an unexpected setting with any kind of exception. Nothing checks a config against the
+weights beside it: a hundred thousand layers are as quickly written as twelve. So modules are counted while
+the model is built and compared with the number of stored weights: an absurd config is refused in seconds.
 
-Most damage of a tokenizer.json the library answers with an error. But at some it panics, which prints a trace
-of Rust on standard error, and for some it asks for more memory than there is, at which the process ends. Only
-these are looked for here; whether a tokenizer does what it should its use shows.
+The library answers most damage of a tokenizer.json with an error. But at some it panics, which prints a trace
+of Rust on standard error, and for some it allocates until the process is killed. Only these are looked for
+here.
 """
 
 import base64
@@ -36,23 +34,23 @@ from attnscope.model.source import weight_files
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.find import Source
 
-# what a checkpoint may have code of its own for: without a head if that can be, since attention needs none
+# Auto classes that a checkpoint's own code may implement; headless first, as attention needs no head
 OWN = ("AutoModel", "AutoModelForCausalLM", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM")
 
-# what the library counts through while it reads a config, and more than any model has of it
+# settings that the library loops over while it reads a config, and more than any model has
 _COUNTED = {
     re.compile("(layer|depth|block|group|stage|type)s?$"): 2_000,
     re.compile("labels?$"): 1_000_000,
 }
-_PARTS = 300_000  # where no weights are stored: twice what the largest mixtures of experts have
-_SHOWN = 200  # characters of what was pruned
-_SOME_PARTS, _PARTS_PER_WEIGHT = 2_000, 50  # where they are: a model may be cut up otherwise than its file
+_PARTS = 300_000  # most parts without stored weights: twice the largest mixtures of experts
+_SHOWN = 200  # most characters about pruned heads in a message
+_SOME_PARTS, _PARTS_PER_WEIGHT = 2_000, 50  # most parts with stored weights
 FILE = "tokenizer.json"
 _HEAD = 4  # bytes of a charsmap that say how long its table is
 
 
 def saved_class(config: Any) -> type[nn.Module] | None:
-    """The class that the checkpoint says it was saved as, where transformers has it."""
+    """The transformers class that the config says the model was saved as; None where there is none."""
     names = [name for name in config.architectures or () if isinstance(name, str)]
     named: Any = getattr(transformers, names[0], None) if names else None
     fits = isinstance(named, type) and getattr(named, "config_class", None) is type(config)
@@ -60,7 +58,7 @@ def saved_class(config: Any) -> type[nn.Module] | None:
 
 
 def writing_class(config: Any) -> type[nn.Module] | None:
-    """For an encoder-decoder the class that writes text, or else the one that it was saved as."""
+    """For an encoder-decoder its class that generates text, else its saved class; None for others."""
     if not config.is_encoder_decoder:
         return None
     saved = saved_class(config)
@@ -70,18 +68,18 @@ def writing_class(config: Any) -> type[nn.Module] | None:
 
 
 def mapped_class(auto: Any, config: Any) -> type[nn.Module] | None:
-    """The class that an Auto class of transformers would take for this config."""
+    """Transformers class that an Auto class maps this config's type to; None without one."""
     entry: Any = auto._model_mapping.get(type(config), None)
     return entry[0] if isinstance(entry, tuple) else entry  # type: ignore[no-any-return]
 
 
 def needs_code(name: str) -> ModelUnavailableError:
-    """What to say of a model that transformers has no class for, but its repository has."""
+    """The error for a model whose class is only in its repository: asks for --trust-remote-code."""
     return ModelUnavailableError(f"{name} needs code from its own repository: --trust-remote-code runs it")
 
 
 def base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module]:
-    """The headless model for this kind of config."""
+    """Headless class for this config; `ModelUnavailableError` where transformers knows none."""
     saved = saved_class(config)
     if saved is not None and saved.__name__.endswith("EncoderModel"):
         return saved  # the encoder alone of an encoder-decoder, whose config names the whole
@@ -97,7 +95,7 @@ def base_class(config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[n
 
 
 def own_class(config: Any, checkpoint: Checkpoint, *tasks: str) -> type[nn.Module] | None:
-    """The class that the checkpoint's own code has for the first of these tasks that it has one for."""
+    """The checkpoint's own class for the first of `tasks` that its `auto_map` names; None without one."""
     named = getattr(config, "auto_map", {})
     reference = next((named[task] for task in tasks if named.get(task)), None)
     if reference is None:
@@ -106,7 +104,7 @@ def own_class(config: Any, checkpoint: Checkpoint, *tasks: str) -> type[nn.Modul
 
 
 def class_for(auto: Any, config: Any, checkpoint: Checkpoint, remote_code: bool) -> type[nn.Module] | None:
-    """What an Auto class stands for: in the checkpoint's own code where that may run, else as mapped."""
+    """The class of an Auto class: from the checkpoint's own code where allowed, else transformers'."""
     own = own_class(config, checkpoint, auto.__name__) if remote_code else None
     return own or mapped_class(auto, config)
 
@@ -126,7 +124,7 @@ def check_counts(folder: Path, name: str) -> None:
 
 
 def _numbers(node: Any, setting: str = "") -> Iterator[tuple[str, int]]:
-    """Every whole number of a config with the name of its setting; those of a list have that of the list."""
+    """Every integer of a config with the name of its setting; integers in a list have the list's name."""
     waiting = [(setting, node)]
     while waiting:
         setting, each = waiting.pop()
@@ -140,7 +138,7 @@ def _numbers(node: Any, setting: str = "") -> Iterator[tuple[str, int]]:
 
 @contextmanager
 def held_to(checkpoint: Checkpoint) -> Iterator[None]:
-    """While a model is built: `ModelUnavailableError` once it has far more parts than weights are stored."""
+    """Context manager: building raises `ModelUnavailableError` at far more parts than stored weights."""
     stored = _stored(checkpoint)
     most = _PARTS if stored is None else _SOME_PARTS + _PARTS_PER_WEIGHT * stored
     beside = "any model has" if stored is None else f"its files have weights, which are {stored}"
@@ -193,7 +191,7 @@ def read_config(checkpoint: Checkpoint, remote_code: bool) -> Any:
 
 
 def _settle(config: Any) -> None:
-    """What is asked of a config here is of the sort that it should be, and results are named ones."""
+    """Set malformed `architectures` and `auto_map` to empty values, and `return_dict` to True."""
     if not isinstance(config.architectures, list | tuple):
         config.architectures = None
     if not isinstance(getattr(config, "auto_map", {}), dict):
@@ -204,9 +202,9 @@ def _settle(config: Any) -> None:
 
 
 def build_skeleton(model_class: type[nn.Module], config: Any, checkpoint: Checkpoint) -> nn.Module:
-    """The whole model on the meta device; `ModelUnavailableError` where no model can be made of `config`.
+    """The whole model on the meta device; `ModelUnavailableError` where `config` makes no model.
 
-    Without numbers to begin with, which its weights have no room for: as when the library loads a checkpoint.
+    Weights are not initialised.
     """
     trying = f"{checkpoint.source.name}: no {model_class.__name__} can be built from its config.json"
     with calling(trying), held_to(checkpoint), torch.device("meta"), no_init_weights():
@@ -214,7 +212,7 @@ def build_skeleton(model_class: type[nn.Module], config: Any, checkpoint: Checkp
 
 
 def check_tokenizer_file(folder: Path, name: str) -> None:
-    """Raises `ModelUnavailableError` for a tokenizer.json of `name` that the library would not survive."""
+    """Raises `ModelUnavailableError` for a tokenizer.json on which the library would crash."""
     file = folder / FILE
     if not file.is_file():
         return
@@ -251,7 +249,7 @@ def _steps(node: Any) -> Iterator[dict[str, Any]]:
 
 
 def _template(step: dict[str, Any]) -> Iterator[str]:
-    """Each special token that a template names must be explained, an id for every token."""
+    """Faults of a template: special tokens without an entry, entries with other ids than tokens."""
     table = step.get("special_tokens")
     known = table if isinstance(table, dict) else {}
     for entry in known.values():
@@ -270,21 +268,21 @@ def _fixed(step: dict[str, Any]) -> Iterator[str]:
 
 
 def _charsmap(step: dict[str, Any]) -> Iterator[str]:
-    """Four bytes tell how many bytes of numbers follow; the rest is text."""
+    """Faults of a precompiled_charsmap: a table longer than the data behind its four-byte length."""
     charsmap = step.get("precompiled_charsmap")
     try:
         content = base64.b64decode(charsmap, validate=True) if isinstance(charsmap, str) else None
     except (binascii.Error, ValueError):
         return
     if content is None:
-        return  # like what is no base64 answered in one line by the library
+        return  # answered in one line by the library, as bad base64 is
     size = int.from_bytes(content[:_HEAD], "little")
     if len(content) < _HEAD or size > len(content) - _HEAD:
         yield f"has a precompiled_charsmap that claims {size} bytes and has {len(content)}"
 
 
 def _merges(model: dict[str, Any]) -> Iterator[str]:
-    """Two pieces that are merged must make one that there is."""
+    """Faults of BPE merges: pairs whose joined piece is not in the vocabulary."""
     vocabulary, merges = model.get("vocab"), model.get("merges")
     prefix = model.get("continuing_subword_prefix") or ""
     if not isinstance(vocabulary, dict) or not isinstance(merges, list):
@@ -308,9 +306,10 @@ _CHECKS = {"TemplateProcessing": _template, "FixedLength": _fixed, "Precompiled"
 
 
 def tokenizer_for(model_class: type[nn.Module], source: Source, remote_code: bool, words: bool = True) -> Any:
-    """The tokenizer, which must be there where the model is to read `words`; else None is as good.
+    """The tokenizer of a model; None for a model that reads only pictures or sounds and has none.
 
-    Where that is not known yet, one that cannot be read says so when it is asked for anything.
+    Without `words` to read, an unreadable tokenizer is an `Unreadable`, which raises when it is used; with
+    them it raises `ModelUnavailableError`.
     """
     try:
         return open_tokenizer(source, remote_code)
@@ -343,7 +342,7 @@ def open_tokenizer(source: Source, remote_code: bool = False) -> Tokenizer:
 
 
 def _check(own: Any, source: Source) -> None:
-    """Without files the library makes a tokenizer that reads all as unknown."""
+    """Refuse a tokenizer without vocabulary files, which the library builds to read all as unknown."""
     folder, cannot = source.folder, f"{source.name}: cannot read the tokenizer"
     if not isinstance(own.model_max_length, int | float):
         raise ModelUnavailableError(f"{cannot}: model_max_length is '{own.model_max_length}', not a number")

@@ -1,8 +1,8 @@
-"""Loading: only the layers that are needed, in float32 unless told otherwise, no weight ever made up.
+"""Load a planned model: only the needed layers, float32 by default, no weight made up.
 
-An adapter is put into a loaded model as peft does: nothing of it missing, left over or made up. The model is
-the library's own and stays one; peft puts its modules into it. Where the adapter was trained with another
-number of tokens the embeddings get as many rows, and each new one is the adapter's.
+An adapter is put into the loaded model by peft, with none of its weights missing, left over or made up. Where
+the adapter was trained with another number of tokens the embeddings are resized to it, and each new row is
+the adapter's.
 """
 
 import copy
@@ -57,7 +57,7 @@ from attnscope.model.loading.weights import read_weights
 from attnscope.model.source.checkpoint import Checkpoint
 from attnscope.model.source.weight_files import Adapter
 
-_INSIDE = "default"  # what peft calls it within the model
+_INSIDE = "default"  # peft's name of the adapter within the model
 _UNREADABLE = (
     OSError,
     ValueError,
@@ -70,16 +70,16 @@ _UNREADABLE = (
     SafetensorError,
     StrictDataclassError,
     UnpicklingError,
-)  # what the libraries raise for files that are not what they should be
+)  # exceptions that the libraries raise for damaged files
 _PROGRESS_ABOVE = 2**30  # bytes of weights from which loading is slow enough to want a progress bar
 
 
 def put_in_adapter(
     module: Any, adapter: Adapter, skeleton: Any, tokens: int, *, ignore_unread: bool
 ) -> tuple[str, ...]:
-    """The names of its weights that the model does not read, after `adapter` was put into `module`.
+    """Put `adapter` into `module`; returns names of adapter weights that the model does not read.
 
-    `skeleton` is the model as it was before, `tokens` how many its tokenizer knows. Raises
+    `skeleton` is the model as it was before, `tokens` the size of its tokenizer. Raises
     `ModelUnavailableError` for an adapter that does not fit.
     """
     from peft import PeftConfig, inject_adapter_in_model
@@ -105,7 +105,7 @@ def put_in_adapter(
 
 
 def acts_by_text(config: Any) -> str:
-    """Why an adapter is no change of the model's weights alone; empty where it is."""
+    """Why an adapter depends on the text and cannot be read; empty for a change of weights alone."""
     if config.is_prompt_learning:
         return "puts vectors before the text that stand for no token: they are not read"
     if getattr(config, "alora_invocation_tokens", None):
@@ -116,13 +116,13 @@ def acts_by_text(config: Any) -> str:
 
 
 def _own(key: str, skeleton: Any) -> str:
-    """What the model calls a weight of the adapter, which may have been trained with another head."""
+    """The model's name of an adapter weight, which may have been trained with another head."""
     bare = key.removeprefix(WRAPPER)
     return placed(bare, skeleton) or bare
 
 
 def _without_copies(held: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Without what peft writes twice where tokens were added: trained modules by their names in the model."""
+    """The adapter's weights without the second copy that peft writes of trained modules."""
     inner = ".modules_to_save."
     plain = {key: held.get(key.replace(inner, ".")) for key in held if inner in key}
     copies = {key for key, own in plain.items() if own is not None and torch.equal(own, held[key])}
@@ -130,10 +130,10 @@ def _without_copies(held: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _resize(module: Any, config: Any, held: Mapping[str, Tensor], tokens: int, name: str) -> None:
-    """Give the embeddings as many rows as the adapter was trained with.
+    """Resize the embeddings to the number of rows that the adapter was trained with.
 
-    The library would draw new ones at random, so the adapter must hold each. Where it does not hold those of
-    the output head, that stays as it was: no added token is predicted.
+    The library would draw new rows at random, so the adapter must hold each. Where it does not hold those of
+    the output head, that head stays as it was: no added token is predicted.
     """
     paths = {part: path for path, part in module.named_modules()}
     embeddings = module.get_input_embeddings()
@@ -168,7 +168,7 @@ def _rows(held: Mapping[str, Tensor], path: str) -> int | None:
 
 
 def _trained(config: Any, path: str, *, listed: bool) -> set[int]:
-    """The rows of the module at `path` that the adapter replaces; where it names no module those `listed`."""
+    """Rows of the embedding at `path` that the adapter replaces; a bare list counts only if `listed`."""
     rows = getattr(config, "trainable_token_indices", None) or getattr(config, "token_indices", None) or ()
     if not isinstance(rows, dict):
         return {*rows} if listed else set()
@@ -176,9 +176,9 @@ def _trained(config: Any, path: str, *, listed: bool) -> set[int]:
 
 
 def _refuse_other_names(module: Any, config: Any, name: str) -> None:
-    """Refuse an adapter that sets a scale or rank by names that only the model with a head has.
+    """Refuse an adapter whose scale or rank patterns match only the names of a model with a head.
 
-    They would go by the adapter's common scale and rank, without a word.
+    peft would silently use the adapter's common scale and rank for them.
     """
     keys = {**(getattr(config, "alpha_pattern", None) or {}), **(getattr(config, "rank_pattern", None) or {})}
     paths = [path for path, _ in module.named_modules() if path]
@@ -193,9 +193,9 @@ def _refuse_other_names(module: Any, config: Any, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a checkpoint will be loaded as, known before any weight is read.
+    """A checkpoint's class, config and modules, known before any weight is read.
 
-    `skeleton` is the whole model on the meta device, `towers` are where it has attention.
+    `skeleton` is the whole model on the meta device, `towers` are its groups of attention modules.
     """
 
     checkpoint: Checkpoint
@@ -210,7 +210,7 @@ class Plan:
 
     @property
     def writes(self) -> bool:
-        """Whether it is an encoder-decoder."""
+        """True for an encoder-decoder with more than one attention tower."""
         return bool(self.config.is_encoder_decoder) and len(self.towers) > 1
 
 
@@ -220,7 +220,7 @@ def plan_model(
     choose: Callable[[Any], type[nn.Module] | None] = lambda config: None,
     remote_code: bool = False,
 ) -> Plan:
-    """The class and shape of a checkpoint.
+    """Plan a checkpoint: read its config, choose its class and build it without weights.
 
     `choose` may name the class for a config (as `saved_class` does). Otherwise it is the headless one, and
     for an encoder-decoder one that can write.
@@ -246,14 +246,13 @@ def load_model(
     device_map: str | None = None,
     max_memory: str | None = None,
 ) -> Model:
-    """The planned model in evaluation mode; of its layers only the first `layers`.
+    """The planned model with its weights, in evaluation mode; only its first `layers` layers.
 
-    `device_map` spreads it over devices instead (see `loading.memory`). `attention` is the kernel that it
-    runs its attention with, by the library's name for it. Without `words` to read it need not have a
-    tokenizer.
-    Weights that the checkpoint lacks are an error as soon as the model would use them, and so are those
-    inside attention that the model does not read, unless that is to be ignored. Raises
-    `ModelUnavailableError`, `InputError` or `DoesNotFitError`, each with one line.
+    `device_map` spreads it over devices instead of one `device` (see `loading.memory`). `attention` is the
+    library's name of the attention kernel. A model without `words` to read needs no tokenizer. Weights that
+    the checkpoint lacks are an error as soon as the model would use them, and so are those inside attention
+    that the model does not read, unless `ignore_unread`. Raises `ModelUnavailableError`, `InputError` or
+    `DoesNotFitError`, each with one line.
     """
     target, name = torch_device(device), planned.name
     if device_map is not None:
@@ -297,7 +296,7 @@ def load_model(
         unread += put_in_adapter(module, adapter, planned.skeleton, known, ignore_unread=ignore_unread)
     try:
         module = module.eval()
-        # what stays quantised was put in its place for good, and what is spread over several
+        # weights that stay quantised cannot be moved, spread ones are in place
         if read.places is None and (quantisation is None or quantisation.undone):
             module = moved(module, target)
     except RuntimeError as error:
@@ -307,9 +306,9 @@ def load_model(
 
 
 def moved(module: nn.Module, target: torch.device | str) -> nn.Module:
-    """On another device, with weights that were shared shared still.
+    """Move the module to `target` and keep shared weights shared.
 
-    Where a device can not take a weight over in its place torch makes a new one for each module that has it.
+    Where a device cannot take a weight in place, torch makes a new one for each module that has it.
     """
     shared: dict[nn.Parameter, list[tuple[nn.Module, str]]] = {}
     for part in module.modules():
@@ -324,7 +323,7 @@ def moved(module: nn.Module, target: torch.device | str) -> nn.Module:
 
 
 def load_with_head(checkpoint: Checkpoint, *, remote_code: bool = False, **options: Any) -> Model:
-    """The whole model, with the head it was saved with where the checkpoint really has its weights."""
+    """The whole model with its saved head, or without it where the checkpoint lacks its weights."""
     planned = plan_model(checkpoint, choose=saved_class, remote_code=remote_code)
     model = load_model(planned, remote_code=remote_code, **options)
     if not model.missing:

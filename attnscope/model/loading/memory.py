@@ -1,13 +1,12 @@
-"""Where a model runs, by torch's own names for devices, what it takes in memory, and whether that fits.
+"""Devices and memory: which device a model runs on, how many bytes it takes, whether they fit.
 
-Weights that run as they are stored are mapped from their files and cost nothing until they are touched;
-only numbers that are converted, or that move to another device, need room of their own.
+Weights that run as they are stored are mapped from their files and cost nothing until they are touched; only
+weights that are converted or moved to another device need memory of their own.
 
 A model may be spread over devices, memory and disk: which part goes where is known before any weight is read.
 `auto` is accelerate's own planner: devices are filled one after the other, then this machine's memory, then
-the disk, and no block of layers is split. An explicit map is held against the model and the machine. What is
-on the disk, or in memory beside an accelerator, works on the first accelerator, where it is brought for as
-long as that takes.
+the disk, and no block of layers is split. An explicit map is checked against the model and the machine. Parts
+on the disk, or in memory beside an accelerator, are moved to the first accelerator while they run.
 """
 
 import json
@@ -31,22 +30,22 @@ if TYPE_CHECKING:
 _NAME = re.compile("([a-z]+)(:[0-9]{1,4})?")
 _KNOWN = ("cpu", "cuda", "mps")
 
-_LARGE = 10**9  # bytes
+_LARGE = 10**9  # bytes of weights from which the user is told their precision
 AUTO, DISK, CPU = "auto", "disk", torch.device("cpu")
-_SHARE = 0.9  # of what is free: the rest is for what passes through
+_SHARE = 0.9  # share of free memory for weights: activations need the rest
 Place = str | torch.device  # a device, or `disk`
 Saved = Callable[[], nn.Module | None]
 
 
 def devices() -> dict[str, int]:
-    """How many devices of each kind there are: the accelerator that torch works with, then the processor."""
+    """Number of devices by type: torch's current accelerator first, if any, then `cpu`."""
     accelerator = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
     there = {} if accelerator is None else {accelerator.type: torch.accelerator.device_count()}
     return there | {"cpu": 1}
 
 
 def torch_device(wanted: str) -> torch.device:
-    """The device that `wanted` names; `auto` is the accelerator of this machine, or else its processor.
+    """The device called `wanted`; `auto` is this machine's accelerator, or else its processor.
 
     `InputError` where there is none of that name.
     """
@@ -63,7 +62,7 @@ def torch_device(wanted: str) -> torch.device:
 
 
 def refuse_type(places: Iterable[torch.device], dtype: torch.dtype) -> None:
-    """Raise `InputError` where one of the devices has no numbers of this type, as Apple's has no float64."""
+    """Raise `InputError` where a device does not support `dtype`, as Apple's has no float64."""
     for device in places:
         try:
             torch.empty(0, dtype=dtype, device=device)
@@ -73,7 +72,7 @@ def refuse_type(places: Iterable[torch.device], dtype: torch.dtype) -> None:
 
 
 def size_of(skeleton: nn.Module, names: Container[str], dtype: torch.dtype) -> int:
-    """Bytes that the parameters of these names take in `dtype`, those that are tied counted once."""
+    """Bytes that the parameters with these names take in `dtype`, tied ones counted once."""
     mine = (each for name, each in skeleton.named_parameters() if name in names)
     return sum(each.numel() * (dtype if each.is_floating_point() else each.dtype).itemsize for each in mine)
 
@@ -81,10 +80,9 @@ def size_of(skeleton: nn.Module, names: Container[str], dtype: torch.dtype) -> i
 def refuse_too_large(
     sizes: Mapping[torch.device, int], what: str, *, converted: bool, hint: str = ""
 ) -> None:
-    """Raise `DoesNotFitError` when so many bytes of weights on each device surely have no room.
+    """Raise `DoesNotFitError` where a device has less free memory than its weights take.
 
-    `converted` says that they are not used as they are stored, so that this machine's own memory must hold
-    those that are read into it.
+    `converted` weights are not used as they are stored, so this machine's memory must hold a copy of them.
     """
     for device, size in sizes.items():
         there = free(device) if converted or device.type != "cpu" else None
@@ -95,14 +93,14 @@ def refuse_too_large(
 
 
 def free(device: torch.device) -> int | None:
-    """Bytes that can still be taken on `device`, rather too many than too few; None where nothing tells."""
+    """Free bytes on `device`, an upper estimate; None where no library tells."""
     if device.type == "mps":
         return max(torch.mps.recommended_max_memory() - torch.mps.driver_allocated_memory(), 0)
     return left() if device.type == "cpu" else _free_on(device)
 
 
 def _free_on(device: torch.device) -> int | None:
-    """Bytes that are free on an accelerator, with what torch keeps there and does not use."""
+    """Free bytes on an accelerator, including what torch has reserved there and does not use."""
     own, common = getattr(torch, device.type, None), torch.accelerator
     tell = getattr(own, "mem_get_info", None) or getattr(common, "get_memory_info", None)
     try:
@@ -116,13 +114,13 @@ def _free_on(device: torch.device) -> int | None:
 
 
 def is_notable(model: "Model") -> bool:
-    """Whether the user should hear of it unasked: weights that were changed, and are large or quantised."""
+    """True where the user should be told the precision: weights converted and large, or quantised."""
     changed = model.quantised is not None or _stored(model) != _run(model)
     return changed and (model.quantised is not None or taken(model) > _LARGE)
 
 
 def statement(model: "Model") -> str:
-    """In what precision the model is stored and run, and what the loaded part of it takes."""
+    """One line on the stored and the running precision, and the memory of the loaded weights."""
     stored, run = _stored(model), _run(model)
     part = "" if model.layers is None else f" for its first {model.layers} layers"
     takes = f"{gigabytes(taken(model))}{part}"
@@ -138,7 +136,7 @@ def _stored(model: "Model") -> str | None:
 
 
 def taken(model: "Model") -> int:
-    """Bytes of the parameters that are loaded."""
+    """Bytes of the loaded parameters."""
     return sum(each.numel() * each.dtype.itemsize for each in model.module.parameters())
 
 
@@ -147,7 +145,7 @@ def _run(model: "Model") -> str:
 
 
 def check_possible(device_map: str) -> None:
-    """Raises `InputError` where this installation cannot follow any map, or not this one."""
+    """Raises `InputError` without accelerate, or for a device map that this machine cannot follow."""
     if find_spec("accelerate") is None:
         raise InputError('--device-map needs accelerate: pip install "attnscope[device-map]"')
     for place in () if device_map == AUTO else json.loads(device_map).values():
@@ -164,10 +162,11 @@ def places_for(
     layers: int | None,
     saved: Saved,
 ) -> dict[str, Place]:
-    """Where the parts of `left` go, which is what remains of `whole` without the layers after `layers`.
+    """Map from each part of `left` to its device or disk; neighbours with one place are one part.
 
-    Parts that go together are one. `saved` makes the model as it was saved, if that is another one. Raises
-    `InputError` for a map that does not fit the model or the machine.
+    `left` is `whole` without the layers after the first `layers`. `saved` builds the class that the model was
+    saved as, whose parts a map may name too. Raises `InputError` for a map that does not fit the model or the
+    machine.
     """
     if device_map == AUTO:
         wanted = _planned(left, dtype, _budgets(budgets))
@@ -179,27 +178,27 @@ def places_for(
 
 
 def for_accelerate(places: Mapping[str, Place]) -> dict[str, Any]:
-    """The places as accelerate takes them: it knows the processor, and Apple's accelerator, by name alone."""
+    """The places in accelerate's form: the processor, Apple's accelerator and disk by name."""
     return {
         part: str(place) if str(place) in (DISK, "cpu", "mps") else place for part, place in places.items()
     }
 
 
 def read_in_memory(module: nn.Module) -> None:
-    """Have weights on the disk read into memory, and brought from there to where they work.
+    """Have weights on the disk read into memory first, and moved from there to their device.
 
-    Accelerate would have them read by that device itself, which not every kind of device can.
+    Accelerate would load them straight onto the device, which not every kind of device can.
     """
     for part in module.modules():
         hook: Any = getattr(part, "_hf_hook", None)
         loader: Any = getattr(getattr(hook, "weights_map", None), "dataset", None)
         if getattr(loader, "device", None) is not None:
             loader.device = None
-            return  # all parts have the same
+            return  # all parts share one loader
 
 
 def sizes(places: Mapping[str, Place], left: Any, dtype: torch.dtype) -> dict[torch.device, int]:
-    """How many bytes each device must hold: its own parts, and the largest that is brought to it to work."""
+    """Bytes that each device must hold: its own parts, and the largest one that is moved to it to run."""
     found: defaultdict[torch.device, int] = defaultdict(int)
     brought = [0]
     for part, place in places.items():
@@ -217,7 +216,7 @@ def sizes(places: Mapping[str, Place], left: Any, dtype: torch.dtype) -> dict[to
 
 
 def refuse_full_disk(places: Mapping[str, Place], left: Any, dtype: torch.dtype) -> None:
-    """Raise `DoesNotFitError` where weights that are stored in another form have no room on the disk."""
+    """Raise `DoesNotFitError` where the disk has no room for the weights that are offloaded to it."""
     size = sum(_size(left, part, dtype) for part, place in places.items() if place == DISK)
     room = disk_usage(gettempdir()).free
     if size > room:
@@ -237,7 +236,7 @@ def _planned(left: Any, dtype: torch.dtype, budgets: dict[int | str, int]) -> di
 
 def _budgets(max_memory: str | None) -> dict[int | str, int]:
     if max_memory is None:
-        shared = any(kind == "mps" for kind in devices())  # one memory for both
+        shared = any(kind == "mps" for kind in devices())  # accelerator and processor share one memory
         there = [device for device in _all() if not (shared and device == CPU)]
         return {_called(device): int(_SHARE * _room(device)) for device in there}
     given = {}
@@ -287,10 +286,10 @@ def _device(place: Any) -> Place:
 def _mapped(
     place_of: Mapping[str, Any], whole: nn.Module, layers: int | None, saved: Saved
 ) -> dict[str, Place]:
-    """The map by the names of this model, of parts that are not cut away.
+    """The user's device map by this model's names, without parts that are cut away.
 
-    The same map is for a model with a head and without: the names of one are those of the other behind the
-    model's own prefix, and a head that this one lacks may be named.
+    One map serves a model with and without its head: names may have the base model's prefix or lack it, and a
+    head that this model lacks may be named.
     """
     from attnscope.model.loading.partial import cut_away
 
@@ -317,7 +316,7 @@ def _names(model: nn.Module) -> dict[str, None]:
 def _of_each(wanted: Mapping[str, Place], left: Any) -> dict[str, Place]:
     """The place of every weight: that of the closest part around it; `InputError` for one without.
 
-    Weights that are one go where the first of them goes.
+    Tied weights share the place of the first of them.
     """
     found: dict[str, Place] = {}
     for name in left.state_dict():
@@ -333,7 +332,7 @@ def _of_each(wanted: Mapping[str, Place], left: Any) -> dict[str, Place]:
 
 
 def _grouped(path: str, module: nn.Module, each: Mapping[str, Place]) -> Iterator[tuple[str, Place]]:
-    """Parts, as large as they can be, whose weights all go to one place."""
+    """The largest parts whose weights all go to one place, each with that place."""
     lead = f"{path}." if path else ""
     mine = {place for name, place in each.items() if name.startswith(lead)}
     if len(mine) == 1:
@@ -346,7 +345,7 @@ def _grouped(path: str, module: nn.Module, each: Mapping[str, Place]) -> Iterato
 
 
 def _refuse_split(places: Mapping[str, Place], left: Any) -> None:
-    """Raise `InputError` where a block whose parts are added to one another is to be in several places."""
+    """Raise `InputError` where a block that must stay on one device is mapped to several."""
     for path, module in left.named_modules():
         inside = {str(place) for part, place in places.items() if path and part.startswith(f"{path}.")}
         if inside and _is_block(left, module):

@@ -1,12 +1,11 @@
-"""Stored weights and those of the model: what is left out, what is not there, what is not read.
+"""Compare stored weights with the model's: skip cut layers, refuse missing and unread ones.
 
-What is not needed is left out, and what is not there is never run on. Attention that is computed without some
-of its trained weights is not that of the trained model, and nothing in the recomputation could tell. So what
-the library passes over in silence is sorted here: weights inside attention, trained ones elsewhere, and what
-nobody misses (heads, layers left out on purpose, stored masks).
+Attention that is computed without some of its trained weights is not that of the trained model, and the
+recomputation could not tell. So the weights that the library ignores silently are sorted here: those inside
+attention, trained ones elsewhere, and harmless ones (heads, cut layers, stored masks).
 
-A quantised weight is a small integer or a short float beside a scale. Where the library can multiply the
-two out while it loads, it is told to; a scale that nothing would read is an error, never a wrong weight.
+A quantised weight is a small integer or a short float beside a scale. Where the library can dequantise
+while it loads, it is told to; a scale that nothing would read is an error, never a wrong weight.
 """
 
 import copy
@@ -33,25 +32,25 @@ _ATTENTION = re.compile("att(n|ention)", re.IGNORECASE)
 _NEVER_TRAINED = re.compile(
     r"(^|[._])(masked_bias|attn_mask|causal_mask|position_ids|relative_position_index|inv_freq"
     r"|(sin|cos)_cached)$"
-)  # what old files hold of buffers that a model makes by itself
-_HEAD = re.compile(r"(^|\.)(lm_head|pooler)\.")  # also one of a part of the model
-WRAPPER = "base_model.model."  # what peft puts before all names
-_NAMED = 3  # names that a message gives
+)  # buffers in old files that a model makes by itself
+_HEAD = re.compile(r"(^|\.)(lm_head|pooler)\.")  # also of a submodel
+WRAPPER = "base_model.model."  # peft's prefix of all weight names
+_NAMED = 3  # most names in a message
 
 
 @dataclass(frozen=True)
 class Quantisation:
-    """The method of a quantised checkpoint, and whether loading multiplies the weights out again."""
+    """A checkpoint's quantisation method; `undone` where loading dequantises the weights."""
 
     method: str
     undone: bool
 
 
 def unquantised(config: Any, name: str) -> Quantisation | None:
-    """How the checkpoint is quantised, None when it is not; `config` is made to ask for true numbers.
+    """The checkpoint's quantisation, or None; sets `config` to dequantise where the method can.
 
     Raises `ModelUnavailableError` for a method that transformers does not know, and for one that it cannot
-    use on this machine, with the package that it lacks.
+    use on this machine, naming the package that is missing.
     """
     holder = _holder(config)
     if holder is None:
@@ -75,14 +74,14 @@ def is_quantised(config: Any) -> bool:
 
 
 def is_scale(name: str) -> bool:
-    """Whether a weight goes by the name of a scale, or of what else stands beside quantised numbers."""
+    """True where the last part of a weight's name says scale, zero point or other quantisation data."""
     return bool(_SCALE.search(name.rpartition(".")[2]))
 
 
 def even_out(module: nn.Module, dtype: torch.dtype) -> None:
-    """Bring all parameters to `dtype`, but for those that are kept wider on purpose.
+    """Cast all floating parameters to `dtype`, but for those of a wider type.
 
-    The library does that for the weights that it multiplies out, not for those stored beside them.
+    The library casts the weights that it dequantises, not those stored beside them.
     """
     for parameter in module.parameters():
         if parameter.is_floating_point() and parameter.dtype.itemsize <= dtype.itemsize:
@@ -92,7 +91,7 @@ def even_out(module: nn.Module, dtype: torch.dtype) -> None:
 def refuse_bare(
     types: Mapping[str, str], needed: Mapping[str, str], weights: Mapping[str, torch.Tensor], name: str
 ) -> None:
-    """Refuse weights stored as integers or eight-bit floats when nothing says what they stand for."""
+    """Raise for integer or eight-bit float weights in a checkpoint whose config names no quantisation."""
     for stored_as, own in needed.items():
         kind = types.get(stored_as, "F32")
         if own in weights and weights[own].is_floating_point() and not stored.is_float(kind):
@@ -102,7 +101,7 @@ def refuse_bare(
 
 
 def refuse_unread_scales(unexpected: Iterable[str], module: nn.Module, name: str) -> None:
-    """Refuse a loaded model of which some weight has a scale in the file that the library did not use."""
+    """Raise where the file has a quantisation scale for a weight and the library ignored it."""
     weights = module.state_dict()
     for key in sorted(unexpected):
         ends = [match.start() for match in re.finditer("[._:]", key)]
@@ -134,7 +133,7 @@ def _method(settings: dict[str, Any], name: str) -> str:
 
 
 def can_be_cut(skeleton: nn.Module, config: Any) -> bool:
-    """Whether the layers after a chosen one are surely not needed: one stack, as deep as the config says.
+    """True where a model may be cut after a layer: one layer stack, as deep as the config says.
 
     A decoder that reads an encoder needs all of the encoder, so models of several stacks are left whole.
     """
@@ -144,11 +143,11 @@ def can_be_cut(skeleton: nn.Module, config: Any) -> bool:
 
 
 def cut(model_class: type[nn.Module], layers: int) -> type[nn.Module]:
-    """A subclass whose models have only the first `layers` layers.
+    """A subclass of `model_class` whose models keep only the first `layers` layers.
 
-    The config stays as it is: some models scale by the depth that it names. The layers go right after
-    construction, which happens on the meta device, so their weights are never read. `is_cut` says
-    that there were more.
+    The config is unchanged: some models scale by its depth. The layers are deleted right after construction,
+    which happens on the meta device, so their weights are never read. `is_cut` is True on the model where
+    layers were deleted.
     """
 
     def construct(self: nn.Module, config: Any, *args: Any, **kwargs: Any) -> None:
@@ -164,7 +163,7 @@ def cut(model_class: type[nn.Module], layers: int) -> type[nn.Module]:
 
 
 def _forget_ties(model: nn.Module) -> None:
-    """Take out of the list of tied weights those that went with their layer: Zamba's share theirs."""
+    """Remove ties of deleted layers from the lists of tied weights: Zamba's layers share weights."""
     for module in model.modules():
         ties = getattr(module, "all_tied_weights_keys", None)
         if isinstance(ties, dict):
@@ -181,17 +180,17 @@ def _has(module: nn.Module, weight: str) -> bool:
 
 
 def kept(skeleton: nn.Module, layers: int | None) -> dict[str, torch.Tensor]:
-    """The weights, by name, that the model of `skeleton` has when it is cut after `layers` layers."""
+    """The weights by name of the model of `skeleton` that remain when it is cut after `layers` layers."""
     gone = cut_away(skeleton, layers)
     return {name: weight for name, weight in skeleton.state_dict().items() if not name.startswith(gone)}
 
 
 def needed(stored: Iterable[str], skeleton: Any, layers: int | None) -> dict[str, str]:
-    """Those of the `stored` weights that the model may read when cut after `layers`, with its names for them.
+    """Map from stored weight names to the model's names, of those that a model cut after `layers` may read.
 
-    A cut model is not run past its layers, so a norm after them is not needed. The names are changed as
-    the library itself changes them when it loads. A weight that goes by no name of the model's (the scales
-    of a quantised one) is needed when it belongs to a module that is kept.
+    A cut model is not run past its layers, so a norm after them is not needed. Names are converted as the
+    library converts them when it loads. A weight without a name in the model (the scale of a quantised one)
+    is needed when it belongs to a module that is kept.
     """
     conversions = get_model_conversion_mapping(skeleton)
     renamings = [each for each in conversions if isinstance(each, WeightRenaming)]
@@ -209,10 +208,10 @@ def needed(stored: Iterable[str], skeleton: Any, layers: int | None) -> dict[str
 
 
 def refuse_missing(model: nn.Module, missing: Iterable[str], name: str) -> None:
-    """Make every module whose weights the checkpoint lacks raise `ModelUnavailableError` when it is run.
+    """Make each module whose weights the checkpoint lacks raise `ModelUnavailableError` when it runs.
 
-    So the last layers of a run that ends early, or a head nobody asked for, may be absent, and nothing is
-    ever computed from the random numbers that the library puts in their place. `is_absent` tells the modules.
+    So the last layers of a run that ends early, or an unused head, may be absent, and the random numbers that
+    the library puts in their place are never used. Such modules have `is_absent` set.
     """
     for key in missing:
         owner = model.get_submodule(key.rpartition(".")[0])
@@ -227,14 +226,14 @@ def refuse_other_shapes(mismatched: Iterable[tuple[str, Any, Any]], name: str) -
 
 
 def drop_pooler(model: nn.Module, missing: Iterable[str]) -> None:
-    """Take out a pooler that the checkpoint does not have: it stands after all layers and may be absent."""
+    """Remove the model's pooler where the checkpoint has none of its weights."""
     pooler = getattr(model, "pooler", None)
     if isinstance(pooler, nn.Module) and {f"pooler.{key}" for key in pooler.state_dict()} <= set(missing):
         model.pooler = None  # type: ignore[assignment]
 
 
 def cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
-    """How the names of the weights begin that a cut after `layers` leaves out."""
+    """Name prefixes of the weights that a cut after `layers` leaves out."""
     if layers is None:
         return ()
     stacks = layer_stacks(skeleton, find_sites(skeleton)).items()
@@ -242,7 +241,7 @@ def cut_away(skeleton: nn.Module, layers: int | None) -> tuple[str, ...]:
 
 
 def _closing(skeleton: nn.Module) -> tuple[str, ...]:
-    """How the names of the weights begin that stand after all layers: of a norm, alone behind their list."""
+    """Name prefixes of a norm that stands alone after the list of layers."""
     prefixes: list[str] = []
     for path, stack in layer_stacks(skeleton, find_sites(skeleton)).items():
         parent = path.rpartition(".")[0]
@@ -256,7 +255,7 @@ def _closing(skeleton: nn.Module) -> tuple[str, ...]:
 
 
 def placed(name: str, skeleton: Any) -> str | None:
-    """The name with the base model's prefix put on or taken off, as it begins with a part of the model."""
+    """The name, with the base model's prefix added or removed, that names a part of the model; or None."""
     prefix = skeleton.base_model_prefix
     base = getattr(skeleton, prefix, None) if prefix else None
     bare = name.removeprefix(f"{prefix}.")
@@ -289,17 +288,17 @@ def left_unread(
     quantised: bool = False,
     ignore: bool = False,
 ) -> tuple[str, ...]:
-    """The trained ones of the names that the library had no use for when it read `files`.
+    """Sorted names of trained weights that the library did not read, those of heads left out.
 
     `skeleton` is the whole model, of which the first `layers` layers were loaded (None: all of them). Raises
-    `ModelUnavailableError` where some are inside attention, unless that is to be ignored.
+    `ModelUnavailableError` where some are inside attention, unless `ignore`.
     """
     own = _trained(unexpected, skeleton, files, layers)
     blocks = _blocks(skeleton)
     inside = [key for key, at in own.items() if at is not None and blocks.match(at)]
     refused = tuple(
         key for key in inside if not (quantised and is_scale(key))
-    )  # of activations, of the cache
+    )  # scales of activations or of the cache
     if refused and not ignore:
         those = f"{counted(refused)} inside attention that the model does not read"
         raise ModelUnavailableError(
@@ -321,7 +320,7 @@ def counted(names: tuple[str, ...]) -> str:
 
 
 def named(names: tuple[str, ...]) -> str:
-    """The first few of the names, and how many more there are."""
+    """The first three names, and how many more there are."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
@@ -329,7 +328,7 @@ def named(names: tuple[str, ...]) -> str:
 def _trained(
     unexpected: Iterable[str], skeleton: nn.Module, files: Sequence[Path], layers: int | None
 ) -> dict[str, str | None]:
-    """What the model would call each of the weights, without layers that were cut away and buffers."""
+    """The model's name for each unexpected weight, without those of cut layers and of buffers."""
     gone = cut_away(skeleton, layers)
     own = {name: _own_name(name, skeleton) for name in sorted(unexpected) if not _NEVER_TRAINED.search(name)}
     own = {name: at for name, at in own.items() if at is None or not at.startswith(gone)}
@@ -340,9 +339,10 @@ def _trained(
 
 
 def _blocks(skeleton: nn.Module) -> re.Pattern[str]:
-    """What the names begin with of all that belongs to attention, in layers that do not exist as well.
+    """Pattern of the name prefixes of attention weights, for any layer number.
 
-    That is an attention module, and what holds it under such a name: `attention` around `attention.self`.
+    It covers attention modules and the modules around them whose name says so: `attention` around
+    `attention.self`.
     """
     paths = {site.path for site in find_sites(skeleton)}
     holders = {path.rpartition(".")[0] for path in paths}
@@ -366,7 +366,7 @@ def _in_trunk(own_name: str | None, skeleton: nn.Module) -> bool:
 
 
 def _masks(files: Sequence[Path], skeleton: nn.Module) -> set[str | None]:
-    """The model's names for stored masks: squares of positions, the same for every head."""
+    """The model's names of stored attention masks: `1 x ... x n x n`, shared by all heads."""
     shapes = stored.shapes(files) if files[0].suffix == ".safetensors" else _pickled(files)
     return {
         _own_name(name, skeleton)

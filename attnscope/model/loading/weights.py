@@ -1,4 +1,4 @@
-"""Reading the weights: from the files that are needed and no others, where there is room for them."""
+"""Read the weights of the needed files only, after checking that they fit in memory."""
 
 import copy
 import io
@@ -46,7 +46,7 @@ _SPREAD = "; --device-map auto spreads it over all that there is, the disk too"
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """A model with its weights in it, what the library says of the reading, and the files that were read."""
+    """A model with its weights, the library's loading report, and the checkpoint part that was read."""
 
     module: Any
     info: dict[str, Any]
@@ -68,10 +68,10 @@ def read_weights(
     device_map: str | None = None,
     max_memory: str | None = None,
 ) -> Weights:
-    """A model of `model_class`, which is that of `skeleton` cut after `layers` layers (None: not cut).
+    """Load the weights of a model of `model_class`, cut after `layers` layers (None: not cut).
 
-    It is read into memory, whatever the `device` that it then goes to, or with a `device_map` to where its
-    parts go. Raises `AttnscopeError`, and whatever the library raises for bad files.
+    The weights are read into memory, or with a `device_map` to the places of their parts. `skeleton` is the
+    whole model without weights. Raises `AttnscopeError`, and whatever the library raises for bad files.
     """
     name = checkpoint.source.name
     config = copy.deepcopy(config)
@@ -102,11 +102,11 @@ def read_weights(
         {"adapter_kwargs": {"subfolder": "\0"}} if has_adapter(checkpoint.source.folder) else {}
     )
     plain |= {"use_safetensors": not part.pickled} if part.source.gguf is None else part.source.file
-    silent = nullcontext() if part.source.gguf is None else redirect_stderr(io.StringIO())  # it draws a bar
+    silent = nullcontext() if part.source.gguf is None else redirect_stderr(io.StringIO())  # GGUF draws a bar
     with part.readable() as folder, ExitStack() as lasting, warnings.catch_warnings(), silent:
-        warnings.filterwarnings("ignore", "The following device_map keys")  # those of weights in no module
+        warnings.filterwarnings("ignore", "The following device_map keys")  # keys of weights in no module
         placing: dict[str, Any] = {} if places is None else {"device_map": for_accelerate(places)}
-        if places is not None and DISK in places.values():  # what is not stored as it is run is put there
+        if places is not None and DISK in places.values():  # for weights stored otherwise than run
             placing["offload_folder"] = lasting.enter_context(temporary_folder())
         module, info = model_class.from_pretrained(
             folder,
@@ -115,12 +115,12 @@ def read_weights(
             dtype=_precision(part, dtype, quantisation),
             attn_implementation=attention,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # answered in our own words
-            **plain,  # the adapter is looked for where none can be: it is put in afterwards, and not unasked
+            ignore_mismatched_sizes=True,  # refused later by refuse_other_shapes
+            **plain,  # no adapter is loaded unasked: put_in_adapter does that later
         )
         if "offload_folder" in placing:
             read_in_memory(module)
-        weakref.finalize(module, lasting.pop_all().close)  # or when the program ends
+        weakref.finalize(module, lasting.pop_all().close)  # deletes the folder with the model, or at exit
     refuse_unread_scales(info["unexpected_keys"], module, name)
     if quantisation is not None and quantisation.undone and dtype != "auto":
         even_out(module, getattr(torch, dtype))
@@ -128,7 +128,7 @@ def read_weights(
 
 
 def _refuse_as_it_is(checkpoint: Checkpoint, quantisation: Quantisation | None) -> None:
-    """Raise `InputError` for what cannot be spread: weights that are put together as they are read."""
+    """Raise `InputError` for weights that --device-map cannot spread: GGUF, quantised, adapted."""
     name = checkpoint.source.name
     if checkpoint.source.gguf is not None:
         raise InputError(f"{name} is one file of weights to be converted: --device-map does not go with that")
@@ -146,7 +146,7 @@ def _saved(config: Any, checkpoint: Checkpoint) -> nn.Module | None:
 
 
 def _precision(checkpoint: Checkpoint, dtype: str, quantisation: Quantisation | None) -> Any:
-    """The type to load in; `auto` is the one in the files, or what the config says where they do not tell."""
+    """The dtype argument of loading; `auto` is the files' dtype, or the config's where they tell none."""
     wanted = checkpoint.precision if dtype == "auto" and quantisation is None else dtype
     return "auto" if wanted in (None, "auto") else getattr(torch, str(wanted))
 

@@ -1,1 +1,1 @@
-"""A picture or a sound file in, the model's inputs and a name for each of its positions out."""
+"""From a picture or a sound file to the model's inputs and a name for each of its positions."""

@@ -1,7 +1,7 @@
-"""A picture or a sound file in, what the model's own processor takes out, and what its positions stand for.
+"""Open a picture or a sound file, prepare it with the model's own processor, name its positions.
 
-Processors are the checkpoint's own, as transformers gives them. What is drawn of a picture later is made from
-the very numbers that the model is given, brought back to colours, so that nothing can be out of place.
+Processors are the checkpoint's own, as transformers gives them. Pictures are drawn from the very numbers that
+the model is given, brought back to colours, so that nothing can be out of place.
 """
 
 import hashlib
@@ -27,15 +27,15 @@ from attnscope.process.ending import temporary_folder
 from attnscope.process.standard_error import hushed
 from attnscope.tokens import Frames, Tokens
 
-_WINDOW = 0.03  # seconds at the end that no whole window fits into
-_LOWEST, _HIGHEST = 1000, 768000  # samples a second between which a rate can be meant
-_SIZE, _RATE = 224, 16_000  # pixels to a side; samples of one second
+_WINDOW = 0.03  # seconds at the end that fill no whole window
+_LOWEST, _HIGHEST = 1000, 768000  # lowest and highest plausible sampling rate
+_SIZE, _RATE = 224, 16_000  # noise picture: pixels to a side; noise sound: samples of one second
 
 
 def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:
-    """The picture upright and in RGB, the SHA-256 of its file, and what the user should be told.
+    """The picture upright and in RGB, the SHA-256 of its file, and notices for the user.
 
-    Raises `InputError` in one line for what is no picture.
+    Raises `InputError` in one line for a file that is no picture.
     """
     content = incoming.content(path, "picture")
     try:
@@ -59,9 +59,9 @@ def open_picture(path: Path) -> tuple[Image.Image, str, list[str]]:
 
 
 def image_processor(folder: Path, name: str) -> tuple[Any, list[str]]:
-    """The checkpoint's image processor, and what the user should be told.
+    """The checkpoint's image processor, and notices for the user.
 
-    One that only runs on torchvision is stood in for by a plain one of the same settings.
+    One that only runs on torchvision is replaced by a plain one of the same settings.
     """
     try:
         return AutoImageProcessor.from_pretrained(folder), []
@@ -83,9 +83,9 @@ def _no_processor(folder: Path, name: str, media: str, error: Exception) -> Mode
 
 
 def as_seen(inputs: Mapping[str, Any], processor: Any) -> Float[np.ndarray, "height width 3"] | None:
-    """The picture that `inputs` hold, from the processor's numbers back to colours from 0 to 1.
+    """The picture as the model gets it, colours from 0 to 1; None unless `inputs` hold one picture.
 
-    None where they hold something else than one whole picture.
+    It is made from the processor's numbers.
     """
     values = np.asarray(_whole(inputs, processor), dtype=np.float64)
     if values.ndim != 3 or values.shape[0] not in (1, 3):
@@ -104,7 +104,7 @@ def as_seen(inputs: Mapping[str, Any], processor: Any) -> Float[np.ndarray, "hei
 
 
 def _whole(inputs: Mapping[str, Any], processor: Any) -> Any:
-    """The one picture of a batch as `channel height width`, whatever order its pixels came in."""
+    """The one picture of a batch as `channel x height x width`, whatever order its pixels came in."""
     pixels: Tensor = inputs["pixel_values"]
     if "image_grid_thw" in inputs:
         return _from_blocks(pixels, inputs["image_grid_thw"][0].tolist(), processor)
@@ -117,7 +117,7 @@ def _whole(inputs: Mapping[str, Any], processor: Any) -> Any:
 
 
 def _from_blocks(pixels: Tensor, grid: list[int], processor: Any) -> Tensor:
-    """Patches that stand in blocks of `merge_size` squared (Qwen2-VL), put together again."""
+    """The picture put together from patches in blocks of `merge_size` x `merge_size` (Qwen2-VL)."""
     _, rows, columns = grid
     side, merge = processor.patch_size, processor.merge_size
     cut = pixels.reshape(
@@ -127,9 +127,9 @@ def _from_blocks(pixels: Tensor, grid: list[int], processor: Any) -> Tensor:
 
 
 def open_sound(path: Path, rate: int) -> tuple[Float[np.ndarray, " sample"], str, list[str]]:
-    """The samples at `rate` a second, channels mixed to one, the SHA-256 of the file, and notices.
+    """Samples at `rate` a second, channels mixed to one; the file's SHA-256; notices for the user.
 
-    Raises `InputError` in one line for what is no sound, is empty or holds numbers that are none.
+    Raises `InputError` in one line for a file that is no sound, is empty or holds infinite or NaN samples.
     """
     content = incoming.content(path, "sound")
     try:
@@ -168,10 +168,10 @@ def feature_extractor(folder: Path, name: str) -> Any:
 def frame_tokens(
     reader: Reader, inputs: dict[str, Tensor], extractor: Any, seconds: float
 ) -> tuple[Tokens, bool]:
-    """The positions that enter the first layer, each called by when it starts, and whether that is known.
+    """Tokens of a sound's positions, each named by its start time, and whether that is known.
 
-    A position lasts as long as the strides of the convolutions on the way say; `seconds` of sound must
-    then have as many positions as there are. Raises `InputError` for a sound that is too short.
+    A position lasts as long as the strides of the convolutions on the way say; `seconds` of sound must then
+    have as many positions as there are. Raises `InputError` for a sound that is too short.
     """
     strides: list[int] = []
     with ExitStack() as stack:
@@ -193,14 +193,14 @@ def frame_tokens(
 
 
 def _hop(extractor: Any) -> float:
-    """Seconds from one column of the features to the next: the extractor's own, or Kaldi's 10 ms."""
+    """Seconds between two columns of the features: by the extractor's hop length, else Kaldi's 10 ms."""
     hop = getattr(extractor, "hop_length", None)
     return hop / extractor.sampling_rate if hop else 0.01 * getattr(extractor, "stride", 1)
 
 
 @contextmanager
 def noise(medium: str) -> Iterator[Path]:
-    """A file of it, of an `image` or of `audio`, for as long as this lasts."""
+    """Context manager: a temporary file of noise, a picture for `image`, else a sound."""
     random = np.random.default_rng(0)
     with temporary_folder() as folder:
         if medium == "image":

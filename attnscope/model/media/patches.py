@@ -1,9 +1,9 @@
-"""Which position of a model stands for which patch of a picture: found out by changing pixels.
+"""Which position of a model stands for which patch of a picture, found by changing pixels.
 
-How large a patch is stands in the model's config. Where the patches stand is tried out: noise is put on
-the rows (then the columns) of patches whose number has a certain bit, and what enters the first attention
-layer must change at exactly the positions of these patches. Learned tokens beside the patches are found
-the same way, by changing the parameter. No architecture is known by name, and the model stays as it is.
+The patch size stands in the model's config. The patches' positions are found by trial: noise is put on the
+rows (then the columns) of patches whose number has a certain bit, and the input of the first attention layer
+must change at exactly the positions of these patches. Learned tokens beside the patches are found the same
+way, by changing the parameter. No architecture is known by name, and the model stays as it is.
 """
 
 import inspect
@@ -21,11 +21,11 @@ from attnscope.model.anatomy.sites import Site
 from attnscope.tokens import Patches, Token, Tokens
 
 _LEARNED = {"regist": "REG", "detect": "DET", "dist": "DIST", "cls": "CLS", "class": "CLS"}
-_MOVED = 1e-3  # share of the largest change above which a change is no rounding
+_MOVED = 1e-3  # share of the largest change above which a change is more than rounding
 
 
 class _Seen(Exception):
-    """Raised inside a forward pass once what was looked for has been seen."""
+    """Raised inside a forward pass to end it once the layer's input has been recorded."""
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,14 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class Reader:
-    """The part of a model that reads pictures (or sounds), its attention modules, and the first of them."""
+    """The part of a model that reads pictures or sounds, with its attention modules and the first of them."""
 
     module: nn.Module
     first: Site
     sites: tuple[Site, ...]
 
     def setting(self, name: str) -> Any:
-        """An entry of the config of this part, or of the half that sees within a joint config; or None."""
+        """A config entry of this part, or of the vision part of a joint config; None without one."""
         config = getattr(self.module, "config", None)
         for holder in (config, getattr(config, "vision_config", None)):
             if (value := getattr(holder, name, None)) is not None:
@@ -58,10 +58,10 @@ class Reader:
     def entering(
         self, inputs: Mapping[str, Any], changed: Mapping[str, Tensor] | None = None
     ) -> Float[Tensor, "position dim"]:
-        """What enters the first attention layer for `inputs`, with some parameters `changed`.
+        """The first attention layer's input for `inputs`, with some parameters `changed`.
 
         Windows of a picture that are read side by side follow one another. Attention before that layer
-        answers nothing but zeros, so that every position depends on its own patch alone.
+        returns zeros, so that every position depends on its own patch alone.
         """
         seen: list[Tensor] = []
         others = [site.module for site in self.sites if site.module is not self.first.module]
@@ -78,7 +78,7 @@ class Reader:
         return seen[0].float().flatten(0, -2)
 
     def learned(self) -> Iterator[tuple[str, Tensor]]:
-        """The parameters outside of any layer that may be tokens of their own, by path."""
+        """Parameters outside of layers that may be learned tokens, with their paths."""
         for path, parameter in self.module.named_parameters():
             parts = set(path.split("."))
             if not parts & {"weight", "bias"} and not any(part.isdigit() for part in parts):
@@ -92,7 +92,7 @@ def _mute(_module: nn.Module, _given: Any, answer: Any) -> Any:
 
 
 def reader_of(model: nn.Module, sites: Sequence[Site], name: str = "pixel_values") -> Reader | None:
-    """The innermost part of `model` that takes an input of that name and has attention; None without one."""
+    """The innermost part of `model` that takes the input `name` and has attention; None without one."""
     for path, module in reversed(list(model.named_modules())):
         if name in inspect.signature(type(module).forward).parameters:
             stem = f"{path}." if path else ""
@@ -102,7 +102,7 @@ def reader_of(model: nn.Module, sites: Sequence[Site], name: str = "pixel_values
 
 
 def grid_of(patch_size: Any, height: int, width: int) -> Grid | None:
-    """How a picture of `height` by `width` pixels is cut, if the patch size of a config tells."""
+    """The grid of patches of a `height` x `width` picture; None where no patch size fits."""
     pair = patch_size if isinstance(patch_size, list | tuple) else (patch_size, patch_size)
     if len(pair) != 2 or not all(isinstance(side, int) and side > 0 for side in pair):
         return None
@@ -113,7 +113,7 @@ def grid_of(patch_size: Any, height: int, width: int) -> Grid | None:
 def patch_positions(
     reader: Reader, pixels: Float[Tensor, "1 channel height width"], grid: Grid
 ) -> Int[Tensor, "row column"] | None:
-    """The position of every patch among those that enter the first layer; None where it is not one each."""
+    """Position of every patch in the first layer's input; None unless each patch has its own."""
     height, width = pixels.shape[-2:]
     noise = noise_like(pixels)
     before = reader.entering({"pixel_values": pixels})
@@ -147,14 +147,14 @@ def patch_positions(
 
 
 def noise_like(tensor: Tensor) -> Tensor:
-    """The same noise at every call; a constant would be lost in a layer norm."""
+    """Normal noise in the tensor's shape, equal at every call; a layer norm would remove a constant."""
     return torch.randn(tensor.shape, generator=torch.Generator().manual_seed(0)).to(tensor)
 
 
 def moved(
     before: Float[Tensor, "position dim"], after: Float[Tensor, "position dim"]
 ) -> Bool[Tensor, " position"]:
-    """Which positions changed."""
+    """Mask of the positions whose vectors changed by more than rounding."""
     change = (after - before).abs().amax(-1).cpu()
     return change > _MOVED * change.max()
 
@@ -162,10 +162,10 @@ def moved(
 def patch_tokens(
     reader: Reader, pixels: Float[Tensor, "1 channel height width"], grid: Grid | None
 ) -> tuple[Tokens, bool]:
-    """The positions that enter the first layer by name, and whether the patches among them were found.
+    """Named tokens of the first layer's positions, and whether the patches among them were found.
 
-    Patches are called `r3c5`; learned tokens after their parameter, the class token `[CLS]`; what is
-    neither by its number.
+    Patches are called `r3c5`; learned tokens after their parameter, the class token `[CLS]`; all others by
+    their number.
     """
     before = reader.entering({"pixel_values": pixels})
     names = [f"#{position}" for position in range(len(before))]
@@ -187,29 +187,29 @@ def patch_tokens(
 
 
 def laid_out(positions: list[int], grid: Grid) -> Patches:
-    """The patches at these positions, named one by one only where they do not follow one another."""
+    """Patches of the grid at these positions, listed one by one only where they are not consecutive."""
     follow = positions == list(range(positions[0], positions[0] + len(positions)))
     return Patches(positions[0], grid.rows, grid.columns, () if follow else tuple(positions))
 
 
 def learned_name(path: str, i: int, count: int) -> str:
-    """`[CLS]` or `[REG2]` for the `i`-th of `count` positions that a learned parameter stands at."""
+    """`[CLS]` or `[REG2]`: name of the `i`-th of `count` positions of a learned parameter."""
     own = path.rpartition(".")[2].lower()
     short = next((name for part, name in _LEARNED.items() if part in own), own.upper())
     return f"[{short}{i}]" if count > 1 or short in ("REG", "DET") else f"[{short}]"
 
 
 def position_token(name: str, special: bool = False) -> Token:
-    """A position that no text stands for; -1 is no id of any vocabulary."""
+    """A token for a position without text; its id is -1, which is in no vocabulary."""
     return Token(-1, name, name, None, None, special=special)
 
 
 def window_tokens(
     reader: Reader, site: Site, pixels: Float[Tensor, "1 channel height width"], grid: Grid, size: int
 ) -> list[Tokens] | None:
-    """The positions of each window of `size` positions that a layer reads apart (Swin), window by window.
+    """Named tokens of each window of `size` positions that a layer reads (Swin); None if not found.
 
-    A layer may have merged squares of patches by then, and moved its windows. None where that is not found.
+    A layer may have merged squares of patches by then, and shifted its windows.
     """
     for side in (1, 2, 4, 8, 16):
         merged = Grid(grid.rows // side, grid.columns // side, grid.high * side, grid.wide * side)
@@ -228,7 +228,7 @@ def window_tokens(
 
 
 def patches_in_blocks(grid: Grid, side: int) -> Tokens:
-    """Positions of patches that stand in blocks of `side` squared, block by block (Qwen2-VL)."""
+    """Tokens of patches ordered in blocks of `side` x `side`, block by block (Qwen2-VL)."""
     order = [
         (row + i, column + j)
         for row in range(0, grid.rows, side)
@@ -242,7 +242,7 @@ def patches_in_blocks(grid: Grid, side: int) -> Tokens:
 
 
 def patches_in_rows(grid: Grid, count: int) -> Tokens:
-    """`count` positions that open with the patches row by row; the rest is padding."""
+    """`count` tokens: the grid's patches row by row, then padding."""
     names = [f"r{row}c{column}" for row in range(grid.rows) for column in range(grid.columns)]
     padding = [position_token("[PAD]", special=True)] * (count - len(names))
     return Tokens((), (*map(position_token, names), *padding), (Patches(0, grid.rows, grid.columns),))

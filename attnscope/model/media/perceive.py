@@ -1,11 +1,10 @@
-"""A picture or a sound file in, the model's inputs and a name for each of its positions out.
+"""From a picture or a sound file to the model's inputs and a name for each of its positions.
 
-A position is named by the patch or the time that it stands for only where that was found out (`patches`,
-`files`) or follows from a count that fits; where it cannot be told, positions are numbered and the user is
-told so.
+A position is named by its patch or its time only where that was found out (`patches`, `files`) or follows
+from a count that fits; elsewhere positions are numbered and the user is told so.
 
 A picture among words is part of a prompt, token by token: the checkpoint's own processor puts the picture's
-tokens in place of a marker in the prompt. A prompt without the marker becomes a message of a chat where the
+tokens in place of a marker in the prompt. A prompt without the marker becomes a chat message where the
 checkpoint has a template for that, else the picture is put in front of it.
 """
 
@@ -46,15 +45,15 @@ from attnscope.results import Picture, Sound
 from attnscope.tokens import Patches, Token, Tokens
 
 _SETTINGS = "processor_config.json"
-_EACH = 64  # bytes of a token's mark in the text that stands for a picture, at most
-_CANNOT_RUN = (ValueError, TypeError, RuntimeError, AttributeError, LookupError)  # on pixels alone
+_EACH = 64  # most bytes of one image token's spelling in the prompt
+_CANNOT_RUN = (ValueError, TypeError, RuntimeError, AttributeError, LookupError)  # more than pixels needed
 _SOUNDS = ("input_features", "input_values")
 
 
 def picture_in_text(
     model: Model, opened: Image.Image, given: dict[str, Any], text: str, grid: Grid | None
 ) -> tuple[dict[str, Any], Tokens, list[str]]:
-    """Inputs, tokens and notices for `text` with the picture in it, which the model reads as `grid`.
+    """Inputs, tokens and notices of a prompt with the picture in it, which is read as `grid`.
 
     `given` are the picture's own inputs. Raises `InputError` for a prompt with no place for one picture.
     """
@@ -97,7 +96,7 @@ def _processor(model: Model) -> tuple[Any, str]:
 
 
 def _check_length(model: Model) -> None:
-    """Raises `DoesNotFitError` where a picture is said to be so many tokens that their text has no room."""
+    """Raises `DoesNotFitError` where the config gives a picture so many tokens that text has no room."""
     try:
         settings = incoming.settings(model.folder / _SETTINGS)
     except (OSError, ValueError):
@@ -145,7 +144,7 @@ def _processed(
 
 
 def _by_hand(model: Model, given: dict[str, Any], prompt: str) -> dict[str, Any]:
-    """The inputs where the processor cannot be made, if the picture itself says how many tokens it is."""
+    """Inputs without a processor, for a picture whose grid tells how many tokens it is."""
     vision = model.module.config.vision_config
     count = int(given["image_grid_thw"].prod()) // vision.spatial_merge_size**2
     image = model.module.config.image_token_id
@@ -158,7 +157,7 @@ def _by_hand(model: Model, given: dict[str, Any], prompt: str) -> dict[str, Any]
 
 
 def _named(model: Model, ids: list[int], prompt: str, grid: Grid | None) -> Tokens:
-    """The tokens of the prompt; those of the picture by their patch where they are one each, in a row."""
+    """Tokens of the prompt; the picture's are named by patch where their count fits the grid."""
     tokenizer, image = model.tokenizer, model.module.config.image_token_id
     places = [i for i, token in enumerate(ids) if token == image]
     plain = tokens_of(tokenizer, tokenizer(prompt, return_tensors="pt"), (prompt,)).items
@@ -177,9 +176,9 @@ def _named(model: Model, ids: list[int], prompt: str, grid: Grid | None) -> Toke
 
 
 def rows_and_columns(places: list[int], grid: Grid | None) -> tuple[int, int] | None:
-    """Rows and columns of tokens that each stand for a square of the grid's patches, if they can.
+    """Rows and columns of the picture's tokens, one for each square of patches; None if they do not fit.
 
-    They follow one another, or every row does, with something between the rows.
+    Tokens must be consecutive, or consecutive within each row, with something between the rows.
     """
     count = len(places)
     if grid is None or not count:
@@ -194,11 +193,11 @@ def rows_and_columns(places: list[int], grid: Grid | None) -> tuple[int, int] | 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Perceived(Encoded):
-    """Inputs that are not only text.
+    """Model inputs of a picture or a sound, with or without a text.
 
-    `positions` are those of the part that reads the picture or the sound; `tokens` are the same where the
-    model reads nothing else, and else those of its text, in which a picture may stand as well. `medium` is
-    None where the picture cannot be shown as the model saw it.
+    `positions` name what the part that reads the picture or the sound reads; `tokens` equal them where the
+    model reads nothing else, and else are those of its text, in which a picture may stand as well. `medium`
+    is None where the picture cannot be shown as the model saw it.
     """
 
     positions: Tokens
@@ -206,19 +205,19 @@ class Perceived(Encoded):
 
     @property
     def read(self) -> Tokens | None:
-        """The tokens if any of them is one of a vocabulary."""
+        """The tokens, where one of them at least is in the vocabulary, else None."""
         return self.tokens if any(token.id >= 0 for token in self.tokens.items) else None
 
 
 def sees(model: nn.Module, tower: Sequence[Site]) -> bool:
-    """Whether the attention modules are those that read the picture or the sound itself."""
+    """True where one of these attention modules is the first of the picture's or the sound's encoder."""
     readers = (reader_of(model, every_site(tower), name) for name in ("pixel_values", *_SOUNDS))
     first = [reader.first.path for reader in readers if reader is not None]
     return any(site.path in first for site in tower)
 
 
 def window_names(model: Model, perceived: Perceived, site: Site, size: int) -> list[Tokens] | None:
-    """The positions of every window in which the layer of `site` reads the picture, if it can be told."""
+    """Named tokens of every window in which the layer of `site` reads the picture; None if unknown."""
     reader, picture = reader_of(model.module, model.sites), perceived.medium
     if (
         not perceived.positions.stretches
@@ -234,7 +233,7 @@ def window_names(model: Model, perceived: Perceived, site: Site, size: int) -> l
 
 
 def splices(config: Any) -> bool:
-    """Whether a model of this config reads a picture as part of its text."""
+    """True where models of this config read a picture as part of their text."""
     return getattr(config, "image_token_id", None) is not None
 
 
@@ -245,10 +244,10 @@ def read_media(
     audio: str | Path | None = None,
     texts: tuple[str, ...] = (),
 ) -> Perceived:
-    """The picture or the sound as `model` reads it, beside `texts` where it reads both.
+    """The model's inputs for a picture or a sound, beside `texts` where it reads both.
 
     Raises `InputError` where the model reads no such thing or the file holds none, `ModelUnavailableError`
-    where the checkpoint does not say how it wants it.
+    where the checkpoint does not say how the file is to be prepared.
     """
     if image is not None and audio is None:
         return _seen(model, Path(image), texts)
@@ -336,7 +335,7 @@ def _preparing(refusal: str) -> Iterator[None]:
 
 
 def _no_text(model: Model) -> Encoded:
-    """What the text half of a model with two halves reads when only the other half is looked at."""
+    """Inputs of an empty text, for a two-tower model of which only the picture's tower is looked at."""
     inputs = model.tokenizer("", return_tensors="pt")
     if not inputs["input_ids"].shape[1]:
         inputs = model.tokenizer(str(model.tokenizer.unk_token), return_tensors="pt")
@@ -345,9 +344,9 @@ def _no_text(model: Model) -> Encoded:
 
 
 def _positions(reader: Reader, given: dict[str, Any], grid: Grid | None) -> tuple[Tokens, bool]:
-    """Names of the positions, and whether they tell which patch is meant.
+    """Named tokens of the picture's positions, and whether the patches among them are known.
 
-    Where the pixels come in patches already, the picture was put together from them in the same order.
+    Pixels that come in patches already are in the order in which the picture was cut.
     """
     pixels = given["pixel_values"]
     if pixels.ndim == 4 and pixels.shape[0] == 1:

@@ -1,1 +1,1 @@
-"""Which model is meant, where its files are, and what they say of themselves before any weight is read."""
+"""Sources of models: which one a name means, where its files are, what they tell without weights."""

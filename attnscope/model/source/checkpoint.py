@@ -1,4 +1,4 @@
-"""The weight files of a model: which there are, which are read, whether they are sound, and their hash."""
+"""A model's weight files: which are there, which are read, whether they are sound, their SHA-256."""
 
 import hashlib
 import json
@@ -19,18 +19,17 @@ from attnscope.model.source.find import Source
 from attnscope.model.source.weight_files import NONE, OF_TOKENIZER, Adapter, has_adapter, open_adapter
 from attnscope.process.ending import temporary_folder
 
-_HASH_AT_MOST = 4 * 2**30  # bytes; a few seconds
-_SHARD = 5 * 10**9  # bytes that a file has at most as transformers writes it
+_HASH_AT_MOST = 4 * 2**30  # bytes; hashing them takes a few seconds
+_SHARD = 5 * 10**9  # bytes of the largest shard that transformers writes
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model's folder and those of its weight files that are read, with the adapter that is put into it.
+    """A model's folder, the weight files to read, and the adapter to put in.
 
-    `tokenizer` is where another than its own comes from.
-
-    `shards` says for each weight of a sharded checkpoint which file holds it; a single file has none. Of
-    shards that were not asked for yet (`part`) some may be missing.
+    `tokenizer` is the source of a tokenizer that replaces the model's own. `shards` maps each weight of a
+    sharded checkpoint to its file; it is empty for a single file. Shards outside the chosen `part` may be
+    missing.
     """
 
     source: Source
@@ -41,14 +40,14 @@ class Checkpoint:
 
     @property
     def words(self) -> Source:
-        """Where its tokenizer is: in its adapter's folder where one lies there, as with added tokens."""
+        """Source of the tokenizer: the one that was named, the adapter's own, else the model's."""
         own = self.adapter is not None and (self.adapter.folder / OF_TOKENIZER).is_file()
         beside = replace(self.source, folder=self.adapter.folder, gguf=None) if self.adapter and own else None
         return self.tokenizer or beside or self.source
 
     @property
     def adapted(self) -> str | None:
-        """The name of its adapter, `none` where it has one that is left out, None where it has none."""
+        """Name of the adapter, `none` where it has one that is left out, None where it has none."""
         if self.adapter is not None:
             return self.adapter.name
         return NONE if _beside(self.source) or self.source.adapter is not None else None
@@ -59,12 +58,12 @@ class Checkpoint:
 
     @property
     def size(self) -> int:
-        """Bytes of weights on disk."""
+        """Bytes of the weight files that are on this machine."""
         return sum(file.stat().st_size for file in self.there)
 
     @property
     def whole(self) -> int:
-        """Bytes of all weights, wherever they are: of shards as their index says, else the most of each."""
+        """Bytes of all weights, fetched or not: by the index, else the largest possible for its shards."""
         if not self.shards:
             return self.files[0].stat().st_size
         index = settings(self.source.folder / hub.index_of(hub.PICKLES if self.pickled else hub.SAFETENSORS))
@@ -74,24 +73,24 @@ class Checkpoint:
 
     @property
     def there(self) -> tuple[Path, ...]:
-        """The files that are on this machine."""
+        """The weight files that are on this machine."""
         return tuple(file for file in self.files if os.path.isfile(file))
 
     @property
     def share(self) -> str | None:
-        """How much of the weights is read, `2 of 7 shards`; None when it is all."""
+        """The part of the shards that is read, `2 of 7 shards`; None for all of them."""
         whole = len(set(self.shards.values()))
         return f"{len(self.files)} of {whole} shards" if len(self.files) < whole else None
 
     @property
     def precision(self) -> str | None:
-        """The floating type of most of the weights, as torch calls it; None where the files do not tell."""
+        """Torch's name of the main floating type of the weights; None where the files do not tell."""
         self._check(self.there)
         return None if self.pickled else stored.precision(self.there)
 
     @cached_property
     def digest(self) -> Future[str | None]:
-        """The hash of the files that are read, computed beside all else once it was asked for."""
+        """Future of the SHA-256 of weight files and adapter; its result is None above 4 GiB."""
         worker = ThreadPoolExecutor(1)
         future = worker.submit(digest, self.files + (self.adapter.files if self.adapter else ()))
         worker.shutdown(wait=False)
@@ -99,10 +98,9 @@ class Checkpoint:
 
     @property
     def told_apart(self) -> str:
-        """What other weights do not have: their hash, or above 4 GiB the commit that they are, if any.
+        """An id of these weights: their SHA-256, or above 4 GiB the hub commit.
 
-        An adapter is of another place than that commit, and a folder of no commit may hold other weights
-        tomorrow: then all is hashed, however long that takes.
+        With an adapter or without a commit everything is hashed, however large.
         """
         if (hashed := self.digest.result()) is not None:
             return hashed
@@ -111,20 +109,20 @@ class Checkpoint:
         return _hashed(self.files + (self.adapter.files if self.adapter else ()))
 
     def part(self, needed: Container[str]) -> "Checkpoint":
-        """The checkpoint with only the files that hold weights named in `needed`; all are sound."""
+        """The checkpoint with only the shards that hold weights in `needed`; checks those present."""
         if not self.shards:
             return self
         names = sorted({shard for weight, shard in self.shards.items() if weight in needed})
-        if not names:  # nothing in it goes by a name that is known: read it all
+        if not names:  # no weight has a known name: read all shards
             names = sorted(set(self.shards.values()))
         part = replace(self, files=tuple(self.source.folder / name for name in names))
         part._check(part.there)
         return part
 
     def complete(self) -> None:
-        """Fetch the files that are not in the cache; `ModelUnavailableError` where that cannot be.
+        """Fetch missing weight files; `ModelUnavailableError` where that cannot be.
 
-        They are hashed beside the reading, and before it where a change meanwhile would not be told of.
+        The files are hashed while they are read, and before that where a later change could go unseen.
         """
         if missing := [file for file in self.files if not os.path.isfile(file)]:
             whole = len(set(self.shards.values()))
@@ -140,7 +138,7 @@ class Checkpoint:
 
     @contextmanager
     def readable(self) -> Iterator[Path]:
-        """A folder to load from; of a sharded checkpoint one whose index has nothing but the files read."""
+        """Context manager: a folder to load from, with an index of only the shards that are read."""
         if not self.shards:
             yield self.source.folder
             return
@@ -167,13 +165,12 @@ def open_checkpoint(
     adapter: str | None = None,
     tokenizer: Source | None = None,
 ) -> Checkpoint:
-    """The checkpoint in the folder of `source`, safetensors first.
+    """The checkpoint in the folder of `source`: safetensors, else pickles where allowed.
 
-    `adapter` is the folder of one that is put into it, or `none`; without it an adapter that is beside the
-    weights, or that the model is named by, is put in. `tokenizer` is read in place of its own.
-
-    Raises `ModelUnavailableError` when the folder has no config, no weights, only pickled weights that were
-    not allowed, or a file that is truncated or corrupt. Shards may be missing as long as they are not read.
+    `adapter` is the folder of the adapter to put in, or `none`; by default the one beside the weights, or the
+    one that the model is named by. `tokenizer` replaces the model's own. Raises `ModelUnavailableError` when
+    the folder has no config, no weights, only pickled weights that were not allowed, or a file that is
+    truncated or corrupt. Shards may be missing as long as they are not read.
     """
     folder, name = source.folder, source.name
     source.check_config()
@@ -191,7 +188,7 @@ def open_checkpoint(
     opened = replace(opened, adapter=_adapter(source, adapter, allow_pickle), tokenizer=tokenizer)
     if not opened.shards:
         opened._check(opened.files)
-        _ = opened.digest  # beside the slow imports
+        _ = opened.digest  # starts hashing beside the slow imports
     return opened
 
 
@@ -210,7 +207,7 @@ def _beside(source: Source) -> bool:
 
 
 def weight_files(source: Source, single: str) -> Checkpoint | None:
-    """The one file, or the shards that its index lists; None when there is neither."""
+    """A checkpoint of the file `single`, or of the shards that its index lists; None without both."""
     folder, name = source.folder, source.name
     if source.gguf is not None:
         return Checkpoint(source, (folder / source.gguf,), {})
@@ -233,7 +230,7 @@ def weight_files(source: Source, single: str) -> Checkpoint | None:
 
 
 def digest(files: tuple[Path, ...]) -> str | None:
-    """SHA-256 of files, as `sha256sum` prints it for a single one; None above 4 GiB in all."""
+    """SHA-256 of one file, or of the joined hashes of several, as `sha256:...`; None above 4 GiB in all."""
     if sum(file.stat().st_size for file in files) > _HASH_AT_MOST:
         return None
     return _hashed(files)

@@ -1,15 +1,15 @@
-"""The SHA-256 of a large file, remembered from when it was read whole: so one layer of it costs one layer.
+"""SHA-256 of large files, cached on disk, so that an unchanged file is not read again.
 
-It is remembered only where the file's size, times and inode tell of every change (`lasting_stamp`), and not
-of one that changed while it was read; anywhere else a file is read each time. What is remembered stands
-together with what it is of, and counts for nothing where that is not the same, or is not whole.
+A hash is cached only where the file's size, times and inode reveal every change (`lasting_stamp`), and not
+where the file changed while it was read; elsewhere a file is read each time. The cache entry holds the stamp
+of its file, and is ignored where that differs or the entry is damaged.
 
-A call that writes moves the times at once, on every file system. A store through a memory map is told of only
-where it comes to a page that has been written out: of the next ones to the same page nobody hears, for half
-a minute or longer. So everything is written out first; from then on the file systems named here are told of
-each first store. Those in memory write nothing out and tell of none; of those on other machines, of those
-that programs make, and of other systems than Linux it is not known: there a file is read. What lies over
-others (`overlay`) tells where what is under it does, which is tried on a file of our own.
+A write call moves the times at once, on every file system. A store through a memory map moves them only when
+it touches a page that has been written out: further stores to the same page go unseen for half a minute or
+longer. So the file is flushed first; from then on the file systems named here show each first store. Those in
+memory flush nothing and show none; network and FUSE file systems, and systems other than Linux, are not known
+to: there a file is read. An overlay shows what its lower file system does, which is tried on a file of our
+own.
 """
 
 import hashlib
@@ -30,23 +30,23 @@ _TELLING, _OVER_OTHERS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs"}, "over
 _PAGE = mmap.PAGESIZE
 Stamp = list[int]
 
-LARGE = 32 * 2**20  # bytes; less is read in no time
+LARGE = 32 * 2**20  # bytes; smaller files are read each time
 _SUFFIX = ".json"
-_FORM = 2  # of a note, and of what it takes to make one
-_MOST = 256  # files that are remembered
+_FORM = 2  # version of a cache entry and of how it is made
+_MOST = 256  # most files in the cache
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def stamp(handle: int) -> Stamp:
-    """What the system tells of an open file without reading it."""
+    """Size, modification and change times, inode and device of an open file."""
     status = os.fstat(handle)
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
 
 
 def lasting_stamp(handle: int) -> Stamp | None:
-    """The stamp of an open file, where every change from now on makes it another one; else None.
+    """The stamp of an open file where every later change must alter it, else None.
 
-    One that has just been written has none: a next change could fall into the same tick of the clock.
+    A file that has just been written has none: a next change could fall into the same tick of the clock.
     """
     try:
         if not _settled(stamp(handle)):
@@ -76,7 +76,7 @@ def _kind(handle: int) -> str | None:
 
 
 def _tried(device: int) -> bool:
-    """Whether a store after a flush is told of on this device, which has to be that of our own folder."""
+    """True where a store after a flush moves the times on this device, tried in our own folder."""
     folder = digests_folder()
     if folder is None:
         return False
@@ -95,7 +95,7 @@ def _tried(device: int) -> bool:
 
 
 def sha256(file: Path) -> str:
-    """The SHA-256 of the bytes of a file, in hexadecimal digits, as `sha256sum` prints it."""
+    """The SHA-256 of a file's bytes as 64 hexadecimal digits, as `sha256sum` prints it."""
     with file.open("rb") as stream:
         handle = stream.fileno()
         before = stamp(handle)
@@ -112,9 +112,9 @@ def sha256(file: Path) -> str:
 
 
 def unread(file: Path, *, lasting: bool = False) -> str | None:
-    """What stands for the content of a large file without reading it: it is the same while that is.
+    """The stamp of a large file as text, in place of its content; None for a file below 32 MiB.
 
-    That holds of what was found to be `lasting`, and is None where it is not, or the file is not large.
+    With `lasting` None also where a later change could leave the stamp as it is (see `lasting_stamp`).
     """
     with file.open("rb") as stream:
         found = lasting_stamp(stream.fileno()) if lasting else stamp(stream.fileno())
@@ -143,7 +143,7 @@ def _check(of: Stamp, found: str) -> str:
 
 
 def _remember(note: Path, of: Stamp, found: str) -> None:
-    """Keep it, whole or not at all; where it cannot be kept, the file is read again next time."""
+    """Write the cache entry atomically; where that fails, the file is read again next time."""
     noted = {"sha256": found, "check": _check(of, found)}
     with suppress(OSError):
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -153,7 +153,6 @@ def _remember(note: Path, of: Stamp, found: str) -> None:
 
 
 def _forget_all_but_the_newest(folder: Path) -> None:
-    """Also of what somebody who was killed left unfinished."""
     found = sorted(folder.iterdir(), key=lambda each: each.stat().st_mtime_ns, reverse=True)
     for each in found[_MOST:]:
         each.unlink()

@@ -1,4 +1,4 @@
-"""Which model is meant: a name given by the user, or the default and its fallback, to a folder on disk."""
+"""From a model's name, or the default, to its folder on disk."""
 
 import os
 import shlex
@@ -13,15 +13,15 @@ from attnscope.model.source.here import DEFAULT, HUB_ID, check_place
 from attnscope.model.source.weight_files import OF_TOKENIZER, base_of, has_adapter, is_adapter_alone
 
 CONFIG = "config.json"
-_LISTED = 4  # folders that are named
+_LISTED = 4  # most folders in a message
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a model's files are, and what to call it; `gguf` is the one file of the folder that holds it all.
+    """A model's folder and the names that it goes by.
 
-    `repository` and `revision` are the hub id and the commit of one that comes from the hub. `adapter` is the
-    folder of the adapter that the model is named by.
+    `gguf` is the one file of the folder that holds the whole model. `repository` and `revision` are the hub
+    id and the commit of a hub model. `adapter` is the folder of the adapter by which the model was named.
     """
 
     requested: str
@@ -36,11 +36,11 @@ class Source:
 
     @property
     def file(self) -> dict[str, str]:
-        """What the library is told beside the folder."""
+        """Keyword arguments of `from_pretrained` beside the folder: the GGUF file, if any."""
         return {} if self.gguf is None else {"gguf_file": self.gguf}
 
     def check_config(self) -> None:
-        """Raises `ModelUnavailableError` where there is no config; folders in it that have one are named."""
+        """Raises `ModelUnavailableError` without a config.json, naming subfolders that hold models."""
         if self.gguf is not None or (self.folder / CONFIG).is_file():
             return
         lacks = f"{self.name} has no config.json: a model folder holds config.json and weights"
@@ -54,12 +54,12 @@ class Source:
 
     @property
     def example(self) -> Path | None:
-        """The picture or the sound that comes with a bundled model."""
+        """The picture or sound file that comes with a bundled model; None without one."""
         return demo.example(self.name) if self.demo else None
 
 
 def _has_model(config: Path) -> bool:
-    return config.is_file() and b'"model_type"' in config.read_bytes()  # others describe a pooling
+    return config.is_file() and b'"model_type"' in config.read_bytes()  # other configs describe a pooling
 
 
 def find(
@@ -88,7 +88,7 @@ def find(
         return _default(stand_in=stand_in, **options)  # type: ignore[arg-type]
     if requested in demo.FOLDERS:
         return Source(requested, requested, demo.folder(requested), demo=True)
-    path = Path(os.path.expanduser(requested))  # as it is where there is no such user
+    path = Path(os.path.expanduser(requested))  # unchanged for an unknown user
     if os.path.isdir(path):
         alone = is_adapter_alone(path)
         return _base(requested, path, **options) if alone else Source(requested, requested, path)  # type: ignore[arg-type]

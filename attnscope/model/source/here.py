@@ -1,4 +1,4 @@
-"""What a model's name and the environment alone tell, before any library is imported: that takes long."""
+"""Checks of the model's name and the environment that run before the slow imports of torch."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ _SECONDS = ("HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT")
 
 
 def check_environment() -> None:
-    """Refuse what the libraries cannot be imported with: no address, no number, no log, no docstrings."""
+    """Refuse settings that break the libraries' import: HF_ENDPOINT, time-outs, TORCH_LOGS, -OO."""
     if sys.flags.optimize > 1:
         raise InputError("transformers reads docstrings, which python -OO (PYTHONOPTIMIZE=2) leaves out")
     if endpoint := os.environ.get("HF_ENDPOINT"):
@@ -29,10 +29,10 @@ def check_environment() -> None:
 
 
 def check_place(requested: str | None) -> None:
-    """Refuse the path of a model that is a file, or not there: known before any library is imported."""
+    """Refuse a path that is a file but no .gguf, or that does not exist."""
     if not requested or requested in demo.FOLDERS:
         return
-    path = os.path.expanduser(requested)  # as it is where there is no such user
+    path = os.path.expanduser(requested)  # unchanged for an unknown user
     if os.path.isdir(path) or (os.path.isfile(path) and path.lower().endswith(".gguf")):
         return
     if os.path.exists(path):
@@ -44,7 +44,7 @@ def check_place(requested: str | None) -> None:
 
 
 def check_logs() -> None:
-    """Refuse names of logs that torch cannot be imported with."""
+    """Refuse a TORCH_LOGS with which torch cannot be imported."""
     if logs := os.environ.get("TORCH_LOGS"):
         try:
             import torch  # noqa: F401
@@ -53,7 +53,7 @@ def check_logs() -> None:
 
 
 def host_and_port(url: str, variable: str) -> tuple[str, int]:
-    """Whom `url` leads to; `InputError` that names the `variable` it stands in when it leads nowhere."""
+    """Host and port of `url`; `InputError` that names `variable` where it has no host."""
     try:
         parts = urlparse(url)
         host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)

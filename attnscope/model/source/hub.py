@@ -1,4 +1,4 @@
-"""The Hugging Face hub: its cache, whether it can be reached, and downloads, each failure in one line."""
+"""The Hugging Face hub: its local cache, its reachability, and downloads with one-line errors."""
 
 import os
 import socket
@@ -25,19 +25,19 @@ _ANSWER_SECONDS = 20.0  # for the list of files; downloads have the client's own
 
 
 class HubUnreachableError(ModelUnavailableError):
-    """There is no way to the hub at all: offline by choice, no name resolution, connection refused."""
+    """The hub cannot be reached at all: offline mode, no name resolution, connection refused."""
 
 
 def index_of(single: str) -> str:
-    """The name of the list of shards that may stand in place of a single weight file."""
+    """File name of the shard index that may replace a single weight file."""
     return f"{single}.index.json"
 
 
 def cached(repo: str, revision: str | None, *, weights: bool = True) -> Path | None:
-    """The folder of `repo` in the local cache, where its configuration is there and its weights are known.
+    """The folder of `repo` in the local cache; None unless its config and weight files are there.
 
-    That is one weight file, or the index of several, not all of which need be there; without `weights` the
-    configuration will do. Raises `InputError` when `repo` cannot be the id of a model.
+    One weight file is enough, or the index of several, not all of which need be there; without `weights` the
+    config is enough. Raises `InputError` when `repo` cannot be the id of a model.
     """
     try:
         config = try_to_load_from_cache(repo, "config.json", revision=revision)
@@ -53,11 +53,11 @@ def cached(repo: str, revision: str | None, *, weights: bool = True) -> Path | N
 def download(
     repo: str, revision: str | None, *, allow_pickle: bool, remote_code: bool, weights: bool = True
 ) -> Path:
-    """The folder of `repo` after fetching all that a run needs but shards, of which it may need only some.
+    """Fetch config, tokenizer and weights of `repo`, but no shards, and return its cache folder.
 
-    Without `weights` that is its configuration alone, with the code that belongs to it where that may be run.
-
-    Everything comes from the commit that `revision` stood for. Raises `ModelUnavailableError` in one line.
+    Shards are fetched later, as a run may need only some. Without `weights` it fetches config.json alone, and
+    the model's code where that may be run. Everything comes from the commit that `revision` stood for. Raises
+    `ModelUnavailableError` in one line.
     """
     _refuse_unreachable(f"{repo} is not in the local cache")
     with _explained(repo, revision):
@@ -76,7 +76,7 @@ def download(
 
 
 def fetch(repo: str, commit: str, files: Iterable[str], lacking: str) -> None:
-    """Bring `files` of one commit into the cache; `lacking` says in an error what there is without them."""
+    """Download `files` of one commit into the cache; errors begin with `lacking` where the hub is away."""
     _refuse_unreachable(lacking)
     with _explained(repo, commit):
         for file in files:
@@ -110,9 +110,9 @@ def _refuse_unreachable(lacking: str) -> None:
 
 
 def unreachable() -> str | None:
-    """Why the hub cannot be reached at all, found out in at most two seconds; None when it seems it can.
+    """Why the hub cannot be reached, found within two seconds; None where it seems reachable.
 
-    A host that is there but slow counts as reachable: it is waited for.
+    A host that accepts connections slowly counts as reachable.
     """
     if constants.HF_HUB_OFFLINE:
         return "HF_HUB_OFFLINE is set"
@@ -153,7 +153,7 @@ def _connect(host: str, port: int) -> OSError | None:
 def _wanted(repo: str, files: list[str], *, allow_pickle: bool, remote_code: bool) -> list[str]:
     """The files to fetch, config.json first: safetensors where there are any, pickles only when allowed.
 
-    The weights, or the list of their shards, come last: what is there when they are is complete.
+    The weights, or the index of their shards, come last: once they are there, so is everything else.
     """
     weights = [name for name in _weights(files) if name.startswith(SAFETENSORS) or allow_pickle]
     if weight_files.CONFIG in files and "config.json" not in files:

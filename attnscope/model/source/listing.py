@@ -1,7 +1,7 @@
-"""What is known of a model's weights without reading or fetching any: files, sizes, names, precision.
+"""List a model's weights without reading or fetching them: files, sizes, precision.
 
-On this machine that is told by the files themselves, of a hub model by the hub's list of files, by the
-index of its shards and by the head of its first weight file, which is asked for alone.
+For a local model the files themselves tell; for a hub model the hub's list of files, the index of its shards
+and the header of its first weight file, which is requested alone.
 """
 
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ HERE, ON_THE_HUB = "on this machine", "on the hub"
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """A model that can be planned. `storage` is None where no weights are known of, and `why` says why.
+    """A model's weight files as far as they are known; `why` says why `storage` is None.
 
-    `shards` says for each weight which of several files holds it.
+    `shards` maps each weight of a sharded checkpoint to its file.
     """
 
     checkpoint: Checkpoint
@@ -40,7 +40,7 @@ class Listing:
 
 
 def list_files(source: Source) -> Listing:
-    """The listing of the model in the folder of `source`; `ModelUnavailableError` when that has no config."""
+    """The listing of the model in the folder of `source`; `ModelUnavailableError` without a config."""
     source.check_config()
     here = weight_files(source, hub.SAFETENSORS) or weight_files(source, hub.PICKLES)
     if here is not None:
@@ -91,7 +91,7 @@ def _stored_there(repo: str, commit: str) -> tuple[Storage, dict[str, str]]:
 
 
 def _index(repo: str, commit: str, name: str) -> dict[str, str]:
-    """The index of the shards; not left in the cache, where it would say that all else is there too."""
+    """Map from weight to shard file of a hub model, fetched past the cache, which it would mislead."""
     with temporary_folder() as made:
         file = hf_hub_download(repo, name, revision=commit, local_dir=made)
         return dict(settings(Path(file))["weight_map"])

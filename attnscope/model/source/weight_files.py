@@ -1,8 +1,8 @@
-"""What a weight file says that it holds, read from its head alone: names and types of the weights.
+"""Headers of weight files: names, types and shapes of the stored weights; and PEFT adapters.
 
-And adapters: small weights that are put into a model after its own, from a folder beside or of their own.
-The library would put one in without a word where the package peft is installed, and leave it out without
-a word where it is not. Here it is chosen, named and hashed, or refused.
+An adapter holds small weights that are put into a model after its own, from the model's folder or one of its
+own. The library would put one in silently where the package peft is installed, and silently leave it out
+where it is not. Here it is chosen, named and hashed, or refused.
 """
 
 import json
@@ -22,7 +22,7 @@ from attnscope.incoming import settings
 FLOATS = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 CONFIG, WEIGHTS, PICKLE = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
 OF_TOKENIZER = "tokenizer_config.json"  # beside an adapter that has a tokenizer of its own
-NONE = "none"  # what the option calls the model without an adapter
+NONE = "none"  # value of --adapter for no adapter
 
 
 def check_head(file: Path, name: str) -> None:
@@ -37,7 +37,7 @@ def check_head(file: Path, name: str) -> None:
 
 
 def types(files: Iterable[Path]) -> dict[str, str]:
-    """How the numbers of each weight in sound safetensors files are stored: `F32`, `F8_E4M3`, `I8`."""
+    """The stored number type of each weight in sound safetensors files: `F32`, `F8_E4M3`, `I8`."""
     return {name: entry["dtype"] for file in files for name, entry in _head(file).items()}
 
 
@@ -47,7 +47,7 @@ def shapes(files: Iterable[Path]) -> dict[str, tuple[int, ...]]:
 
 
 def precision(files: Iterable[Path]) -> str | None:
-    """The floating type that takes most of the bytes, as torch calls it; None where no weight has one."""
+    """The torch name of the floating type with the most bytes; None where no weight is floating."""
     taken: Counter[str] = Counter()
     for file in files:
         for entry in _head(file).values():
@@ -58,7 +58,7 @@ def precision(files: Iterable[Path]) -> str | None:
 
 
 def is_float(kind: str) -> bool:
-    """Whether a number stored so is the number that is meant, with no scale beside it."""
+    """True for a number type that needs no scale beside it."""
     return kind in FLOATS
 
 
@@ -72,7 +72,7 @@ def _head(file: Path) -> dict[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Adapter:
-    """An adapter in `folder`, called `name`, and the file with its weights."""
+    """A PEFT adapter: its name, its folder and its weight file."""
 
     name: str
     folder: Path
@@ -80,12 +80,12 @@ class Adapter:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """All that decides about what it does to a model."""
+        """The adapter's config and weights: all files that decide what it does to a model."""
         return (self.folder / CONFIG, self.weights)
 
     @property
     def judges(self) -> str | None:
-        """What it was trained to tell in the place of words, by peft's name for that; None for words."""
+        """PEFT's name of the classification task that it was trained for; None for words."""
         task = settings(self.folder / CONFIG).get("task_type")
         return task if task in ("SEQ_CLS", "TOKEN_CLS", "QUESTION_ANS") else None
 
@@ -95,16 +95,16 @@ class Adapter:
 
 
 def has_adapter(folder: Path) -> bool:
-    return os.path.isfile(folder / CONFIG)  # also of a name that is too long for any file
+    return os.path.isfile(folder / CONFIG)  # False, no error, for a name too long for a file
 
 
 def is_adapter_alone(folder: Path) -> bool:
-    """Whether there is an adapter in the folder, and no model."""
+    """True where the folder holds an adapter and no model."""
     return has_adapter(folder) and not (folder / "config.json").is_file()
 
 
 def base_of(folder: Path, name: str) -> tuple[str, str | None]:
-    """The name of the model that an adapter was made for, and its revision, as its config tells them."""
+    """Name and revision of the model that an adapter was made for, as its config gives them."""
     try:
         stated = settings(folder / CONFIG)
         base, revision = stated["base_model_name_or_path"], stated.get("revision")
@@ -119,7 +119,7 @@ def base_of(folder: Path, name: str) -> tuple[str, str | None]:
 
 
 def open_adapter(folder: Path, name: str, *, allow_pickle: bool = False) -> Adapter:
-    """The adapter in `folder`; `ModelUnavailableError` where there is none that could be put into a model."""
+    """The adapter in `folder`; `ModelUnavailableError` where there is none that can be loaded."""
     if not has_adapter(folder):
         raise ModelUnavailableError(f"no adapter in {name}: expected {CONFIG} and {WEIGHTS}")
     if find_spec("peft") is None:

@@ -1,1 +1,1 @@
-"""What can be asked of a reading, one function for each thing."""
+"""Questions about a reading: functions that the verbs' answers are made of."""

@@ -1,7 +1,7 @@
-"""Which answer of a model is meant, and heads measured by what they do to it, beside other answers.
+"""Which answer of a model is meant: a token, a tag, a class, a span, or a text of several tokens.
 
-An answer may have several tokens, each given those before it, so that their probabilities are multiplied. The
-model reads the answer behind its text, but for the last token of it (teacher forcing); the sum of the log
+The probability of an answer of several tokens is the product of theirs, each given those before it. The model
+reads the answer behind its text, but for the last token of it (teacher forcing); the sum of the log
 probabilities at these rows is the answer's own.
 """
 
@@ -46,7 +46,7 @@ Ids = tuple[int, ...]
 
 
 def ids_behind(reading: Reading, prompt: Tokens, answer: str, option: str = "--answer") -> Ids:
-    """The tokens of a text that is read right behind the prompt, a blank between them where it has none."""
+    """Token ids of an answer read right behind the prompt, with a blank between them where needed."""
     tokenizer, before = reading.model.tokenizer, prompt.texts[-1] if prompt.texts else ""
     apart = " " if before[-1:].strip() and not prompt.sections and not answer[:1].isspace() else ""
     ends = [i for i, token in enumerate(prompt.items) if token.span is not None]
@@ -64,7 +64,7 @@ def ids_behind(reading: Reading, prompt: Tokens, answer: str, option: str = "--a
 
 
 def read_behind(reading: Reading, prompt: Tokens, ids: Ids, how: str) -> Reading:
-    """The same model with the prompt read, or in its decoder, and these tokens behind it."""
+    """The reading with `ids` behind the prompt, in its decoder where it has one."""
     model = reading.model
     length, limit = len(prompt) + len(ids), model.limit()
     if limit is not None and length > limit:
@@ -91,10 +91,10 @@ def with_answer(
     vectors: bool = False,
     query: str | int | None = None,
 ) -> tuple[Reading, Question, Ids]:
-    """What is asked, what the model reads for it, and the tokens of the answer that it reads behind its text.
+    """The reading with the answer behind its text, the question about it, and the answer's ids in it.
 
-    `query` is the token whose tag is meant, of a model that tags them.
-    What an encoder-decoder is asked about is the text that it writes.
+    `query` is the token whose tag is meant, of a model that tags them. An encoder-decoder's answer is the
+    text that its decoder writes.
     """
     asks: dict[str, Any] = {"vectors": vectors, "query": query}
     if query is None and reading.target is not None and answer is not None and reading.task is not None:
@@ -144,7 +144,7 @@ def _written(reading: Reading, answer: str, against: str | None) -> tuple[Readin
 
 
 def _held(reading: Reading, question: Question, rival: Sequence[int], against: str) -> Question:
-    """The question of two answers, alike up to their last token: the difference of their sums."""
+    """The question of two answers alike but for their last token: the difference of log probabilities."""
     ids = question.ids or ()
     if tuple(rival) == ids:
         raise InputError(f"--against '{against}' is the answer itself: name another one")
@@ -158,7 +158,7 @@ def _held(reading: Reading, question: Question, rival: Sequence[int], against: s
 
 
 def spellable(reading: Reading, ids: Ids, answer: str, option: str = "--answer") -> Ids:
-    """The same tokens; `InputError` where the vocabulary lacks what they stand for."""
+    """`ids` unchanged; `InputError` where the vocabulary cannot spell the answer."""
     if reading.model.tokenizer.unk_token_id in ids and reading.model.tokenizer.unk_token not in answer:
         raise InputError(f"{option} '{answer}': the vocabulary of {reading.model.name} cannot spell it")
     return ids
@@ -175,8 +175,8 @@ def _telling(reading: Reading, ids: Sequence[int]) -> Reading:
 
 FOLLOWS = ("follows", "does not follow")
 _NO_QUERY = "no --from: {0} takes --from TOKEN, as --from '[MASK]'"
-_FEW = 12  # names of choices in a message
-_APART = {  # the probability of a class among all is then no number of the model's
+_FEW = 12  # most names of choices in a message
+_APART = {  # problem types in which classes have no probability among all
     "multi_label_classification": "judges each class by itself",
     "regression": "answers with numbers, not classes",
 }
@@ -190,12 +190,11 @@ def question_of(
     vectors: bool = False,
     query: str | int | None = None,
 ) -> Question:
-    """What this model answers to what it read, or what of it `answer` names, held `against` another answer.
+    """The question of the model's own answer, or of `answer`, compared `against` another one.
 
-    Of a tagger it is the tag of the token `query`, without one of that whose tag is surest.
-    With `vectors` a model without a head to answer with is asked for the vector that it makes of the text,
-    held against that of another text. Raises `InputError` for a model that answers nothing, and for an answer
-    that it cannot give.
+    A tagger's answer is the tag of the token `query`, by default the surest tag. With `vectors` a model
+    without a head is asked for its vector of the text, compared with that of another text. Raises
+    `InputError` for a model that answers nothing, and for an answer that it cannot give.
     """
     if vectors and reading.task is None and judging(type(reading.model.module)) is None:
         return _of_vector(reading, answer, against)
@@ -204,17 +203,17 @@ def question_of(
 
 
 def tags(read: Reading | Opened) -> bool:
-    """Whether the model answers with a tag at every token of a text."""
+    """True where the model answers with a tag at every token of a text."""
     return read.task is None and judging(type(read.model.module)) is Judging.TAGS
 
 
 def finds(reading: Reading) -> bool:
-    """Whether the model answers with a span of the text that it reads."""
+    """True where the model answers with a span of its text."""
     return reading.task is None and judging(type(reading.model.module)) is Judging.SPAN
 
 
 def has_no_one_chance(opened: Opened) -> bool:
-    """Whether its answer to a text is no one probability: tags of tokens, bare scores, classes apart."""
+    """True where the answer is no single probability: tags, bare scores, independent classes."""
     module = opened.model.module
     alone = module.config.num_labels == 1 or module.config.problem_type in _APART
     scores = judging(type(module)) is Judging.CLASS and alone
@@ -254,7 +253,7 @@ def _held_against(reading: Reading, question: Question, against: str) -> Questio
 
 
 def meant_at(reading: Reading, question: Question, answer: str | None, against: str | None) -> Question:
-    """The same question of the answer that is named, set against another one; both are single choices."""
+    """The question about `answer`, compared `against` another one; both are single choices."""
     if answer is not None:
         question = replace(question, ids=_choice(reading, question, answer))
     if against is None:
@@ -319,7 +318,7 @@ def _token(reading: Reading, word: str, option: str = "--answer") -> int:
 
 
 def spoken_token(reading: Reading, word: str, option: str = "--answer") -> int | None:
-    """The one token that is called `word`; None where it is several, or none that is known."""
+    """Id of the one token called `word`; None where none or several are."""
     model = reading.model
     found = model.token(word)
     if isinstance(model.tokenizer, Numbered):
@@ -340,7 +339,7 @@ def _of_classes(reading: Reading, answer: str | None) -> Question:
 
 
 def _of_tags(reading: Reading, answer: str | None, query: str | int | None) -> Question:
-    """The tag of a token; without a `query` of the one whose likeliest tag, or the `answer`, is surest."""
+    """The question of a token's tag; without `query`, at the token with the surest tag (or `answer`)."""
     labels, tokens = class_names(reading.model.module), reading.encoded.tokens
     ids = None if answer is None else (_named(answer, labels),)
     position = tagged_token(reading, answer) if query is None else _tagged(tokens, query)
@@ -378,7 +377,7 @@ def _within(token: Token, begin: int, words: str) -> bool:
 
 
 def tagged_token(reading: Reading, answer: str | None) -> int:
-    """The token of the text whose likeliest tag is surest, or where the tag `answer` is; it is told."""
+    """Position of the token with the surest tag, or where `answer` is surest; the listener is told."""
     model, tokens = reading.model, reading.encoded.tokens
     number = None if answer is None else _named(answer, class_names(model.module))
     places = tagged_places(tokens)
@@ -397,7 +396,7 @@ def tagged_token(reading: Reading, answer: str | None) -> int:
 
 
 def query_of(reading: Reading, asked: SurestTag) -> str | int:
-    """The query that is named, or of a tagger the token whose tag is surest; `InputError` without either."""
+    """The query that is named, or a tagger's surest token; `InputError` without either."""
     if asked.query is not None:
         return asked.query
     if not tags(reading):
@@ -406,7 +405,7 @@ def query_of(reading: Reading, asked: SurestTag) -> str | int:
 
 
 def check_tags(planned: Plan, chosen: Chosen, *, asked: SurestTag, code: bool) -> None:
-    """Raises `InputError` for a model that tags no tokens, before weights are read: then a query is named."""
+    """Raises `InputError` for a model that tags no tokens, before weights are read."""
     if judging(saved_class(planned.config)) is not Judging.TAGS:
         raise InputError(_NO_QUERY.format(verb_of(asked)))
 
@@ -419,7 +418,7 @@ def _tagged(tokens: Tokens, query: str | int) -> int:
 
 
 def _named(answer: str, names: Sequence[str]) -> int:
-    """The number of the choice that is called `answer`, in whatever case where only one is called so."""
+    """The number of the choice called `answer`; case counts only where it tells several apart."""
     if answer in names:
         return names.index(answer)
     alike = [number for number, name in enumerate(names) if name.casefold() == answer.casefold()]
@@ -433,5 +432,5 @@ def _named(answer: str, names: Sequence[str]) -> int:
 
 
 def of_answers(measures: Sequence[str]) -> tuple[str, ...]:
-    """Those of `measures` that are about the model's answer."""
+    """The measures that depend on the model's answer."""
     return tuple(name for name in measures if OF_ANSWERS & MEASURES[name].needs)

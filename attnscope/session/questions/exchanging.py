@@ -1,9 +1,8 @@
-"""The same attention of control inputs: what the keys are made of changes places, and is read again.
+"""Attention of control inputs: the model reads the words, patches or frames again in another order.
 
-Of a text its words change places, of a picture its patches, of a sound its frames; the other side of
-cross-attention stays. Text that the model wrote is read at once, as if it had been given (teacher-forced),
-and stays as it is while words of the prompt change places. Controls run in batches through the recorder
-where the untouched input among them has the numbers that it has alone, and else one by one.
+The other side of cross-attention stays. Text that the model wrote is read at once, as if it had been given
+(teacher forcing), and stays as it is while words of the prompt change places. Controls run in batches through
+the recorder where the untouched input in the batch has the numbers that it has alone, else one by one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,7 +43,7 @@ _OF_DECODER = "decoder_input_ids"
 
 @dataclass(frozen=True)
 class Controls:
-    """How many controls from which seed; `query` and `key` are the positions of the one pair, if any.
+    """Number and seed of controls; `query` and `key` are the positions of the one pair, if any.
 
     Both are of one `unit`. The query stays; the words of the key have others to change places with.
     """
@@ -58,7 +57,7 @@ class Controls:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words of a text: its `ids` as the model has them, its tokens, and which of these are no padding."""
+    """A text's words to shuffle: `ids` in the model's inputs, tokens, and positions that are no padding."""
 
     name: str
     ids: Tensor
@@ -67,7 +66,7 @@ class Words:
     mask_id: int | None
 
     def controls(self, asked: Controls) -> ControlTexts:
-        """The words in other orders; what the model wrote stays where the key was given to it."""
+        """Shuffled texts; words that the model wrote stay unless the key is among them."""
         asks, key = ([self.there[i] for i in each] for each in (asked.query, asked.key))
         written = self._written()
         held = written if key and not written & {*key} else set[int]()
@@ -86,7 +85,7 @@ class Words:
         return replace(drawn, how=f"{drawn.how}{more}")
 
     def _is_message(self, places: Sequence[int]) -> bool:
-        """Whether that is a whole message of a chat, in which other words are enough to break it."""
+        """True where the places are exactly one message of a chat."""
         return tuple(places) in {each.positions for each in self.tokens.sections}
 
     def _written(self) -> set[int]:
@@ -95,7 +94,7 @@ class Words:
         return {i for i, token in enumerate(self.tokens.items) if own and token.part == last}
 
     def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]:
-        """Where the tokens of `key` stand in each control."""
+        """Positions of the `key` tokens in each control."""
         places = {position: i for i, position in enumerate(self.there)}
         places_of_key = []
         for sources in controls.sources:
@@ -104,13 +103,13 @@ class Words:
         return places_of_key
 
     def changed(self, controls: ControlTexts, key: Sequence[int]) -> Bool[np.ndarray, " control"]:
-        """In which controls another word stands somewhere in the place of `key`."""
+        """Mask of the controls with another word at some place of `key`."""
         return controls.changed([self.there[i] for i in key])
 
     def wider(
         self, controls: ControlTexts, queries: Units, keys: Units, links: Int[np.ndarray, "link 2"]
     ) -> Float[np.ndarray, " control"]:
-        """How much farther chance moves links between these words in the text than in each control."""
+        """Chance spread of the mean of `links` in the text over that in each control, at least 1."""
         asking, asked = ([[self.there[i] for i in unit] for unit in side] for side in (queries, keys))
         return controls.wider(asking, asked, links)
 
@@ -121,7 +120,7 @@ class Words:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The patches of a picture or the frames of a sound; `beside` is what else the model reads, and stays."""
+    """Patches of a picture or frames of a sound to shuffle; `beside` names the other inputs, which stay."""
 
     pieces: Pieces
     beside: str
@@ -131,7 +130,7 @@ class Parts:
         return self.pieces.name
 
     def controls(self, asked: Controls) -> ControlTexts:
-        """The pieces in other orders."""
+        """Controls with the patches or frames in other orders."""
         kept = self.pieces.at_positions(asked.query)
         drawn = control_pieces(
             self.pieces.contents, self.pieces.of, count=asked.count, seed=asked.seed, kept=kept
@@ -142,7 +141,7 @@ class Parts:
         return replace(drawn, how=f"{drawn.how}{stay}")
 
     def went(self, controls: ControlTexts, key: Sequence[int]) -> list[list[int]]:
-        """Where the pieces of `key` stand in each control; what is no piece stays."""
+        """Positions of the pieces of `key` in each control; other positions stay."""
         mine, places_of_key = self.pieces.at_positions(key), []
         stay = [each for each in key if each not in self.pieces.positions]
         for sources in controls.sources:
@@ -151,27 +150,27 @@ class Parts:
         return places_of_key
 
     def changed(self, controls: ControlTexts, key: Sequence[int]) -> Bool[np.ndarray, " control"]:
-        """In which controls another piece stands somewhere in the place of `key`."""
+        """Mask of the controls with another piece at some place of `key`."""
         return controls.changed(self.pieces.at_positions(key))
 
     def wider(
         self, controls: ControlTexts, queries: Units, keys: Units, links: Int[np.ndarray, "link 2"]
     ) -> Float[np.ndarray, " control"]:
-        """Patterns of pieces are of places alone: no piece stands twice."""
+        """One for each control: pieces do not repeat, so chance moves links alike in all."""
         return np.ones(len(controls))
 
     def values(self, controls: ControlTexts, part: slice) -> list[Tensor]:
         return [self.pieces.exchanged(sources) for sources in controls.sources[part]]
 
 
-# what changes places: an input of the model, and which position of the keys stands for which part
+# the model input whose parts change places, and which key position stands for which part
 Exchange = Words | Parts
 
 
 def exchange_of(reading: Reading, chosen: Chosen, keys: Tokens, key: Sequence[int]) -> Exchange:
-    """What the `keys` are made of; of a text with a picture in it, what `key` is a part of.
+    """The words or pieces that the `keys` consist of; in a text with a picture, that of `key`.
 
-    `InputError` where that is neither a text nor a picture or a sound whose parts are known.
+    `InputError` where the keys are neither a text nor the known parts of a picture or a sound.
     """
     words, parts = _words(reading, chosen, keys), _parts(reading, chosen, keys)
     if parts is not None and (words is None or parts.pieces.at_positions(key)):
@@ -208,7 +207,7 @@ def _parts(reading: Reading, chosen: Chosen, keys: Tokens) -> Parts | None:
 
 
 def layers_of(attention: Capture | Returned, chosen: Chosen) -> tuple[list[Layer], list[Layer]]:
-    """The layers of the text alone, and as they were captured, padding among them."""
+    """The captured layers without padding, and the same layers with it."""
     if isinstance(attention, Returned):
         return list(attention.layers), list(attention.layers)
     numbered = dict.fromkeys(call.layer for call in attention.calls)
@@ -226,7 +225,7 @@ def _shape(layer: Layer) -> tuple[int, int]:
 
 
 def rounding(layers: Sequence[Layer]) -> float:
-    """What two runs over one input may differ by: their arithmetic's, through all layers."""
+    """Tolerated weight difference of two runs over one input: 1e-4, or eight epsilons of their arithmetic."""
     epsilons = [call.epsilon for call in layers if isinstance(call, AttentionCall)]
     return max(1e-4, 8 * max(epsilons, default=0.0))
 
@@ -239,9 +238,9 @@ def runs(
     layers: Sequence[Layer],
     alike: Alike,
 ) -> Iterator[list[Layer]]:
-    """The layers of every control: in batches where the model allows it, else one by one.
+    """The layers of each control, in batches where the model allows it, else one by one.
 
-    `alike` says of layers whether their numbers are those of the untouched input, which the first batch has.
+    `alike` tells whether layers have the numbers of the untouched input, which the first batch holds.
     """
     together = isinstance(layers[0], AttentionCall)
     shapes, own = [_shape(each) for each in layers], reading.inputs[exchange.name]
@@ -274,12 +273,12 @@ def _batch(reading: Reading, chosen: Chosen, name: str, values: Sequence[Tensor]
                 model.module, inputs, chosen.selection(), Labels(reading.encoded.tokens, target)
             )
     except InputError:
-        return None  # what is refused one by one as well is told there
+        return None  # runs one by one raise it again if they fail too
     return None if several is None else [[without_padding(call) for call in calls] for calls in several]
 
 
 def alone(reading: Reading, chosen: Chosen, name: str, value: Tensor) -> list[Layer]:
-    """The layers of one input in a run of its own, as the text itself was read."""
+    """The layers of one changed input in a run of its own."""
     quiet = replace(reading, listener=Quiet(), captured=None)
     if name == _OF_DECODER:
         assert reading.target is not None, "whose tokens these are"

@@ -1,6 +1,6 @@
-"""Heads of a model in memory: one in full, its scores taken apart, several at a glance, all certified.
+"""Heads of an open model: one in full, its score terms, several at a glance, all certified.
 
-Some measures are not taken of the text, but of random tokens that the model reads twice, or of weights alone.
+Some measures are not taken of the text, but of random tokens read twice, or of weights alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ _NO_DECODER = "nothing stands before a token of which it could have learned: not
 
 
 def with_apart(reading: Reading, chosen: Chosen, overview: Overview, measures: Sequence[str]) -> Overview:
-    """The overview with all of `measures` in their order, those that are not of its text among them.
+    """The overview with all of `measures` in order, including those not taken of its text.
 
     `InputError` where none of them has a meaning.
     """
@@ -163,7 +163,7 @@ MEAN = "mean"
 
 
 def lay_over(reading: Reading, chosen: Chosen, query: Name | None = None) -> Laid:
-    """The chosen heads over the medium, for `query`; which one is looked at where none is named is told."""
+    """The chosen heads over the picture or sound, for `query`; the listener is told of a default query."""
     with reading.listener.working("reading the attention"):
         captured = reading.capture(chosen)
     medium = reading.medium
@@ -181,7 +181,7 @@ def lay_over(reading: Reading, chosen: Chosen, query: Name | None = None) -> Lai
 
 
 def laid_over(reading: Reading, head: HeadAttention, query: int) -> PictureAttention | SoundAttention | None:
-    """A head that is read already over the medium, for `query`; None without a medium."""
+    """A recomputed head over the picture or sound, for `query`; None without a medium."""
     medium = reading.medium
     if medium is None:
         return None
@@ -197,7 +197,7 @@ def _over(
 
 
 def tell_windows(captured: Capture, reading: Reading, chosen: Chosen) -> None:
-    """Which window of a picture is shown; `InputError` where several layers are, each with its own."""
+    """Tell the listener which picture window is shown; `InputError` for several layers with windows."""
     windows = max(call.block for call in captured.calls) + 1
     if windows < 2:
         return
@@ -223,18 +223,18 @@ _OF_A_PAIR = 16  # bytes of a weight as it is recorded and recomputed
 
 @dataclass(frozen=True)
 class OpenedHeads:
-    """The chosen heads of a reading: every question is answered by the model, and kept where one keeps."""
+    """The chosen heads of a reading; each method runs the model unless its attention is captured."""
 
     reading: Reading
     chosen: Chosen
 
     @property
     def one(self) -> bool:
-        """Whether a single head is chosen."""
+        """True where a single head, or the mean over some, is chosen."""
         return self.chosen.one
 
     def head(self) -> HeadAttention:
-        """The head, recomputed and certified."""
+        """The chosen single head, recomputed and certified."""
         reading, chosen = self.reading, self.chosen
         layer, head = chosen.only()
         with reading.listener.working("reading the attention"):
@@ -242,7 +242,7 @@ class OpenedHeads:
         return replace(recomputed, notes=(*recomputed.notes, *reading.notes))
 
     def weights(self, stage: str = Stage.WEIGHTS) -> HeadWeights:
-        """The head; of one that cannot be recomputed the weights that the model returns.
+        """The head's weights, recomputed; else those that the model returns.
 
         `InputError` where another `stage` is asked for, and that is not returned.
         """
@@ -258,26 +258,26 @@ class OpenedHeads:
             return _head_in(attention, chosen, layer, head)
 
     def terms(self) -> HeadTerms:
-        """The scores of the head taken apart."""
+        """The terms that the head's scores are sums of."""
         layer, head = self.chosen.only()
         with self.reading.listener.working("reading the attention"):
             return head_terms(self.reading.capture(self.chosen), layer, head, self.chosen.block)
 
     def dimensions(self, query: Name | None = None, key: Name | None = None) -> Dimensions:
-        """One pair of tokens, dimension by dimension; by default the pair with the strongest weight."""
+        """One pair of tokens, dimension by dimension; by default the strongest pair."""
         layer, head = self.chosen.only()
         with self.reading.listener.working("reading the attention"):
             captured = self.reading.capture(self.chosen)
             return head_dimensions(captured, layer, head, query, key, self.chosen.block)
 
     def overview(self, measures: Sequence[str] = ENTROPY, looking: Looking = TOKENS) -> Overview:
-        """Every head by all of `measures`; what is not taken of the text is measured in a run of its own."""
+        """Every head by `measures`; those not taken of the text need runs of their own."""
         of_text = tuple(name for name in measures if not MEASURES[name].description.apart)
         overview = _overview_of_text(self.reading, self.chosen, of_text or ENTROPY, looking)
         return with_apart(self.reading, self.chosen, overview, measures)
 
     def thumbnails(self, looking: Looking = TOKENS) -> Thumbnails:
-        """The weights of every head in few cells."""
+        """The weights of every head, reduced to few cells."""
         reading, chosen = self.reading, self.chosen
         check_has_words(reading, chosen, looking)
         view = View(looking.unit, looking.treatment)
@@ -286,7 +286,7 @@ class OpenedHeads:
         return replace(small, notes=(*small.notes, *reading.notes))
 
     def one_by_one(self, looking: Looking) -> Iterator[HeadWeights | HeadView]:
-        """Head after head as it is looked at, certified where it can be recomputed."""
+        """Each head in turn, viewed by `looking`, certified where it can be recomputed."""
         chosen = self.chosen
         with self.reading.listener.working("reading the attention"):
             attention = self.reading.attention(chosen)
@@ -303,7 +303,7 @@ def _head_in(attention: Capture | Returned, chosen: Chosen, layer: int, head: in
 
 
 def overview_in(attention: Capture | Returned, chosen: Chosen, measures: Sequence[str]) -> Overview:
-    """The chosen heads by `measures`, of the weights that are returned where no more is captured."""
+    """The chosen heads by `measures`, from the capture or from returned weights."""
     if isinstance(attention, Returned):
         return returned_overview(attention, chosen.heads, measures)
     return measure_heads(attention, chosen.heads, chosen.block, measures)
@@ -326,7 +326,7 @@ def _overview_of_text(
 
 
 def check_has_words(reading: Reading, chosen: Chosen, looking: Looking) -> None:
-    """Raises `InputError` for units of text where nothing but a picture or a sound is read."""
+    """Raises `InputError` for text units where only a picture or a sound is read."""
     if looking.unit.joins and reading.perceived is not None and not reading.tokens_of(chosen.kind).texts:
         raise InputError(
             f"--by {looking.unit} takes tokens of a text together: a picture or a sound has none"
@@ -334,7 +334,7 @@ def check_has_words(reading: Reading, chosen: Chosen, looking: Looking) -> None:
 
 
 def allowed_pairs(attention: Capture, chosen: Chosen, layers: Sequence[int]) -> AllowedPairs:
-    """Where queries may look, by the place of a layer and of a head."""
+    """A function from layer and head index to the mask of allowed queries x keys."""
     calls = [without_padding(attention.call(layer, block=chosen.block)) for layer in layers]
     return lambda layer, head: calls[layer].allowed_matrix(chosen.heads[head])
 

@@ -1,9 +1,8 @@
-"""A reading whose attention stays in memory: for who asks of one head after another.
+"""A reading with a cache of its attention, for interactive questions about head after head.
 
-Every head is recomputed and certified when it is asked for, from what the model gave once. No second run is
-made for it, so the answer is there in milliseconds. The layer that is asked for first is read by a run that
-ends behind it, and all others by the next. What is kept has a bound: where the attention of all layers is
-larger, that of the layers asked for last stays, and the others are read again.
+Every head is recomputed and certified on demand from one captured run, in milliseconds. The layer that is
+asked for first is read by a run that ends behind it, all others by the next run. The cache has a bound: where
+the attention of all layers is larger, the layers asked for last stay, and others are read again.
 """
 
 from collections import OrderedDict
@@ -21,15 +20,15 @@ from attnscope.session.questions.heads import TOKENS, Laid, OpenedHeads, lay_ove
 from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 
-HELD = 512 * 2**20  # bytes of attention in memory
+HELD = 512 * 2**20  # bytes of attention in the cache
 _OF_A_PAIR = 8  # bytes of a weight as it is captured, with the mask
-_SOON = 0.7  # of the layers: a run that goes on so far may as well read all of them
+_SOON = 0.7  # share of the layers from which a run may as well read all
 
 
 class HeldReading:
-    """`reading` with the attention of the `chosen` layers and heads; safe to ask from several threads.
+    """A reading with cached attention of the `chosen` layers and heads; thread-safe.
 
-    Only one run of the model goes on at a time: whoever runs it otherwise does so under `running`.
+    Only one run of the model goes on at a time: other code that runs it must hold `running`.
     """
 
     def __init__(self, reading: Reading, chosen: Chosen, running: RLock, held: int = HELD) -> None:
@@ -43,31 +42,31 @@ class HeldReading:
         self.looked_at = chosen.layers[0]
 
     def head(self, layer: int, head: int, looking: Looking = TOKENS) -> HeadWeights | HeadView:
-        """One head, or the view of it that `looking` is; what the model returns where there is no more."""
+        """One head, or its view by `looking`; the returned weights where it cannot be recomputed."""
         self.looked_at = layer
         with self._opened(layer, (head,)) as heads:
             weights = heads.weights()
         return look_at(weights, looking) or weights
 
     def terms(self, layer: int, head: int) -> HeadTerms:
-        """The scores of one head taken apart."""
+        """The terms that one head's scores are sums of."""
         with self._opened(layer, (head,)) as heads:
             return heads.terms()
 
     def over(self, layer: int, head: int, query: int | None) -> Laid:
-        """What one query gives to every patch or frame."""
+        """The weights of one query over the patches or frames."""
         with self._opened(layer, (head,)) as heads:
             return lay_over(heads.reading, heads.chosen, None if query is None else f"@{query}")
 
     def measured(self, layer: int, measures: Sequence[str], heads: tuple[int, ...]) -> Overview:
-        """These heads of one layer by all of `measures`, each head with its certificate."""
+        """An overview of these heads of one layer by all of `measures`, with certificates."""
         apart = any(MEASURES[name].description.apart for name in measures)
         with self._opened(layer, heads, runs=apart) as opened:
             return opened.overview(measures)
 
     @contextmanager
     def _opened(self, layer: int, heads: tuple[int, ...], *, runs: bool = False) -> Iterator[OpenedHeads]:
-        """These heads of a layer; where the model has to run for them nobody else has it run."""
+        """Context manager: these heads of a layer, under the lock where the model must run."""
         reading, chosen = self._layer(layer)
         kept = reading.captured is not None and not runs
         with nullcontext() if kept else self.running:
@@ -96,9 +95,9 @@ class HeldReading:
         return replace(self.reading, captured=_of_layer(captured, layer))
 
     def _together(self, layer: int) -> tuple[int, ...]:
-        """What is read in one run with a layer: nothing else at first, so that it is there soon.
+        """The layers to read in one run: at first this layer alone, so that it is there soon.
 
-        Then all the others or, where these do not fit, as many neighbours as fill half of what is kept.
+        Then all the others or, where these do not fit, as many neighbours as fill half of the cache.
         """
         layers = self.chosen.layers
         place = layers.index(layer)
@@ -110,9 +109,9 @@ class HeldReading:
         return tuple(number for number in layers if number not in self._parts)
 
     def _read(self, layer: int) -> Capture | None:
-        """Run the model once for this layer and what is read with it.
+        """Run the model once for this layer and those read with it, and cache them.
 
-        Forgotten are those that were asked for longest ago, but never that of the head that is looked at.
+        The layers asked for longest ago are dropped, but never that of the head that is looked at.
         """
         layers = self._together(layer)
         with self.reading.listener.working("reading the attention"):

@@ -1,6 +1,6 @@
-"""What a page holds of many heads: the weights of all, and queries and keys of some, of one run of the model.
+"""Data of an HTML page of many heads: weights of all, queries and keys of some, from one model run.
 
-Which heads a page has room for is known before the model runs (`Extent`); it draws nothing here.
+Which heads a page has room for is known before the model runs (`Extent`); nothing is drawn here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,15 +30,15 @@ from attnscope.session.reading import Reading
 from attnscope.session.wanted import Looking
 from attnscope.vocabulary import Kind, Route
 
-MOST_HEADS, MOST_NUMBERS = 16, 400_000  # up to so many heads, queries, keys and weights all are there in full
-# control texts that the link a page opens on is held against, and tokens of a text that has them
+MOST_HEADS, MOST_NUMBERS = 16, 400_000  # limits up to which all heads are in full
+# number of shuffled texts to compare a page's first link with, their seed, most tokens of such a text
 CONTROLS, SEED, CONTROLLED = 8, 0, 512
-Held = Mapping[str, Any]  # all heads where there is room for them, those in `full` with queries and keys
+Held = Mapping[str, Any]  # page parts: `heads`, an overview; `full`, heads with queries and keys
 Places = tuple[tuple[int, int], ...]
 
 
 class Extent(NamedTuple):
-    """How much attention a page would hold, known once the text is read and before the model runs.
+    """Sizes of the attention that a page would hold, known before the model runs.
 
     `causal` queries see no key behind them.
     """
@@ -51,7 +51,7 @@ class Extent(NamedTuple):
 
 
 def extent(reading: Reading, chosen: Chosen) -> Extent | None:
-    """What the chosen heads come to; None where positions are not those of what was read."""
+    """Sizes of the chosen heads; None where the positions are not those of the inputs."""
     if chosen.block:
         return None
     if reading.perceived is not None:
@@ -61,7 +61,7 @@ def extent(reading: Reading, chosen: Chosen) -> Extent | None:
 
 
 def _foreseen(reading: Reading, chosen: Chosen) -> Extent | None:
-    """The extent by the patches or frames that the processor made; None where it is not known what they are.
+    """The extent by the processor's patches or frames; None where positions are not known.
 
     A layer that reads in windows, or pools, holds less than all of them (see `seen_extent`).
     """
@@ -75,7 +75,7 @@ def _foreseen(reading: Reading, chosen: Chosen) -> Extent | None:
 
 
 def seen_extent(reading: Reading, chosen: Chosen, foreseen: Extent) -> Extent:
-    """What they come to in truth: of pictures and sounds the first layer says so, which alone is run."""
+    """The true extent: for a picture or a sound the first chosen layer is run to count positions."""
     if reading.perceived is None or chosen.route is Route.RETURNED:
         return foreseen
     first = replace(chosen, layers=chosen.layers[:1], heads=chosen.heads[:1])
@@ -85,7 +85,7 @@ def seen_extent(reading: Reading, chosen: Chosen, foreseen: Extent) -> Extent:
 
 
 def kept(reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY) -> Reading:
-    """The reading with its attention in memory, so that all that a page asks costs one run."""
+    """The reading with its attention captured, so that all of a page comes from one run."""
     if reading.captured is not None or chosen.route is Route.RETURNED:
         return reading
     with reading.listener.working("reading the attention"):
@@ -94,7 +94,7 @@ def kept(reading: Reading, chosen: Chosen, measures: Sequence[str] = ENTROPY) ->
 
 
 def read_small(reading: Reading, chosen: Chosen, looking: Looking) -> tuple[Thumbnails, Held]:
-    """Every chosen head in small, and beside it as it is, each recomputed once."""
+    """Thumbnails of every chosen head, and the overview and full heads beside them, from one run."""
     check_has_words(reading, chosen, looking)
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
@@ -108,10 +108,9 @@ def read_small(reading: Reading, chosen: Chosen, looking: Looking) -> tuple[Thum
 
 
 def read_ranked(reading: Reading, chosen: Chosen, ranked: Places, *, whole: bool) -> Held:
-    """The heads that were ranked, so that a page shows what their numbers are taken of; the best in full.
+    """The ranked heads for a page: their overview if `whole`, and the best of them in full.
 
-    Not `whole`, only the best that are in full: the others have no room. Nothing where a layer does not look
-    at what another one looks at; that is told.
+    Empty where layers differ in their positions; the listener is told so.
     """
     places = tuple(place for place in ranked if place[1] in chosen.heads)
     layers, heads = (tuple(sorted({place[axis] for place in places})) for axis in (0, 1))
@@ -129,19 +128,19 @@ def read_ranked(reading: Reading, chosen: Chosen, ranked: Places, *, whole: bool
 def heads_in_full(
     reading: Reading, chosen: Chosen, overview: Overview, first: Link | None
 ) -> tuple[HeadAttention, ...]:
-    """Heads of an overview, that of the link first; none where they cannot be recomputed."""
+    """Heads of an overview with queries and keys, the link's first; empty if none is recomputed."""
     with reading.listener.working("reading the attention"):
         return in_full(reading.attention(chosen), chosen, strongest_first(overview, first))
 
 
 def most_telling(reading: Reading, chosen: Chosen, overview: Overview) -> Opening:
-    """The link of an overview that says most of the text, beside a few shuffled texts where it is not long.
+    """The overview's most telling link, compared with a few shuffled texts unless the text is long.
 
     The overview is by tokens.
     """
     controls, count = None, 0
     if max(len(overview.query_tokens), len(overview.key_tokens)) <= CONTROLLED:
-        with suppress(InputError):  # of what has no controls a link is sought without
+        with suppress(InputError):  # without controls the link is sought all the same
             controls, count = _most_of_controls(reading, chosen, overview)
     return Opening(overview.most_telling(controls), count)
 
@@ -174,7 +173,10 @@ def _most_of_controls(reading: Reading, chosen: Chosen, overview: Overview) -> t
 def in_full(
     attention: Capture | Returned, chosen: Chosen, places: Places, *, few: bool = False
 ) -> tuple[HeadAttention, ...]:
-    """Every one of `places` where they are few and not long, else the first; of a `few` as many as fit."""
+    """The heads at `places`, recomputed: all if they have room on a page, else the first alone.
+
+    With `few` as many as there is room for. Empty for weights that the model returned.
+    """
     if isinstance(attention, Returned) or not places:
         return ()
     first = recompute_head(attention, *places[0], block=chosen.block)
@@ -188,7 +190,7 @@ def in_full(
 
 
 def strongest_first(overview: Overview, link: Link | None = None) -> Places:
-    """All heads; before them that of the link, or else the one with the strongest link."""
+    """Layer and head of all heads, with the link's head first, else that of the strongest weight."""
     i, j = divmod(int(np.nan_to_num(overview.strongest_weight).argmax()), len(overview.heads))
     i, j = (i, j) if link is None else (link.layer, link.head)
     first = overview.layers[i], overview.heads[j]
@@ -197,7 +199,7 @@ def strongest_first(overview: Overview, link: Link | None = None) -> Places:
 
 
 def _allowed(attention: Capture | Returned, chosen: Chosen, overview: Overview) -> AllowedPairs:
-    """Where queries may look; what a model returns does not tell, and a weight of 0 is one like any other."""
+    """The mask of allowed keys by head; for returned weights every pair is allowed."""
     if isinstance(attention, Returned):
         everywhere = torch.ones(overview.dense_weights[0][0].shape, dtype=torch.bool)
         return lambda i, j: everywhere

@@ -1,4 +1,4 @@
-"""The passages that an answer may be from, and the answer as the model reads it behind them."""
+"""Passages that an answer may come from, and the answer as the model reads it behind them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -33,12 +33,12 @@ from attnscope.tokens import Tokens
 from attnscope.vocabulary import PASSAGES, Unit
 
 PASSAGE, QUESTION = "passage ", "{question}"
-BETWEEN = "\n\n"  # passages that are put in
-MOST_EACH, SUBSETS = 64, 128  # passages up to which each is taken away; random subsets of more
+BETWEEN = "\n\n"  # separator of inserted passages
+MOST_EACH, SUBSETS = 64, 128  # most passages that are each removed; random subsets of more
 
 
 def woven(text: str, passages: Sequence[str], question: str = "") -> Prompt:
-    """A prompt in which passages stand where it says `{passages}`, else before it; each is a field of it."""
+    """A prompt with the passages at `{passages}`, else in front; each passage is a field."""
     if len(passages) < 2:
         raise InputError(f"{len(passages)} of passages: a source is told apart from two on")
     if empty := [i for i, each in enumerate(passages) if not each.strip()]:
@@ -57,7 +57,7 @@ def woven(text: str, passages: Sequence[str], question: str = "") -> Prompt:
 
 
 def passages_in(file: Path) -> tuple[str, ...]:
-    """The passages of a JSON file, a list of texts."""
+    """The passages in a JSON file: a list of texts."""
     name = f"--passages {incoming.named(file)}"
     incoming.check_there(file, "the passages")
     given = incoming.parsed(incoming.content(file, "the passages"), name)
@@ -68,7 +68,7 @@ def passages_in(file: Path) -> tuple[str, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """The passages, by what unit the text was cut to them (None: they were given), and what is kept."""
+    """Passages of a prompt, the unit that cut them (None: given by the user), and the text that is kept."""
 
     passages: tuple[Passage, ...]
     by: Unit | None
@@ -76,7 +76,7 @@ class Cut:
 
 
 def cut(tokens: Tokens, by: str | None, context: str | None, fields: Iterable[str] = ()) -> Cut:
-    """The passages of a prompt, which has these fields; `InputError` where there are fewer than two."""
+    """The passages of a prompt, given or cut by `by`; `InputError` where there are fewer than two."""
     given = {each.name: each.positions for each in tokens.fields if each.name.startswith(PASSAGE)}
     if lost := [name for name in fields if name.startswith(PASSAGE) and name not in given]:
         raise InputError(f"{lost[0]} is not found in what the model reads: it may be cut off")
@@ -98,7 +98,7 @@ def cut(tokens: Tokens, by: str | None, context: str | None, fields: Iterable[st
 
 
 def _groups(tokens: Tokens, unit: Unit, inside: set[int] | None) -> list[tuple[int, ...]]:
-    """Units of what was said, without the question at the end unless it is told where passages are."""
+    """Token positions of each unit of text, without the question at the end unless `inside` is given."""
     said = [
         tuple(i for i in group if i not in tokens.of_template and not tokens.items[i].special)
         for group in units_of_text(tokens, unit)
@@ -130,7 +130,7 @@ def _runs(places: Sequence[int]) -> list[list[int]]:
 
 
 def text_of(tokens: Tokens, positions: Sequence[int]) -> str:
-    """The text of tokens that follow one another, as it stands there."""
+    """The text of consecutive tokens, as it stands in the prompt."""
     placed = [token for i in positions if (token := tokens.items[i]).span is not None]
     if not placed or placed[0].part >= len(tokens.texts):
         return str(spelled(tokens, positions)).strip()
@@ -140,9 +140,9 @@ def text_of(tokens: Tokens, positions: Sequence[int]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """A reading with the answer in it, that answer for experiments, and where its tokens stand.
+    """A reading with the answer in it, the answer's rows for experiments, and its token positions.
 
-    `positions` are those of the answer's tokens among `tokens`; `sentences` are places among these.
+    `positions` are those of the answer's tokens among `tokens`; `sentences` are indices into these.
     """
 
     reading: Reading
@@ -156,7 +156,7 @@ class Answers:
 def answered(
     reading: Reading, answer: str | None, generate: int | None = None, whole: bool = False
 ) -> Answers:
-    """The same model with the prompt and the `answer` read, or what it writes in at most `generate` tokens.
+    """The prompt and the `answer` read together, or a generated one of at most `generate` tokens.
 
     The answer is cut into sentences unless it is asked about as a `whole`.
     """
@@ -227,7 +227,7 @@ def _sentences(
 def attention_behind(
     answers: Answers, chosen: Chosen
 ) -> tuple[Capture | Returned, list[Layer], dict[Verdict, int]]:
-    """The attention of all layers, or of a long text the rows that write the answer."""
+    """The attention of all layers; of a long text only the rows that write the answer, and samples."""
     reading, sampled = answers.reading, None
     if may_read_rows(reading, chosen):
         sampled = sample_with(len(answers.tokens), *answers.answered.rows)

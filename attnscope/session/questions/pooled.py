@@ -1,4 +1,4 @@
-"""The one vector that a model makes of a text: how, how much of each token is in it, and what it turns to."""
+"""The pooled vector of a text: its pooling, the weight of each token in it, and code that computes it."""
 
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -21,7 +21,7 @@ from attnscope.vocabulary import Kind
 
 
 def pooling_asked(reading: Reading, chosen: Chosen, name: str | int) -> Pooling | None:
-    """How the text is pooled, where that is asked about; `InputError` where it cannot be.
+    """The pooling that `name` asks about, or None; `InputError` where the model cannot pool so.
 
     A word of the text that is called `pooled` is that word.
     """
@@ -40,12 +40,12 @@ def pooling_asked(reading: Reading, chosen: Chosen, name: str | int) -> Pooling 
 
 
 def last_of(module: Any, encoder: bool) -> Any:
-    """What returns the last vectors: the encoder of two halves, or the model without its head."""
+    """The module that returns the last hidden states: the encoder, or the model without its head."""
     return module.get_encoder() if encoder else getattr(module, "base_model", module)
 
 
 def pooled_by(reading: Reading, chosen: Chosen, how: Pooling, count: int) -> Pooled:
-    """The vector's make-up: how much of each of so many tokens, and of a mean the share of each one's own."""
+    """Each token's weight in the pooled vector and, for a mean, its share of that vector."""
     weights = how.weights(count)
     if how is not Pooling.MEAN:
         return Pooled(how.value, weights)
@@ -61,13 +61,13 @@ def pooled_by(reading: Reading, chosen: Chosen, how: Pooling, count: int) -> Poo
 def _along(
     each: Float[np.ndarray, "token hidden"], weights: Float[np.ndarray, " token"]
 ) -> Float[np.ndarray, " token"]:
-    """p_i x_i . s / ||s||^2 with s the sum of p_i x_i: the share of s that each is; they sum to 1."""
+    """p_i x_i . s / ||s||^2 with s the sum of p_i x_i: each token's share of s; shares sum to 1."""
     whole = weights @ each
     return np.asarray(weights * (each @ whole) / (whole @ whole))
 
 
 def pool_by(how: Pooling, last: nn.Module) -> Pool:
-    """What runs a model and gives the one vector of every text in a batch, in float64."""
+    """A function that runs a model and returns the pooled vectors of a batch, `batch x hidden`, float64."""
 
     def pool(model: nn.Module, inputs: Mapping[str, Any], within: Any) -> Tensor:
         if how is Pooling.POOLER:

@@ -1,4 +1,4 @@
-"""One question over many prompts: each is answered by itself, and its figures are kept beside the others'."""
+"""One question over many prompts: each is answered by itself, and the figures are tabled together."""
 
 from collections import Counter
 from typing import Any
@@ -24,9 +24,9 @@ from attnscope.vocabulary import Kind, Special, Unit
 
 
 class Gathered:
-    """The answers to one question as they come, prompt by prompt.
+    """Collects the answers to one question, prompt by prompt.
 
-    `question` says what is asked, `file` where the prompts stand, where that is a file.
+    `question` is its text, `file` the prompts' file, if any.
     """
 
     def __init__(self, question: str, file: str = "") -> None:
@@ -47,9 +47,9 @@ class Gathered:
         self._notes: dict[str, None] = {}
 
     def add(self, line: int, reading: Reading, result: Result, links: Any = None) -> None:
-        """The result of one prompt; `CertificateError` where it does not stand, so that it counts nowhere.
+        """Add a prompt's result; `CertificateError` where its certificate failed, so that it counts nowhere.
 
-        Of a text's links there are `links` with all numbers, those that say nothing too; `together` makes
+        `links` are all links of the text with their numbers, also insignificant ones; `together` makes
         figures of those of all texts.
         """
         if result.verdict is Verdict.FAILED:
@@ -85,16 +85,16 @@ class Gathered:
         self._prompts.append(Prompt(line, reading.encoded.tokens.sentence))
 
     def refuse(self, line: int, reason: str) -> None:
-        """A line without an answer."""
+        """Record a line without an answer."""
         self.refused.append(Refused(line, reason))
 
     @property
     def answered(self) -> bool:
-        """Whether any prompt has an answer."""
+        """True where any prompt has an answer."""
         return bool(self._prompts)
 
     def result(self) -> Prompts:
-        """All of them side by side; `InputError` where no prompt has an answer."""
+        """The table of all prompts; `InputError` where no prompt has an answer."""
         if self._provenance is None or self.asked is None:
             raise InputError("no prompt has an answer")
         every, among = self._figures, 0
@@ -123,7 +123,7 @@ class Gathered:
 
 
 def answer_of(reading: Reading, result: Prediction) -> Answered:
-    """The answer at the first place that is asked about, and how likely all else is there."""
+    """The first answer of a prediction, with the probabilities of all other answers there, if known."""
     if result.generated is not None:
         tokens = result.generated.tokens
         together = float(np.prod([each.probability for each in tokens])) if tokens else float("nan")

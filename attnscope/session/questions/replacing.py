@@ -1,4 +1,4 @@
-"""What replacing each token, patch or frame does to the answer, alone and beside what a flow gives to it."""
+"""Effect on the answer of replacing each token, patch or frame."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -38,19 +38,19 @@ from attnscope.vocabulary import Kind, Unit
 
 MOST_HELD = 512  # positions up to which all of a run is kept to go back through it
 
-NOTHING = "nothing"  # what a token is replaced by where a vocabulary has neither mask nor unknown token
+NOTHING = "nothing"  # the replacement in a vocabulary without mask and unknown token
 MEAN_PATCH, SILENCE = "the mean patch", "silence"
-MOST_REPLACED = 1024  # tokens of a text that are replaced one by one
+MOST_REPLACED = 1024  # most tokens of a text that are replaced one by one
 Group = tuple[int, ...]  # positions
 
 
 @dataclass(frozen=True, eq=False)
 class Replacing:
-    """What may be replaced, the `tokens` that are `reached`, and for whom: the query, behind `layer`.
+    """The tokens to replace and the answer to watch: those `reached` by the query behind `layer`.
 
-    The answer is that of the `question`, None for the vector of the query where the model answers nothing;
-    without a query it is the `pooled` vector of all tokens. The positions that are `left` stay as they are.
-    With `groups` of positions each is replaced at once, `by` is what these are.
+    The answer is that of the `question`, None for the query's vector where the model answers nothing; without
+    a query it is the `pooled` vector of all tokens. Positions in `left` stay as they are. `groups` of
+    positions are replaced at once, `by` names their unit.
     """
 
     tokens: Tokens
@@ -65,14 +65,14 @@ class Replacing:
 
     @property
     def places(self) -> set[int]:
-        """The positions that may be replaced."""
+        """Positions that may be replaced."""
         return set(np.flatnonzero(self.reached).tolist()) - set(self.left)
 
 
 class Effect(NamedTuple):
-    """What replacing each place did; the answer, its chance and its ids, none where there is none.
+    """Loss at each place; the answer, its probability and its ids, empty where there is none.
 
-    Of an answer that is set `against` another one its lead stands in the place of the chance.
+    With `against` the probability is replaced by the lead over that other answer.
     """
 
     lost: Float[np.ndarray, " place"]
@@ -88,7 +88,7 @@ class Effect(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """The places that were replaced, alone or together, by what, in which input, and what that did."""
+    """The replaced places, the replacement, the input it went into, and the effect."""
 
     places: tuple[Group, ...]
     by: str
@@ -100,7 +100,7 @@ class Replaced(NamedTuple):
 
 
 def replaced_each(reading: Reading, chosen: Chosen, asked: Replacing) -> Replaced | str:
-    """Each of the places replaced in its turn, or the reason why none could be."""
+    """The effect of replacing each place in turn, or the reason why none could be replaced."""
     if asked.tokens.stretches:
         return _blanked(reading, chosen, asked)
     if len(asked.tokens) > MOST_REPLACED:
@@ -136,7 +136,7 @@ def _effect_of_parts(reading: Reading, chosen: Chosen, asked: Replacing, parts: 
 
 
 def word_of(reading: Reading, chosen: Chosen, tokens: Tokens, query: int) -> Question | None:
-    """The word at the query, or its tag; None of a model without one, whose vectors are looked at."""
+    """The question of the word or the tag at the query; None for a model whose vectors are looked at."""
     if tags(reading) and query in tagged_places(tokens):
         return question_of(reading, None, query=query)
     inside = chosen.kind is Kind.ENCODER and reading.model.writes
@@ -152,7 +152,7 @@ def silent(reading: Reading) -> str:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What stands in the place of a token: the number of another one, or None for no embedding at all."""
+    """The token put in place of another: its id, or None for no embedding at all."""
 
     id: int | None
     name: str
@@ -178,7 +178,7 @@ def _by_other_tokens(reading: Reading, chosen: Chosen, asked: Replacing) -> Repl
 
 
 def replacement(reading: Reading) -> Replacement:
-    """The mask, else the token for what is unknown, else nothing: of GPT-2 the unknown one ends a text."""
+    """The mask token, else the unknown token, else nothing; not one that has another role too."""
     tokenizer, rows = reading.model.tokenizer, None
     with suppress(InputError):
         rows = getattr(word_embeddings(reading.model.module)[0], "weight", None)
@@ -194,9 +194,9 @@ def replacement(reading: Reading) -> Replacement:
 
 
 def _replaced(asked: Replacing, instead: Replacement) -> dict[Group, Group]:
-    """By the tokens that are replaced at once the unit of which they are.
+    """Map from the positions that are replaced at once to the unit that holds them.
 
-    They are its ordinary tokens that may be replaced and are not the replacement already.
+    Special tokens, padding and the replacement itself are left out.
     """
     items, places = asked.tokens.items, asked.places
     found = dict[Group, Group]()
@@ -229,6 +229,6 @@ def _effects(reading: Reading, chosen: Chosen, asked: Replacing, given: Input) -
 
 
 def layer_module(module: nn.Module, chosen: Chosen, layer: int) -> nn.Module | None:
-    """The module that returns the vectors behind `layer`."""
+    """The module that returns the hidden states behind `layer`; None where there is none."""
     site = next(site for site in chosen.tower.sites if layer in site.layers)
     return next(iter(holding(module, site.path)), None)

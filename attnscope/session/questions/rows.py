@@ -1,10 +1,9 @@
-"""A text that is too long to hold all queries by all keys: which heads and rows are read, and how.
+"""Long texts: read some rows or tiles of attention where queries x keys do not fit in memory.
 
 Above `LONG` tokens the kernel is torch's fused one wherever the model may run with it and eager was not asked
-for by name, whether rows are read or only what the model answers (`fused_where_long`). A row is recomputed
-from the model's own query and keys, and held against the weights and the output that the kernel had for it.
-Heads are chosen by cost and read in tiles. Who needs whole layers holds them, where they fit
-(`check_whole_fits`).
+for by name, whether rows are read or only the model's answer (`fused_where_long`). A row is recomputed from
+the model's own query and keys, and checked against the kernel's weights and output for it. Heads are chosen
+by cost and read in tiles. Questions that need whole layers hold them, where they fit (`check_whole_fits`).
 """
 
 import math
@@ -35,21 +34,21 @@ from attnscope.session.reading import Reading
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Route
 
-LONG = 1024  # tokens on either side above which some rows are read alone
+LONG = 1024  # tokens on either side above which only some rows are read
 
 
 def may_read_rows(reading: Reading, chosen: Chosen) -> bool:
-    """Whether the text is long, and its rows can be read alone."""
+    """True where the text is long and its rows can be read alone."""
     against = chosen.block or _kernel_stands(reading, chosen.tower.sites) or unreadable(reading, chosen)
     return _is_long(reading, chosen) and not against
 
 
 @contextmanager
 def fused_where_long(reading: Reading) -> Iterator[Callable[[Provenance], Provenance]]:
-    """While open, a model runs over a long text on torch's fused kernel, a few queries at a time.
+    """Context manager: a long text runs on torch's fused kernel, a few queries at a time.
 
-    Handed on is what tells a provenance of that. Over a short text, and where another kernel was asked for
-    by name, the model runs as it is.
+    It yields a function that writes the kernel into a provenance. Over a short text, and where another kernel
+    was asked for by name, the model runs unchanged.
     """
     module, tokens = reading.model.module, _tokens(reading)
     modules = [site for site in reading.model.sites if site.route is Route.TAKEOVER]
@@ -71,14 +70,14 @@ def _is_long(reading: Reading, chosen: Chosen) -> bool:
 
 
 def _kernel_stands(reading: Reading, sites: Sequence[Site]) -> bool:
-    """Whether the kernel has to stay: neither eager nor sdpa, eager by name, or some token is padding."""
+    """True where the kernel must stay: neither eager nor sdpa, eager by name, or padded tokens."""
     others = {kernel_name(site.module) for site in sites} - {"eager", "sdpa"}
     padded = any(token.padding for tokens in _tokens(reading) for token in tokens.items)
     return bool(others) or reading.model.kernel == "eager" or padded
 
 
 def layers_of(attention: Capture | Returned, chosen: Chosen) -> tuple[list[Layer], dict[Verdict, int]]:
-    """The layers between the tokens of the text alone, and how many of their heads have each verdict."""
+    """The captured layers without padding, and the number of heads with each verdict."""
     if isinstance(attention, Returned):
         layers: list[Layer] = list(attention.layers)
         return layers, tallied([Verdict.UNCERTIFIED] * len(layers) * len(chosen.heads))
@@ -91,21 +90,21 @@ def layers_of(attention: Capture | Returned, chosen: Chosen) -> tuple[list[Layer
 
 
 def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
-    """What is to be known of how they were read."""
+    """Notes on how the layers were read."""
     if isinstance(attention, Returned):
         return (attention.reason,)
     return attention.remarks(layer.layer for layer in layers)
 
 
 def sample_with(tokens: int, *queries: int) -> tuple[int, ...]:
-    """Rows drawn from a text of so many tokens, by which its heads are certified, and those of `queries`."""
+    """Indices of sampled rows, by which heads are certified, and of `queries`, ascending."""
     return tuple(sorted({*queries, *sample_rows(tokens, tokens).tolist()}))
 
 
 def controls_by_rows(
     reading: Reading, chosen: Chosen, controls: ControlTexts, exchange: Exchange, queries: Sequence[int]
 ) -> Iterator[list[LayerRows]]:
-    """These rows of the layers of every control, one text after the other."""
+    """The rows `queries` of every layer, control by control."""
     for number in range(len(controls)):
         (value,) = exchange.values(controls, slice(number, number + 1))
         yield rows_in(reading, chosen, {**reading.inputs, exchange.name: value}, queries)
@@ -118,9 +117,9 @@ def rows_in(
     queries: Sequence[int],
     end: Callable[[Any], object] | None = None,
 ) -> list[LayerRows]:
-    """These rows of every layer of what is read as `inputs`, of which nothing is proved.
+    """The rows `queries` of every layer for `inputs`, without certificates.
 
-    `end` gets what the model returns, if anybody wants it.
+    `end` is called with the model's output.
     """
     module, found = reading.model.module, dict[int, LayerRows]()
 
@@ -133,7 +132,7 @@ def rows_in(
 
 
 def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
-    """Raises `DoesNotFitError` where `what` needs whole layers of a long text for which there is no room."""
+    """Raises `DoesNotFitError` where whole layers of a long text do not fit; `what` needs them."""
     room = memory.free(device_of(reading.model.module))
     if not _is_long(reading, chosen) or reading.captured is not None or room is None:
         return
@@ -148,17 +147,17 @@ def check_whole_fits(reading: Reading, chosen: Chosen, what: str) -> None:
 
 
 _GIGABYTE = 10**9
-WORTH = _GIGABYTE  # bytes from which squares are worth avoiding
+WORTH = _GIGABYTE  # bytes of dense attention from which tiles are worth it
 _STAGES = 9  # float64 copies of one head that are alive while it is recomputed and certified
 _KERNEL = 12  # bytes that an eager kernel takes for a pair in every head: scores, weights and their mask
-_RUN = 3 * 10**8  # of torch and the model's code themselves
+_RUN = 3 * 10**8  # bytes of torch and the model's code
 
 
 @dataclass(frozen=True)
 class Cost:
-    """A question about `heads` heads in `layers` layers of a model that has `width` heads of `dim` each.
+    """Memory of a question about `heads` heads in `layers` layers of a model with `width` heads of `dim`.
 
-    `hidden` is how wide the stream is. With `biased` the model makes a term of queries by keys by itself.
+    `hidden` is the width of the residual stream. With `biased` the model itself makes a queries x keys term.
     """
 
     queries: int
@@ -182,7 +181,7 @@ class Cost:
 
     @property
     def tiled(self) -> int:
-        """Bytes in tiles: what grows with the text, and what a model makes of pairs by itself."""
+        """Bytes in tiles: tensors that grow with the text, and the model's own queries x keys terms."""
         length = self.queries + self.keys
         captured = 4 * 4 * self.layers * self.width * self.dim * length // 2
         sample = 4 * 16 * self.keys * self.heads * self.layers
@@ -194,7 +193,7 @@ class Cost:
         return _RUN + 4 * 16 * self.hidden * max(self.queries, self.keys)
 
     def longest(self, room: int, *, tiled: bool) -> int:
-        """How many tokens would fit in `room` bytes, about."""
+        """About how many tokens fit in `room` bytes."""
         low, high = 1, max(self.queries, self.keys)
         while low < high:
             middle = (low + high + 1) // 2
@@ -207,16 +206,16 @@ class Cost:
 
 
 def gigabytes(size: float) -> str:
-    """`0.4 GB`, `14 GB`, `6,900 GB`."""
+    """`0.4 GB`, `14 GB`, `6,900 GB`: bytes as text."""
     amount = size / _GIGABYTE
     return f"{amount:.1f} GB" if amount < 10 else f"{amount:,.0f} GB"
 
 
 def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, against: str = "") -> bool:
-    """Whether the question is answered in tiles; what was chosen is told.
+    """True where the question is answered in tiles; the listener is told of an automatic choice.
 
-    `forced` is what the user says; `against` names what is asked for and cannot be had in tiles. Raises
-    `DoesNotFitError` where the way that is left needs more memory than there is.
+    `forced` is the user's choice; `against` names a request that tiles cannot serve. Raises `DoesNotFitError`
+    where the remaining way needs more memory than there is.
     """
     cost = cost_of(reading, chosen)
     against = against or unreadable(reading, chosen)
@@ -235,7 +234,7 @@ def in_tiles(reading: Reading, chosen: Chosen, forced: bool | None = None, again
 
 
 def cost_of(reading: Reading, chosen: Chosen) -> Cost:
-    """What the chosen heads cost for what was read."""
+    """The memory cost of the chosen heads for these inputs."""
     queries, keys = map(len, reading.sides(chosen.kind))
     config, module = reading.model.module.config, reading.model.module
     width = max(chosen.tower.heads[layer] for layer in chosen.layers)
@@ -246,7 +245,7 @@ def cost_of(reading: Reading, chosen: Chosen) -> Cost:
 
 
 def unreadable(reading: Reading, chosen: Chosen) -> str:
-    """What of the reading itself stands against tiles and rows; nothing in most."""
+    """Why tiles and rows cannot be read for this reading; empty where they can."""
     if reading.captured is not None:
         return "what the model wrote itself was read step by step"
     if reading.asked.sensed:
@@ -280,14 +279,14 @@ def _check_fits(reading: Reading, cost: Cost, tiled: bool, against: str) -> None
 def captured_long(
     reading: Reading, chosen: Chosen, *, projections: bool = False, queries: Sequence[int] | None = None
 ) -> Capture:
-    """The chosen attention with nothing of queries by keys, and these rows of it in full (None: a sample)."""
+    """The chosen attention without queries x keys tensors but for the rows `queries` (None: a sample)."""
     selection = replace(selection_of(chosen), heads=chosen.heads, projections=projections, queries=queries)
     with if_it_runs(reading.model.module, beginning(reading.inputs), reading.model.name):
         return record_long(reading.model.module, reading.inputs, selection, reading.labels(chosen))
 
 
 def attention_of(reading: Reading, chosen: Chosen, queries: Sequence[int] | None) -> Capture | Returned:
-    """The chosen attention with what takes it on, or of a long text nothing but the rows of these queries."""
+    """The chosen attention with output projections; of a long text only the rows `queries`."""
     with reading.listener.working("reading the attention"):
         if queries is None:
             return reading.attention(chosen, projections=True)
@@ -295,12 +294,12 @@ def attention_of(reading: Reading, chosen: Chosen, queries: Sequence[int] | None
 
 
 def selection_of(chosen: Chosen) -> Selection:
-    """All heads of the chosen layers."""
+    """A `Selection` of all heads of the chosen layers."""
     return Selection(layers=chosen.layers, kind=chosen.kind, tower=chosen.tower.pattern)
 
 
 def beginning(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs cut to their first tokens: whether a model runs at all need not be found out at length."""
+    """The inputs cut to their first 16 tokens, to try whether the model runs."""
     return {
         name: value[:, :16] if getattr(value, "ndim", 0) == 2 else value for name, value in inputs.items()
     }
