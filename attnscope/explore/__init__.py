@@ -1,4 +1,4 @@
-"""The terminal explorer: a model stays loaded, and each key is a question asked of it.
+"""The terminal explorer: the model stays loaded, and each key asks it a question.
 
 `state` is what is looked at, `questions` what has to be known to show it, `source` who answers them (the
 session); `grid`, `matrix`, `sentence` and `scatter` draw what has a cursor, `showing` and `views` what each
