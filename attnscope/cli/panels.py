@@ -197,7 +197,7 @@ class _Group:
         return {name: _parameter(name, slot, needed=alone) for name, slot in self.slots.items()}
 
     def value(self, given: dict[str, Any]) -> Any:
-        """The group's object, built from the typed options; a question takes only those not at their default."""
+        """The group's object from the typed options; a question takes only those not at their default."""
         if not self.asks:
             return self.kinds[0](**given)
         own = self.slots

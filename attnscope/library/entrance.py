@@ -1,4 +1,4 @@
-"""The ways in: a model by its name, one that is in memory, and what there is of one before its weights."""
+"""Entrances of the library: `load` a model by name, `wrap` one that is in memory."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +25,7 @@ class _Load(ModelRequest):
 @alone
 @taking(_Load)
 def load(asked: _Load) -> Model:
-    """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
+    """Load the model called `name`: a hub id, a folder, or a bundled one, such as `demo`.
 
     Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
     predicts with where the checkpoint has one. `revision` is a branch, a tag or a commit of a hub model,
@@ -48,7 +48,7 @@ def load(asked: _Load) -> Model:
 
 @alone
 def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> Model:
-    """A model of transformers that is in memory already, with its tokenizer or processor, or a pipeline.
+    """Wrap a transformers model that is in memory, with its tokenizer or processor, or a pipeline.
 
     `module` runs as it is, under its own kernel and on its own device, and is left exactly as it was. Of
     training mode, compiled code and kernels without masks a notice says what was read, to the `listener`, by

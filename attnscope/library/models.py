@@ -1,4 +1,4 @@
-"""A model in memory: what `attnscope.load` and `attnscope.wrap` return."""
+"""Model: a model in memory, as `attnscope.load` and `attnscope.wrap` return it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,7 +29,7 @@ else:
 @each_alone
 @with_questions
 class Model(OfModel):
-    """A model in memory, which `load` and `wrap` return: `read` gives it something to read.
+    """A model in memory, which `load` and `wrap` return; its `read` reads a text, picture or sound.
 
     In all methods `layers` and `heads`, by default all, are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
     with their layer ("L3H11"); `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
@@ -44,17 +44,17 @@ class Model(OfModel):
 
     @property
     def name(self) -> str:
-        """What it is called in results: the name that it was loaded by, or its class."""
+        """The model's name in results: the name that it was loaded by, or its class."""
         return self._opened.model.name
 
     @property
     def module(self) -> Any:
-        """The model of transformers itself."""
+        """The transformers model itself."""
         return self._opened.model.module
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer of transformers itself; None where the model reads no text."""
+        """The transformers tokenizer itself; None where the model reads no text."""
         tokenizer = self._opened.model.tokenizer
         return tokenizer.own if isinstance(tokenizer, Tokenizer) else tokenizer
 
@@ -66,12 +66,12 @@ class Model(OfModel):
 
     @property
     def towers(self) -> dict[str, dict[int, int]]:
-        """Where it has attention: by tower how many query heads each layer has, 0 where that is not told."""
+        """Query heads per layer, by attention tower; 0 where the number is unknown."""
         return {tower.called: dict(tower.heads) for tower in towers_of(self._opened.model)}
 
     @taking(InputOptions)
     def read(self, asked: InputOptions) -> Reading:
-        """What the model reads: a `text` or a `pair`, a picture or a sound; `generate` tokens are its own.
+        """Read a `text` or a `pair`, a picture or a sound; `generate` tokens follow of the model's own.
 
         `image` and `audio` are files. What is generated is the likeliest each time. A text that is longer
         than the model reads raises `InputError`, or is cut with `truncate`. `target` is what the decoder of
@@ -94,7 +94,7 @@ class Model(OfModel):
         fill: Sequence[Mapping[str, str]] | None = None,
         **read: Any,
     ) -> "Prompted":
-        """Many prompts, of which one question is asked: `texts`, or texts with fields by name.
+        """Many prompts for one question: `texts`, or texts with fields by name.
 
         `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
         book", that is filled in from each of `fill`. `field:a` names the tokens of a field. Other options are
@@ -123,5 +123,5 @@ class Model(OfModel):
 
 
 def opened(request: ModelRequest, listener: Listener) -> Model:
-    """The model that is asked for, in memory for whatever may be asked of it."""
+    """Open the requested model, loaded for any question."""
     return Model(open_model(request, Inputs(), None, Purpose.ANYTHING, listener), listener)

@@ -1,4 +1,4 @@
-"""What a model has read, one text or many prompts, and every question as a method."""
+"""Reading and Prompted: a text or many prompts that a model has read, with a method per question."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ else:
 @each_alone
 @with_questions
 class Reading(OfReading):
-    """A model and what it has read: every method asks one thing of it.
+    """A model and a text that it has read: every method answers one question about it.
 
     `layer` and `head` count from 0, negatives from the end; `layers` and `heads`, by default all, are
     several: 3, [0, 3], "4-8". `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
@@ -53,12 +53,12 @@ class Reading(OfReading):
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens that were read, those of the encoder where there are two sides."""
+        """Tokens of the text; those of the encoder where there are two sides."""
         return self._encoded.encoded.tokens
 
     @property
     def labels(self) -> list[str]:
-        """What the tokens are called."""
+        """Labels of the tokens."""
         return list(self.tokens.labels)
 
     def ask(self, question: Question[R]) -> R:
@@ -109,7 +109,7 @@ def _cut(done: SessionReading, chosen: Chosen) -> SessionReading:
 @each_alone
 @partial(with_questions, asked=asks_each)
 class Prompted(OfPrompted):
-    """Prompts that are read one after the other; each question is asked of all of them.
+    """Many prompts, read one after the other; each question is asked of all of them.
 
     A prompt that has no answer is told to the listener, stands in `refused`, and the others go on. Options
     are those of the same question to one `Reading`, among them `layer`, `head`, `layers`, `heads`, `kind`,

@@ -40,7 +40,7 @@ def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figur
 
 
 def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figure]:
-    """The pages of a result's PDF: a panel a page where it has panels, else its one picture."""
+    """The figures of a result's PDF pages: one per panel, or its one picture."""
     if (own := _own(result)) is None:
         return [figure_of(result, focus, look)]
     with dressed(look):
@@ -48,7 +48,7 @@ def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figu
 
 
 def panels(result: Result, look: Look = USUAL) -> dict[str, Figure]:
-    """The panels of a result, each as a page of its own, by their names; none where it has no panels."""
+    """The panels of a result as figures by name; empty where it has no panels."""
     if (own := _own(result)) is None:
         return {}
     with dressed(look):
@@ -83,7 +83,7 @@ _MOST_DOTS = 2**16 - 1  # of a side
 def figure_bytes(
     figure: Figure | Sequence[Figure], format: Format, dpi: int = DPI, described: str = ""
 ) -> bytes:
-    """The file of `figure`: the same bytes for the same result, without any time or random name in it.
+    """The file content of `figure`, without times or random names: equal results give equal bytes.
 
     Several figures are the pages of one PDF. The file's metadata hold what is `described`. Raises
     `InputError` for more dots than a picture can have.
@@ -105,7 +105,7 @@ def figure_bytes(
 
 
 def plot(result: Result, ax: Axes | None, look: Look = USUAL, **looked_at: Any) -> Axes | Figure:
-    """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows.
+    """Draw `result` on `ax` and return it; without one, return a finished figure.
 
     What is `looked_at` is named as for `focus_on`.
     """
@@ -127,6 +127,6 @@ def plot(result: Result, ax: Axes | None, look: Look = USUAL, **looked_at: Any) 
 
 
 def drawn_focus(result: Result, **looked_at: Any) -> Focus:
-    """What is to be drawn; `InputError` for what a picture of this result cannot show."""
+    """Focus of a picture of `result`; `InputError` for a focus that its picture cannot show."""
     _check_picture(result)
     return focus_on(result, **looked_at)
