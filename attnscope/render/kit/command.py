@@ -28,7 +28,7 @@ class Command(Text):
 
 
 def continued(command: str) -> list[str]:
-    """The command in lines joined by `\`; one line on Windows.
+    """The command in lines joined by a backslash; one line on Windows.
 
     A word is never broken, and neither are an option and what it is given.
     """

@@ -36,7 +36,7 @@ _ROUNDING = 1e-5  # a sum of weights that is so near to 1 is all of it
 
 
 def number(value: float, decimals: int | None = 2) -> str:
-    """`1.47`, `.28`, `−.03`; one significant digit, `.003`, instead of zeros. Decimals None: two significant."""
+    """`1.47`, `.28`; one significant digit, `.003`, instead of zeros. Decimals None: two significant."""
     if decimals is None or value == 0 or abs(value) >= _MOST:
         return significant(value)
     text = cell(value, decimals)

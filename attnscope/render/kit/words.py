@@ -156,7 +156,7 @@ _USUAL_DEVICE = "cpu"
 
 
 def origin_words(origins: Sequence[Provenance]) -> tuple[str, ...]:
-    """Short words of models, kernels and dtypes, `demo e4cc4168`, `eager float32`; no device where it is cpu."""
+    """Short words of models, kernels, dtypes and unusual devices: `demo e4cc4168`, `eager float32`."""
     told = dict.fromkeys(_model(each) for each in origins)
     told |= dict.fromkeys(_run(each) for each in origins)
     told |= dict.fromkeys(each.device for each in origins if each.device != _USUAL_DEVICE)

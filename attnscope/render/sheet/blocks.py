@@ -1,4 +1,4 @@
-"""Blocks: what a result shows, in the terms of the field and without layout.
+"""Blocks: a result's content as rankings, curves, grids and matrices, without layout.
 
 A ranking, a curve, a grid of heads and a matrix hold exact numbers, how a person reads them, and what they
 mean.
@@ -45,7 +45,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Ranking(Rows):
-    """Rows, best first or in the order of a text, and the marks that are drawn of them over one axis.
+    """Table rows, best first or in the order of a text, with marks drawn over one axis.
 
     Without marks it is a table: terminal and page show it, a picture leaves it out.
     `written` names the column whose text stands at the end of each row's marks, `axis` the ends of the axis
@@ -61,7 +61,7 @@ class Ranking(Rows):
     repeats: bool = False
 
     def extent(self) -> tuple[float, float]:
-        """The ends of the axis: those asked for, else all that is drawn, with 0 and a little room."""
+        """Ends of the axis: the given `axis`, else those of all marks, with 0 and a little room."""
         if self.axis:
             return self.axis
         ends = [end for mark in self.marks for row in range(len(mark.at)) for end in mark.ends(row)]
@@ -70,13 +70,13 @@ class Ranking(Rows):
         return low - room if low < 0 else 0.0, high + room
 
     def key(self) -> tuple[str, ...]:
-        """The labels of the marks that are there."""
+        """Labels of the marks that have one."""
         return tuple(mark.label for mark in self.marks if mark.label)
 
 
 @dataclass(frozen=True)
 class Curve(Rows):
-    """Rows that follow one another, layer by layer or step by step, and lines over them.
+    """Rows in sequence, by layer or by step, with lines over them.
 
     `places` are the numbers of the rows, `measured` is what all lines are in. Where `named` the axis has the
     names of the rows; where `log` equal steps up are equal ratios. Tables have the rows one below the other;
@@ -91,7 +91,7 @@ class Curve(Rows):
     log: bool = False
 
     def extent(self) -> tuple[float, float]:
-        """The ends of what is measured: those asked for, else all that is drawn, with a little room."""
+        """Ends of the vertical axis: the given `axis`, else those of all lines, with a little room."""
         if self.axis:
             return self.axis
         ends = [end for each in self.lines for end in each.ends()] or [0.0]
@@ -102,20 +102,20 @@ class Curve(Rows):
         return low - room, high + room
 
     def share(self, value: float) -> float:
-        """Where a value lies from the low end, 0, to the high one, 1."""
+        """Position of a value between the low end, 0, and the high end, 1."""
         low, high = self.extent()
         if self.log:
             value, low, high = (math.log(max(each, low)) for each in (value, low, high))
         return (value - low) / ((high - low) or 1.0)
 
     def key(self) -> tuple[str, ...]:
-        """The labels of the lines that are there."""
+        """Labels of the lines that have one."""
         return tuple(each.label for each in self.lines if each.label)
 
 
 @dataclass(frozen=True)
 class Names:
-    """Rows or columns of a matrix that are no tokens: their names, and their numbers."""
+    """Rows or columns of a matrix that are not tokens: their names and numbers."""
 
     names: tuple[str, ...]
     numbers: tuple[int, ...] = ()
@@ -129,14 +129,14 @@ class Names:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Number and name, one of them where there is no other."""
+        """Number and name of each row, or the name alone where there are no numbers."""
         if not self.numbers:
             return self.names
         return tuple(f"{i} {name}".strip() for i, name in zip(self.numbers, self.names, strict=True))
 
 
 class Dimensions(Names):
-    """The columns of vectors: dimensions, which have numbers and no names."""
+    """Columns of vectors: dimensions, which have numbers and no names."""
 
     @classmethod
     def of(cls, count: int) -> "Dimensions":
@@ -148,7 +148,7 @@ Named: TypeAlias = Tokens | Names
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Rows that look at columns, both by their names; NaN where a cell is empty.
+    """A matrix with named rows and columns; NaN where a cell is empty.
 
     `words` say what a row and what a column is, `unanswered` is told of a row without any cell. `groups` are
     the places at which a new group of rows, and of columns, begins; `marked` cells have a frame. Without a
@@ -178,11 +178,11 @@ class Matrix:
 
     @property
     def pictured(self) -> bool:
-        """Whether rows and columns are those of a picture: a small map of it will do."""
+        """True where rows and columns are those of a picture, for which a small map is enough."""
         return self.words == ("row", "column")
 
     def text(self, value: float) -> str:
-        """A number as a person reads it where it stands alone."""
+        """The text of a number that stands alone."""
         return number(value) if self.form is None else self.form(value)
 
 
@@ -200,7 +200,7 @@ class KeyBars(Ranking):
 
 
 class Drawing:
-    """What one kind of result alone has: a class of its own beside its sheet.
+    """Base of blocks that only one kind of result has, drawn by a function of its own.
 
     `plot` has what draws it. Elsewhere its `plain` block stands for it, which says the same, unless a medium
     has its own way to write it; without one it is left out.
@@ -214,19 +214,19 @@ Block: TypeAlias = Ranking | Curve | HeadGrid | Matrix | HeadMatrices | Drawing
 
 @dataclass(frozen=True)
 class Beside:
-    """Blocks that are read against each other: side by side where there is room, a key told once."""
+    """Blocks to compare with each other: side by side where there is room, with one legend."""
 
     blocks: tuple[Block, ...]
 
 
 def flat(block: Block | Beside) -> tuple[Block, ...]:
-    """One block, or all that stand beside one another."""
+    """The blocks in a `Beside`, or the block itself as a tuple."""
     return block.blocks if isinstance(block, Beside) else (block,)
 
 
 @dataclass(frozen=True, eq=False)
 class Passage(Drawing):
-    """A text as it reads, each token on the shade of its number; NaN where it has none.
+    """A text with each token shaded by its number; NaN where it has none.
 
     The `chosen` tokens have a frame. `says` is told below the title.
     """
@@ -242,7 +242,7 @@ class Passage(Drawing):
 
 @dataclass(frozen=True, eq=False)
 class Heap(Drawing):
-    """Numbers of one kind as dots on one axis, and among them the one that they are held against.
+    """Numbers as dots on one axis, and among them one that is compared with them.
 
     `dots` says what a dot is, `name` whose number `own` is, `measured` what all of them are in.
     """
@@ -258,7 +258,7 @@ class Heap(Drawing):
 
 @dataclass(frozen=True)
 class Tie:
-    """A line between a word on the left and one on the right, as strong as its share of 1.
+    """A line between a word on the left and one on the right, with a strength from 0 to 1.
 
     It is `broken` where only one side sees it; `told` is what is read at it.
     """
@@ -272,7 +272,7 @@ class Tie:
 
 @dataclass(frozen=True, eq=False)
 class Linked(Drawing):
-    """Two columns of words with lines between those that belong together, under the name of each side."""
+    """Two columns of words with lines between linked words, under the name of each side."""
 
     title: str
     sides: tuple[str, str]
@@ -284,7 +284,7 @@ class Linked(Drawing):
 
 @dataclass(frozen=True)
 class Statement:
-    """One sentence under the question that it answers, its figures, and the command that shows more."""
+    """A sentence under the question that it answers, its figures, and the command that shows more."""
 
     question: str
     sentence: str
@@ -294,7 +294,7 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Statements(Drawing):
-    """Sentences that belong together, in their order; a terminal has figures and commands of them `whole`."""
+    """Sentences in order; a terminal shows their figures and commands if `whole`."""
 
     title: str
     statements: tuple[Statement, ...]
@@ -302,7 +302,7 @@ class Statements(Drawing):
 
 
 def as_panel(block: Matrix) -> Panel:
-    """Rows and columns under their names; weights on their scale, all else around 0.
+    """The matrix as a Panel, weights on their own scale, other numbers on one around 0.
 
     What draws a panel asks of its tokens names, positions and labels, which `Names` have too.
     """
