@@ -54,7 +54,7 @@ def text(result: Result, *, width: int | None = None, **looked_at: Any) -> str:
 
 
 def plot(result: Result, ax: "Axes | None", *, look: Mapping[str, Any], **looked_at: Any) -> "Axes | Figure":
-    """See `attnscope.render.figure`."""
+    """Draw the result on `ax`, or without one as a new figure (`attnscope.render.figure.plot`)."""
     from attnscope.render import figure
 
     return figure.plot(result, ax, Look(**look), **looked_at)

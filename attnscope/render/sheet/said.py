@@ -176,7 +176,7 @@ def in_sentence(tokens: Tokens, position: int) -> str:
 
 
 def span_notes(asked: str, queries: Sequence[int], given: str, keys: Sequence[int]) -> Iterator[str]:
-    """Notes on weights from or to several tokens that were named together; `queries`, `keys` are positions."""
+    """Notes on weights from or to several tokens named together; `queries`, `keys` are positions."""
     if len(queries) > 1:
         yield f"weights from {asked} are the mean over its tokens {listed(queries)}{_marks(asked)}"
     if len(keys) > 1:

@@ -78,7 +78,7 @@ def said(result: Prompts) -> Said:
 
 
 def _first(result: Prompts) -> int | None:
-    """Index of the figure in the answer; for layers, the first from which the answer leads in most prompts."""
+    """Index of the answer's figure; for layers, the first from which the answer leads in most prompts."""
     if not result.ranking:
         return None
     if result.asked is not Asked.LAYERS:
