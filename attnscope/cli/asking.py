@@ -1,9 +1,7 @@
-"""Build a verb's command: its options are the fields of its questions; run it when it is typed.
+"""Builds a verb's command, with the fields of its questions as options, and runs it.
 
-A question is asked of one text, or of every line of a file: the model is loaded once, and each line is
-answered by itself, or all of them together. What is wrong with a line is told with its number, and the others
-go on.
-"""
+A question is about one text or about every line of a file. The model is loaded once; each line is answered
+alone, or all are summed up. An error in a line is reported with its number, and the other lines go on."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -62,9 +60,8 @@ if TYPE_CHECKING:
 class Asking:
     """A question with its model, input texts and output files, ready to run.
 
-    `over` puts the answers for many texts together; without it they are shown one after the other. Of a text
-    that is not the user's `own` nothing is told about how it is read.
-    """
+    `over` is the heading of the summary over many texts; without it answers are shown one after the other.
+    Without `own`, notices about reading the text are dropped."""
 
     asked: Question[Any]
     request: ModelRequest
@@ -154,7 +151,7 @@ class Asking:
 
 
 def _without_room(reading: "Reading", chosen: "Chosen") -> "Extent | None":
-    """Extent (an estimate of page size) of the chosen heads where a page may not hold them; else None."""
+    """Size (layers, heads, tokens) of the chosen heads where their page may be too large; None where it fits."""
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import extent, seen_extent
 

@@ -1,9 +1,7 @@
 """Output streams: results go to standard output, notices to standard error, files whole or not at all.
 
-A stream may be closed, full or read by nobody. What cannot be written to standard output is an error; a
-notice that nobody can read ends nothing. Here is remembered what was typed too, for files that say how they
-were made.
-"""
+A stream may be closed, full or without reader. A failed write to standard output is an error; a lost notice
+is not. The typed command is kept here too, for files that tell how they were made."""
 
 import errno
 import io
@@ -70,8 +68,7 @@ class Narration(io.RawIOBase):
 class Results(Narration):
     """Standard output stream: the first failed write raises an error, later ones are dropped.
 
-    On Windows a pipe that nobody reads any more is an invalid argument.
-    """
+    On Windows a broken pipe is reported as an invalid argument."""
 
     failed = False
 
@@ -141,9 +138,7 @@ def _guarded(stream: Any, number: int, kind: type[Narration]) -> io.TextIOWrappe
 def summary(codes: Mapping[int, int], result: "Result | None" = None) -> str:
     """Last JSON record of many texts: counts, failed lines and the common exit code.
 
-    `codes` has the exit code of every line by its number; the `result` of all together follows, where there
-    is one.
-    """
+    `codes` has the exit code of every line by its number; the `result` over all lines follows, if given."""
     failed = [number for number, code in codes.items() if code]
     counts = {"lines": len(codes), "answered": len(codes) - len(failed), "failed": failed}
     told = {"summary": {**counts, "exit_code": max(codes.values())}}
@@ -254,11 +249,9 @@ class Output:
     ) -> None:
         """Write the files, then the screen or JSON; raise `CertificateError` where the certificate failed.
 
-        A quiet run for which files are named shows nothing on the screen.
-
-        The files are `targets`, by default those of `delivery`; a `line` of many texts is told with them. A
-        page holds what is `beside`. What is not `shown` has files alone. Of the answer over many lines
-        `codes` are what became of each, which JSON sums up.
+        The files are `targets`, by default those of `delivery`. `line` is the text of many that the result is
+        about, `beside` the extra content of pages; without `shown` only files are written. For a result over
+        many lines `codes` are the lines' exit codes, for JSON. With --quiet and files the screen stays empty.
         """
         from attnscope.render.sheets import WHOLE
 
@@ -382,8 +375,7 @@ def _clear_line() -> None:
 def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> None:
     """Raise `InputError`, before any work, for files that this kind of result cannot be written to.
 
-    Of `many` prompts a file is of all of them together, unless its name has `{line}`.
-    """
+    With `many` prompts a file holds all of them, unless its name has `{line}`."""
     if delivery.places:
         from attnscope import results
         from attnscope.cli.options import is_of_each_line

@@ -1,8 +1,7 @@
 """The explorer as a Textual app: all key actions on one board of panes.
 
-Nothing is computed here, and nothing slow runs on this thread: the model is opened and asked on others. Keys
-come from the terminal also where the text was piped in, and it is left as it was.
-"""
+Slow work runs on other threads. Keys are read from the terminal even where the text was piped in, and the
+terminal's settings are restored at the end."""
 
 import os
 import sys
@@ -273,9 +272,8 @@ def run(
 ) -> list[str]:
     """Run the explorer until the user quits; returns the commands that the user asked for.
 
-    Raises `KeyboardInterrupt` where it was interrupted, and `SystemExit` after a mistake of our own, whose
-    traceback Textual has shown.
-    """
+    Raises `KeyboardInterrupt` after Ctrl-C, and `SystemExit` after an internal error, whose traceback Textual
+    has shown."""
     notices = Notices()
     source = Source(request, inputs, wanted, notices)
     surface = Surface(screen.color_system, background, screen.no_color)

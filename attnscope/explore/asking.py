@@ -1,8 +1,7 @@
 """Answers questions in background threads, most urgent first, each once, and keeps the answers.
 
-A question that nobody wants any more is never begun, and one that can be stopped is. Whatever goes wrong with
-one is its answer (`Failed`); the others go on. While a head is asked for no layer of the grid is begun.
-"""
+A question that is no longer wanted is not begun, and stopped if possible. An error becomes its answer
+(`Failed`). While a head is wanted, no layer of the grid is begun."""
 
 import ctypes
 from collections import OrderedDict
@@ -28,8 +27,7 @@ class _Stopped(SystemExit):
 class Work:
     """A call on its own thread that can be stopped half-way. It starts at once.
 
-    Not for what leaves something to be put back, or holds a lock.
-    """
+    The call must not hold locks or need cleaning up."""
 
     def __init__(self, what: Callable[[], Any]) -> None:
         self._what = what

@@ -180,8 +180,7 @@ def ranking(
 ) -> Text:
     """Ranked heads known so far, below the measure's meaning where there is room.
 
-    Behind them stand those that are `explained` by something else, with what that is.
-    """
+    Heads in `explained` come last, each with its cause."""
     if not measured:
         return Text(_UNKNOWN, DIM)
     some = next(iter(measured.values())).scores

@@ -126,10 +126,9 @@ class Laid:
 
 
 def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: bool) -> Laid:
-    """Lay the matrix out: cells wide enough for numbers where all columns fit, else two cells or one wide.
+    """Lay the matrix out: cells wide enough for numbers where all columns fit, else two cells or one.
 
-    Numbers may stand close (`tight`) where their cells have colours of their own.
-    """
+    With `tight`, numbers may touch, because their cells have colours."""
     shown = of.panel
     rows, columns = len(shown.row_tokens), len(shown.keys)
     least = of.widest + 1 if columns <= _MOST_NUMBERS else 4

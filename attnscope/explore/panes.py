@@ -1,7 +1,4 @@
-"""Widgets of the explorer: panes that draw into their cells, and the board that arranges them.
-
-And what lies over the panes for a moment: a card to read, a list to choose from, a line to write in.
-"""
+"""Widgets of the explorer: panes, the board that arranges them, and modal card, list and input line."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -72,8 +69,7 @@ class Pane(Widget):
     def show(self, key: Any, drawing: Drawing, title: str = "", subtitle: Subtitle = "") -> None:
         """Show a drawing, unless the pane already shows the one with this key in this size.
 
-        A subtitle may say which part of all there is has room here.
-        """
+        A `subtitle` may be a function of the pane's size."""
         size = self.content_size
         self._subtitle = subtitle
         if title != self._title:
@@ -339,9 +335,7 @@ class Board(Container):
     def draw(self, state: State, find: Find, *, full: bool, since: float) -> None:
         """Draw every pane whose content has changed, the certificate in `full` on request.
 
-        A head that is not known yet leaves the one before standing for a moment after `since`, when one went
-        there: whole, and under its own name.
-        """
+        Until a new head is known, the panes keep the head before for a short time after `since`."""
         self._drawn, self._full, self._since = (state, find), full, since
         self._lay(state, find)
         self._show(

@@ -1,9 +1,7 @@
 """Questions that a state of the explorer needs answered, as plain data.
 
-And which heads a measured number speaks for: what position or special tokens alone explain stands behind. A
-head that looks one offset away from nearly every query, or gives most of its weight to special tokens, to the
-first key or to keys that every other query looks at too, is sharp whatever the words are.
-"""
+It also finds heads whose pattern does not depend on the words: they look at one offset, at special tokens, at
+the first key, or at keys that other queries look at too."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -45,7 +43,7 @@ def explained(overviews: Iterable[Overview]) -> dict[Head, str]:
 
 
 def _at_one_offset(overview: Overview) -> Mapping[Head, float]:
-    """Per head the share of its queries whose strongest key is at its most frequent offset."""
+    """Per head, of the queries with a token at its usual offset, the share whose strongest key is there."""
     count, offsets = len(overview.query_tokens), _values(overview, "offset")
     return {
         head: share * count / max(count - abs(offsets[head]), 1)
@@ -107,7 +105,7 @@ _PAIRS = 2**20  # of a query and a key: so many heads are measured before somebo
 
 
 class Lane(IntEnum):
-    """Thread that answers a question: a slow answer does not hold up a quick one."""
+    """Speed class of a question; each class has its own thread, so slow answers do not delay quick ones."""
 
     QUICK = 0
     SLOW = 1
@@ -254,8 +252,7 @@ def view_of(state: State) -> Question:
 def needed(state: State, parts: bool = False) -> list[Question]:
     """Questions that fill the screen, in the order to ask them: head, view, its layer, other layers.
 
-    `parts` says that the parts of its score stand under the matrix.
-    """
+    `parts` adds the question for the score's parts under the matrix."""
     layers = state.scene.tower.layers
     near = sorted(layers, key=lambda layer: abs(layer - state.layer))
     asked = [head_of(state), *([OfWithout.of(state, state.removed)] if state.removed else []), view_of(state)]

@@ -1,8 +1,7 @@
 """Builds each pane's content from a state and the answers that are known.
 
-The key tells when nothing has changed. What is not known yet says so; what went wrong stands where its
-answer would.
-"""
+Content with an unchanged key is not drawn again. Unknown answers are shown as waiting, failed ones as their
+error."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,8 +1,6 @@
 """Answers the explorer's questions with a model that is opened once, through the session.
 
-Every method may take long and is called off the screen's own thread. A mistake of the user is an
-`AttnscopeError` in one line; nothing here is shown.
-"""
+Every method may be slow and is called on a background thread. User errors are `AttnscopeError`s."""
 
 from collections import OrderedDict
 from dataclasses import replace
@@ -42,8 +40,7 @@ class Source:
     def scene(self, text: str | None = None, tower: str | None = None, layer: int | None = None) -> Scene:
         """Read a text (default: the first one) and return its tokens, towers and provenance as a `Scene`.
 
-        `layer` is the one that is read first, where there is a choice.
-        """
+        `layer` is read first, where the tower has it."""
         from attnscope.render.kit.words import head_of
         from attnscope.session.choosing import towers_of
 

@@ -1,7 +1,6 @@
 """State of the explorer as plain data; each key press is a function from one state to the next.
 
-Nothing here knows the screen, the model or a result. A state never points outside of what there is.
-"""
+It knows neither screen nor model nor results. A state's positions always exist in its scene."""
 
 import re
 from dataclasses import dataclass, replace
@@ -31,8 +30,7 @@ class View(StrEnum):
 class Tower:
     """One attention tower of the model: its name, its layers, and the number of heads in each.
 
-    `pattern` is what tells it from every other.
-    """
+    `pattern` identifies the tower."""
 
     name: str
     kind: Kind
@@ -45,9 +43,8 @@ class Tower:
 class Scene:
     """A text read by a model: tokens of both sides, the model's towers, and where to start.
 
-    `place` is the head and `first` the query to begin with; `medium` what was read that is no text; `mask` is
-    how the model spells the blank that it fills, empty where it fills none.
-    """
+    `place` is the first head and `first` the first query to show; `medium` describes a picture or sound;
+    `mask` is the mask token's text, empty where the model fills no blanks."""
 
     model: str
     text: str
@@ -180,8 +177,7 @@ class State:
         return replace(self, other=other, view=View.MATRIX if other is None else View.BESIDE)
 
     def on(self, scene: Scene) -> "State":
-        """The state for a newly read text: same head and query position, without what belonged to the old
-        text.
+        """The state for a newly read text: same head and query position; answers of the old text are dropped.
 
         What was found, taken away or held beside goes with the attention that it was of.
         """

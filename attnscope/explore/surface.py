@@ -1,7 +1,6 @@
 """Lines of styled cells, which are drawn at every key press faster than wrapping text.
 
-`Surface` turns any renderable into such lines in our colours, by a console that is never printed.
-"""
+`Surface` turns any renderable into such lines by a console that never prints."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -82,9 +81,8 @@ def part_words(shown: range, count: int, noun: str) -> str:
 class Surface:
     """Renders to lines of styled cells in the terminal's `depth` of colour (None: no colour).
 
-    `colours` says whether cells can be told from one another by them, `shades` whether characters shade
-    cells: without colours, and where these are few.
-    """
+    `colours` is true where cells can have colours, `shades` where characters shade cells, for want of colours
+    or of enough of them."""
 
     def __init__(self, depth: str | None, background: Background, no_color: bool = False) -> None:
         self.console = Paper(

@@ -172,8 +172,7 @@ def unused(target: Path) -> Path:
 def save(answer: Any, target: Path, focus: Focus, notice: Callable[[str], None]) -> list[Path]:
     """Write the view's result; for two sentences their difference, or else the second one's head.
 
-    `InputError` for a suffix that it has no form for, before any work.
-    """
+    `InputError`, before any work, for a suffix that the result cannot be written with."""
     from attnscope.explore.questions import Beside
     from attnscope.render.look import USUAL
     from attnscope.render.saving import check_targets, save

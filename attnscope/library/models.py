@@ -31,11 +31,10 @@ else:
 class Model(OfModel):
     """A model in memory, which `load` and `wrap` return; its `read` reads a text, picture or sound.
 
-    In all methods `layers` and `heads`, by default all, are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
+    In all methods `layers` and `heads` (default: all) are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
     with their layer ("L3H11"); `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
-    several attentions of one model. `seed` repeats what is drawn by lot. Numbers that are not there, and
-    questions that such a model has no answer to, raise `InputError`.
-    """
+    several attention towers. `seed` fixes random draws. `InputError` for numbers that do not exist, and for
+    questions that the model cannot answer."""
 
     def __init__(self, opened: Opened, listener: Listener, handed_over: Any = None) -> None:
         self._opened, self._listener = opened, listener
@@ -71,18 +70,16 @@ class Model(OfModel):
 
     @taking(InputOptions)
     def read(self, asked: InputOptions) -> Reading:
-        """Read a `text` or a `pair`, a picture or a sound; `generate` tokens follow of the model's own.
+        """Read a `text` or a `pair`, a picture or a sound, and let the model `generate` further tokens.
 
-        `image` and `audio` are files. What is generated is the likeliest each time. A text that is longer
-        than the model reads raises `InputError`, or is cut with `truncate`. `target` is what the decoder of
-        an encoder-decoder reads, `target_ids` the same as numbers (default: what the model writes). With
-        `split` the words of a text are those between its blanks. In place of a text stand its `words`, cut
-        already, or `ids`, exactly these tokens, spelled by the tokenizer or as in the file `vocab`, or a
-        `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside `tools` and what else
-        the model's chat template knows, or a JSON file of either. With `system`, which may be empty, a text
-        is the user's message behind that. `fields` are parts of the text by name, their words or their
-        characters: `field:a` then names the tokens of that one.
-        """
+        `image` and `audio` are files. Generation is greedy. A text that is too long raises `InputError`, or
+        is cut with `truncate`. `target` is the decoder's text in an encoder-decoder, `target_ids` its token
+        ids (default: what the model generates). With `split` the words of a text are those between its
+        blanks. In place of a text: its `words`, split already; or token `ids`, spelled by the tokenizer or
+        the file `vocab`; or a `chat`, which is messages ({"role": ..., "content": ...}), a mapping with
+        messages, `tools` and other variables of the chat template, or a JSON file of either. With `system`,
+        which may be empty, the text becomes the user message after it. `fields` are named parts of the text,
+        as words or character positions: `field:a` then names the tokens of field a."""
         if all(each is None for each in (asked.text, asked.image, asked.audio, asked.ids, asked.chat)):
             raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
         self._remark()
@@ -96,10 +93,9 @@ class Model(OfModel):
     ) -> "Prompted":
         """Many prompts for one question: `texts`, or texts with fields by name.
 
-        `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
-        book", that is filled in from each of `fill`. `field:a` names the tokens of a field. Other options are
-        those of `read`.
-        """
+        Such as `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
+        book", filled from each mapping of `fill`. `field:a` names the tokens of field a. Other options are
+        those of `read`."""
         return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
 
     def ask(self, question: Question[R]) -> R:

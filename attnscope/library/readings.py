@@ -35,16 +35,15 @@ else:
 class Reading(OfReading):
     """A model and a text that it has read: every method answers one question about it.
 
-    `layer` and `head` count from 0, negatives from the end; `layers` and `heads`, by default all, are
-    several: 3, [0, 3], "4-8". `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
-    several attentions of one model. `query` and `key` are tokens by their text, the second of it (`door#2`),
-    or their position. `by` is what rows and columns are: token, word (the same as `words`), sentence or
-    passage; `special` tokens are shown (`show`), hidden (`hide`), or left out and the rest brought to 1
-    (`renormalise`). `seed` repeats what is drawn by lot.
+    `layer` and `head` count from 0, negatives from the end; `layers` and `heads` (default: all) are several:
+    3, [0, 3], "4-8". `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among several
+    attention towers. `query` and `key` are tokens, by text (`door#2` is the second “door”) or position. `by`
+    is the unit of rows and columns: token, word (equal to `words`), sentence or passage; `special` tokens are
+    shown (`show`), hidden (`hide`), or left out and the rows renormalised (`renormalise`). `seed` fixes
+    random draws.
 
-    A layer, head or token that is not there, and what such a model cannot be asked, raise `InputError`; what
-    needs more memory than there is raises `DoesNotFitError`.
-    """
+    `InputError` for a layer, head or token that does not exist, and for questions that the model cannot
+    answer; `DoesNotFitError` where memory is too small."""
 
     def __init__(self, opened: Opened, inputs: Inputs, listener: Listener) -> None:
         self._model, self._inputs, self._listener = opened.model, inputs, listener
@@ -111,11 +110,10 @@ def _cut(done: SessionReading, chosen: Chosen) -> SessionReading:
 class Prompted(OfPrompted):
     """Many prompts, read one after the other; each question is asked of all of them.
 
-    A prompt that has no answer is told to the listener, stands in `refused`, and the others go on. Options
-    are those of the same question to one `Reading`, among them `layer`, `head`, `layers`, `heads`, `kind`,
-    `tower`, `block`, `route`, `words`, `special`, `by`, `seed`, `query`, `key` and its other `options`;
-    `field:a` names a field of each prompt. `InputError` where none of the prompts has an answer.
-    """
+    A prompt without an answer is reported to the listener and in `refused`, and the others go on. Options are
+    those of one `Reading`, among them `layer`, `head`, `layers`, `heads`, `kind`, `tower`, `block`, `route`,
+    `words`, `special`, `by`, `seed`, `query`, `key` and its other `options`; `field:a` names a field of each
+    prompt. `InputError` where none of the prompts has an answer."""
 
     def __init__(
         self,

@@ -1,9 +1,7 @@
 """A result as a matplotlib figure, and a figure as the same bytes every time.
 
-`figure_of` is the door for every result that has a picture, `pages` for its PDF, `plot` for an Axes of the
-user's. Figures are made without pyplot, on a light page that is as large as its labels need. The `plot`
-modules of the rooms draw the same on any Axes.
-"""
+`figure_of` draws any result that has a picture, `pages` its PDF, `plot` on the user's Axes. Figures are made
+without pyplot, on a light page as large as its labels need. The `plot` modules draw on any Axes."""
 
 import io
 from collections.abc import Sequence
@@ -85,9 +83,8 @@ def figure_bytes(
 ) -> bytes:
     """The file content of `figure`, without times or random names: equal results give equal bytes.
 
-    Several figures are the pages of one PDF. The file's metadata hold what is `described`. Raises
-    `InputError` for more dots than a picture can have.
-    """
+    Several figures are the pages of one PDF. `described` goes into the file's metadata. Raises `InputError`
+    for more dots than a picture can have."""
     buffer = io.BytesIO()
     metadata = {**_NO_TIME[format], **({_TOLD_AS[format]: printable(described)} if described else {})}
     with drawing():
@@ -107,8 +104,7 @@ def figure_bytes(
 def plot(result: Result, ax: Axes | None, look: Look = USUAL, **looked_at: Any) -> Axes | Figure:
     """Draw `result` on `ax` and return it; without one, return a finished figure.
 
-    What is `looked_at` is named as for `focus_on`.
-    """
+    `looked_at` are the arguments of `focus_on`."""
     focus = drawn_focus(result, **looked_at)
     if ax is None:
         figure = figure_of(result, focus, look)

@@ -1,8 +1,7 @@
 """The style of a picture: title, size, resolution and caption.
 
-What a picture shows is a `Focus`; a `Look` changes no number in it. While a figure is made its look is in
-force (`dressed`), as the fonts are, and what lays out pages and writes words asks for it (`look_now`).
-"""
+A `Look` changes no number; a `Focus` says what is shown. `dressed` puts a look in force while a figure is
+made, and `look_now` returns it."""
 
 import re
 from collections.abc import Iterator
@@ -28,10 +27,9 @@ Size: TypeAlias = tuple[float, float]  # width and height in inches
 class Look:
     """Style options of a picture; by default a heading, a short caption, and the size its labels need.
 
-    `title` stands in place of the heading, `none` for no heading at all. `size` is width and height in
-    inches, `dpi` dots in an inch of a PNG. `caption` is `short`, `full` with everything that pins the numbers
-    down, or `none`. `bare` leaves the axes alone. Raises `InputError` for what cannot be.
-    """
+    `title` replaces the heading, `none` drops it. `size` is width and height in inches, `dpi` the dots per
+    inch of a PNG. `caption` is `short`, `full` with everything about the numbers' origin, or `none`. `bare`
+    leaves the axes alone. Raises `InputError` for an impossible value."""
 
     title: str | None = None
     size: Size | str | None = None

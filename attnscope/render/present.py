@@ -1,10 +1,9 @@
 """Views of a result for Python: text, picture, page, notebook HTML, one-line summary, data frame.
 
-In a notebook its picture is small and follows the theme: what is white is left out of it, and on a dark one
-light and dark change places while hues stay. A page is a fragment: as high as it is, light or dark as the
-notebook, and neither knows the other's names and styles. A table of pandas has its axes named: matrices as
-they are, all else as the rows of its CSV. matplotlib and pandas are loaded by what needs them.
-"""
+A notebook's picture is small and follows the theme: white is transparent, and in dark mode lightness is
+inverted while hues stay. A page is a fragment that shares no names or styles with the notebook. Data frames
+have named axes: matrices as they are, other results as the rows of their CSV. matplotlib and pandas are
+imported only when needed."""
 
 import base64
 import io
@@ -206,8 +205,7 @@ _MOST, _MOST_NAME = 150, 40  # cells of all but the verdict, and of one name in 
 
 
 def summary(result: Result) -> str:
-    """One line: `<HeadAttention L3 H11 · encoder self-attention · 11 queries x 11 keys · demo · ✓
-    certified>`."""
+    """One line: `<HeadAttention L3 H11 · encoder self-attention · 11 queries x 11 keys · demo · ✓ ...>`."""
     sheet = sheet_of(result)
     model = [fit(model_words(each), _MOST_NAME) for each in sheet.origins[:1]]
     parts = [fit(sheet.title, 2 * _MOST_NAME), *sheet.summary, *model]

@@ -1,8 +1,7 @@
 """Writes a result to a file, as its suffix says: complete or not at all, refused before any work if possible.
 
-Importing this loads no matplotlib: that happens when a picture is drawn. MPLBACKEND is left as it is, since a
-notebook has its own; the command line sets it.
-"""
+Importing this loads no matplotlib. MPLBACKEND is left alone, since a notebook has its own; the command line
+sets it."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -117,10 +116,8 @@ def content(
 ) -> bytes:
     """File content of a result: its picture with `focus` and `look`, its page, or all of its numbers.
 
-    A page opens with what `focus` says, and holds what is `beside`.
-
-    `notice` hears of what no installed font can draw, and of a verdict that the picture does not tell.
-    """
+    A page opens on `focus` and holds `beside`. `notice` is called for characters that no installed font has,
+    and for a doubtful verdict that the picture does not show."""
     if suffix in PICTURES:
         from attnscope.render import figure
 
@@ -177,8 +174,7 @@ def save(
 ) -> list[Path]:
     """Write `result` to `target`; with `{panel}` in its name, each panel of a report to a file.
 
-    Returns the files that there are now.
-    """
+    Returns the paths of the written files."""
     if PANEL in target.name:
         return list(_save_panels(result, target, look, notice))
     write(target, content(result, target.suffix.lower(), focus, look, notice, beside))

@@ -1,8 +1,7 @@
 """Text in terminal cells: cuts, pads and stacks labels and numbers without splitting a character.
 
-Wide characters take two cells, combining marks none; all widths here are cells. The pieces that every grid is
-made of stand below: row heads, coloured numbers, stacked headings.
-"""
+All widths are cells: wide characters take two, combining marks none. Row headings, coloured numbers and
+stacked column headings of grids are here too."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -94,9 +93,8 @@ def stacked(text: str, cells: int) -> list[str]:
 def column_widths(labels: Sequence[str], least: int, room: int) -> list[int]:
     """Width of each column so that its heading stands in as few stacked lines as `room` allows.
 
-    Every column gets `least` cells. What is left goes first to headings of more than `_MOST_LINES` lines,
-    then of more than one less, the cheapest first. One cell of each column is its gap.
-    """
+    Every column gets `least` cells. Spare cells go to the headings with the most lines first, the cheapest
+    among them before others. One cell of each column is its gap."""
     widths = [least] * len(labels)
     spare = room - sum(widths)
     for lines in range(_MOST_LINES, 0, -1):
@@ -204,8 +202,7 @@ def headings(
 ) -> list[Text]:
     """Heading lines above a grid: its title and axis words, then positions, then stacked names.
 
-    `words` are the title, the word of the rows and the word of the columns.
-    """
+    `words` are the title, the rows' word and the columns' word."""
     title, row_word, column_word = words
     numbers = "".join(right(str(i), width) for i, width in zip(positions, widths, strict=False))
     stacks = [_stack(settled(name), width) for name, width in zip(names, widths, strict=False)]

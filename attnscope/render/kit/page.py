@@ -23,10 +23,7 @@ _SIDES = re.compile(r'(?<=\swidth=")([\d.]+)(pt"\s+height=")([\d.]+)(?=pt")')
 
 
 class ShownFigure(Figure):
-    """A matplotlib figure that notebooks show without pyplot, written `zoom` times its drawn size.
-
-    `zoom` is how large it is written, letters, lines and all: it was drawn 1 / `zoom` times as large.
-    """
+    """A matplotlib figure that notebooks show without pyplot, written `zoom` times its drawn size."""
 
     zoom = 1.0
 
@@ -93,8 +90,7 @@ EDGE = 1 + 1e-9  # so that no side ends a hair below a whole number of dots
 class Frame:
     """Width and height of the axes, and the room for tick labels and axis words around them.
 
-    On a page that is too small they may have this share of both, and what is drawn on them has room still.
-    """
+    On a small page the axes may shrink to `share` of both and stay legible."""
 
     width: float
     height: float
@@ -140,8 +136,7 @@ RULE = "#dcdcdc"
 class Sheet:
     """A page of `width` by `height` inches; every `top` is the distance from its upper edge.
 
-    It lies in the middle of the figure, which has other sides where a size was asked for.
-    """
+    The page is centred in the figure, which may be larger where the user asked for a size."""
 
     figure: Figure
     width: float

@@ -181,9 +181,8 @@ _FAINTEST = 0.01  # quantile of the weights at which it begins
 class Scale:
     """Mapping from the weights of one panel to shades.
 
-    `tops` are the weights of the strongest shade, row by row; `least` is the weight that is the faintest, and
-    all below it: 0 but on a logarithmic scale.
-    """
+    `tops` are the weights of the strongest shade, row by row; `least` is the weight of the faintest shade, 0
+    except on a logarithmic scale."""
 
     kind: Scaling
     tops: Float[np.ndarray, " row"]

@@ -36,13 +36,11 @@ NO_KEY, NOTHING_LEFT = "no valid key", "nothing left"
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Rows are tokens; columns are the key tokens, or the dimensions of a vector (`column_tokens` None).
+    """One stage of a head as a matrix; without `column_tokens` the columns are a vector's dimensions.
 
-    `visible` is False for masked pairs, `answered` for queries that may look at nothing, of which
-    `unanswered` is said. `limit` stands for the extent where several panels share one, `scaling` is the
-    scale of weights that is asked for, `common` one that is shared. `form` is how a number is read where
-    that is not as its stage has it.
-    """
+    `visible` is False for masked pairs, `answered` for queries without a visible key, which show
+    `unanswered`. `limit` replaces the extent where several panels share one, `common` the scale; `scaling` is
+    the kind of scale. `form` writes a number where the stage's own form does not fit."""
 
     show: Show
     row_word: str
@@ -104,8 +102,7 @@ def _sentences(tokens: object) -> Iterable[tuple[int, str]]:
 def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling.SQRT) -> Panel:
     """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key.
 
-    A view has weights and nothing else.
-    """
+    A view has only weights."""
     if isinstance(result, HeadView):
         return _viewed(result, scaling)
     values: Float[np.ndarray, "row column"] = getattr(result, show)

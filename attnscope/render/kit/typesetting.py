@@ -1,8 +1,7 @@
 """Text in pictures: installed fonts, text width, line breaks, and missing glyphs.
 
-All widths and heights are inches, font sizes points. Nothing here reads text as mathematics, and what could
-steer is measured and wrapped as it is written, as an escape.
-"""
+Widths and heights are inches, font sizes points. Text is never parsed as mathematics; control characters are
+measured and wrapped as their escapes."""
 
 import re
 import warnings
@@ -48,8 +47,7 @@ def families() -> tuple[str, ...]:
 def drawing() -> Iterator[None]:
     """Context manager: fixed matplotlib settings for every figure, whatever the user's matplotlibrc says.
 
-    matplotlib's warnings about glyphs are left out here, since `missing_glyphs` tells the same.
-    """
+    It silences matplotlib's warnings about glyphs, since `missing_glyphs` reports these."""
     settings: dict[Any, Any] = {
         "font.family": [*families(), "sans-serif"],
         "font.sans-serif": [_FIRST, *_ALIKE],
@@ -216,9 +214,7 @@ def set_text(tokens: Tokens, chosen: int | None, width: float, sizes: Sizes) -> 
 def runs(tokens: Tokens, chosen: int | None) -> list[Run]:
     """The text as runs: cut at blanks and around the token `chosen`, with a bar between the texts of a pair.
 
-    An arrow leads to what the model went on to write.
-
-    A token that the tokenizer added goes in front of the text of its part, or behind it.
+    An arrow stands before generated text. A token that the tokenizer added is put before or behind its text.
     """
     runs: list[Run] = []
     for part, text in enumerate(tokens.texts):

@@ -1,7 +1,6 @@
 """Words around a result: its model, head, kernel, text, weights and certificate.
 
-At the end of a line of proof stands the same in a few words (`origin_words`).
-"""
+`origin_words` is their short form, at the end of a line of proof."""
 
 import math
 import re
@@ -64,8 +63,7 @@ def model_words(provenance: Provenance) -> str:
 def own_name(model: str) -> str:
     """Short name of a model: a hub id, or the last part of a folder's path.
 
-    It is the last two where the last says nothing of the model: `snapshot`, `checkpoint-500`, a hash.
-    """
+    The last two parts where the last one is generic: `snapshot`, `checkpoint-500`, a hash."""
     if _HUB_ID.fullmatch(model):
         return printable(model)
     cached = _CACHED.search(model)
@@ -350,9 +348,8 @@ def verdict_words(verdict: Verdict) -> str:
 def certificate_line(certificate: Certificate, full: bool = False) -> Text:
     """The certificate in one line: verdict, and the evidence if `full` or not certified.
 
-    That is: what is open, errors against tolerances, faults, positions. Rows that are not the tokens in
-    their place, or not these alone, are always told.
-    """
+    The evidence is the reason, errors against tolerances, faults and positions. Rows that are not the tokens
+    in their place, or not only these, are always reported."""
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
     if certificate.verdict is Verdict.RECOMPUTED:
         line.append("; model, layer and tokens as stored, not checked")

@@ -1,9 +1,8 @@
 """Heat map of one stage of a head on Axes: rows from top to bottom, columns from left to right.
 
-Up to 64 tokens all are named. Of more, every tenth or so, with its position, beside a mark; cells are then
-whole dots of a picture, so that none is wider than another, and of very many several share a block. Messages
-of a chat are stretches beside the axes: a line along each, with whose it is.
-"""
+Up to 64 tokens all are named, of more every tenth or so, with its position, beside a mark; cells are then
+whole dots, and of very many several are drawn as one block. Chat messages are lines beside the axes, with
+their roles."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -47,10 +46,9 @@ _LARGEST_SIDE, _LEAST_BLOCK = 2200, 2  # dots, of a whole heat map and of a bloc
 class Grid:
     """Layout of a heat map: cell size in inches, labels of both sides and their font size in points.
 
-    A label is "" where none is shown. Labels stand upright (`rotated`) above columns that are narrower than
-    the widest of them. Where there are very many tokens, `block` rows and columns are drawn as one. Messages
-    of a chat are drawn along the sides that have some, `down` and `across`.
-    """
+    A label is "" where none is shown. Labels are upright (`rotated`) above columns narrower than the widest
+    of them. With very many tokens, `block` rows and columns are drawn as one. `down` and `across` are the
+    chat messages along the sides."""
 
     wide: float
     high: float
@@ -234,9 +232,8 @@ WEIGHTS, AROUND = (LinearSegmentedColormap.from_list(name, RAMPS["light"][name])
 def draw_head(shown: Stage, axes: Axes, laid: Grid | None = None) -> QuadMesh:
     """Draw heat map, labels, axis words and, where they fit, numbers; returns the mesh for a colour bar.
 
-    `laid` is the layout where it is not that of `grid`. What is drawn of weights is the weights themselves,
-    on a scale of each row's own their share of its largest.
-    """
+    `laid` replaces the layout of `grid`. With row scaling the colours show shares of each row's largest
+    weight."""
     laid = laid or grid(shown)
     background(shown.values.shape, axes)
     values = drawn_values(shown)

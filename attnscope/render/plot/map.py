@@ -1,9 +1,7 @@
 """A head's t-SNE map on Axes: a circle for every query, a square for every key, each with its token.
 
-The axes have no unit and therefore no ticks. Of labels it is said which points share one, how large they are,
-where they stand, and which lines lead to them. Lengths are inches from the lower left corner of the Axes
-unless they are said to be points.
-"""
+The axes have no unit and no ticks. Points in one place share a label. Lengths are inches from the lower left
+corner of the Axes, unless they are called points."""
 
 from dataclasses import dataclass
 from functools import partial

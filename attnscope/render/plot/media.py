@@ -1,9 +1,8 @@
 """Attention over a picture or a sound on Axes: one head in full, or a grid of many.
 
-The weights are one opaque square of colour for each patch, so that a colour says a weight and nothing else,
-however bright the picture is; of the picture its outlines are drawn above them, and its greys where there are
-no weights. Rows of patches run from top to bottom, columns from left to right.
-"""
+Weights are opaque squares of colour, one for each patch, so that a colour depends on the weight alone. The
+picture's outlines are drawn above them, and its greys where there are no weights. Rows of patches run from
+top to bottom, columns from left to right."""
 
 import math
 from collections.abc import Callable
@@ -154,8 +153,7 @@ def _line_inks(
 def outlines(grey: Float[np.ndarray, "height width"]) -> Float[np.ndarray, "height width 4"]:
     """RGBA image of a picture's edges as thin lines, transparent everywhere else.
 
-    An edge is where the softened picture changes fastest, on few of its pixels and not where it is even.
-    """
+    Edges are where the smoothed picture changes fastest, at most a fifth of its pixels."""
     drawn = np.ones((*grey.shape, 4))
     drawn[..., 3] = 0.0
     if min(grey.shape) > 2:
@@ -313,7 +311,6 @@ def timeline(block: Timeline) -> Panel:
 
 
 def _draw_timeline(block: Timeline, axes: Axes) -> None:
-    """Draw the spectrogram on the upper part of the axes, if `block` has one, and the weights below it."""
     result, shown = block.result, [axes]
     if block.spectrogram:
         axes.set_axis_off()

@@ -1,9 +1,7 @@
 """Panels: a block's axes, the room for their labels, and the function that draws them.
 
-What stands around bars is said here too: the names of their rows, and the edges of the frame that are left.
-Two panels are words alone: two columns with lines between those that belong together, and sentences, each
-with its question and its figures. A command is for a screen.
-"""
+Legends, row names and frames of axes are here too, and two panels of words alone: linked columns, and
+sentences with their questions and figures."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,9 +23,8 @@ TITLE, SAYS, TICK, SMALL = 8.5, 6.5, 7.0, 6.5  # points
 class Panel:
     """Axes of `width` by `height` inches under a title, with room around them for their labels.
 
-    `key` are the labels of its marks: of panels side by side with the same key one shows it. On a page that
-    is too small its axes may have the share `least` of both sides, and can still be read.
-    """
+    `key` are the labels of its legend; panels side by side with the same key show it once. On a small page
+    the axes may shrink to `least` of both sides and stay legible."""
 
     title: str
     says: str
@@ -180,7 +177,6 @@ def linked_panel(block: Linked) -> Panel:
 
 
 def _draw_linked(block: Linked, axes: Axes) -> None:
-    """Draw both columns of words over the same height, with a line for each tie."""
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(1, 0)

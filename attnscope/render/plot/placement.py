@@ -1,11 +1,9 @@
 """Places the labels of a map near their points, off every marker and every other label.
 
-A label may stand in sixteen directions around its point, further and further out, the right side preferred.
-Labels choose in turn, the crowded ones first, and choose again until none would rather stand elsewhere;
-then those that stand badly and their neighbours are taken off and choose anew. No random numbers and no
-clock: the same input gives the same places. All lengths are inches, from the lower left corner. Boxes are
-(left, bottom, right, top), segments (x, y to x, y), all pairs of them are looked at at once.
-"""
+A label may stand in sixteen directions around its point, at growing distances, the right side preferred.
+Labels choose in turn, the crowded ones first, until none would move; then badly placed ones and their
+neighbours choose again. It uses no random numbers and no clock. Lengths are inches from the lower left
+corner, boxes (left, bottom, right, top), segments (x, y, to x, to y)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -153,8 +151,7 @@ def _inside(boxes: Float[np.ndarray, "box 4"], around: Surroundings) -> Bool[np.
 class Placement:
     """Box and leader (from its point to its edge) of every label; `free` where it covers nothing.
 
-    `improved` gives the one after second thoughts.
-    """
+    `improved` computes a better placement."""
 
     boxes: Float[np.ndarray, "label 4"]
     leaders: Float[np.ndarray, "label 4"]
@@ -170,9 +167,8 @@ def placement(
 ) -> Placement:
     """Place labels of `sizes` beside the points `anchors`, whose markers have radii `radii`.
 
-    Labels come most important first: where two cannot both be free, the first one is. This one is rough, and
-    tells whether the labels find room.
-    """
+    Labels come most important first: where two collide, the first one is free. The returned placement is
+    rough, enough to tell whether the labels find room."""
     choices = _choices(anchors, sizes, radii, around)
     near = [holding(grown(around.markers, _NEIGHBOURHOOD), anchor).sum() for anchor in anchors]
     chosen, order = np.full(len(anchors), -1), np.argsort(-np.array(near), kind="stable")
@@ -254,8 +250,7 @@ def _added(
 def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> tuple[int, float]:
     """A label's cheapest choice while the others keep theirs, and its cost.
 
-    Others only add to what a choice costs alone, so most choices are out of the question from the start.
-    """
+    Other labels only add to a choice's own cost, so most choices can be skipped."""
     alone = choices.costs[label]
     best, cost, least = -1, np.inf, np.inf
     for few in np.split(np.argsort(alone, kind="stable"), _PARTS):

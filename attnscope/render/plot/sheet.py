@@ -1,6 +1,6 @@
 """A sheet as a picture: each block a panel as large as its labels need, the panels laid out on one page.
 
-Where a size is asked for, the axes take what the words leave; where that is too little, all is made smaller.
+With a given size the axes take the room beside the words; if that is too little, everything is scaled down.
 """
 
 import math

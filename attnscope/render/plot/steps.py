@@ -30,9 +30,8 @@ _LAST = ("output", "y", "values", "match", "found")
 class _Laid:
     """A step laid out in inches: `size` of all cells, of one `cell`, room `left` of them and above (`top`).
 
-    Only a `detailed` one has a number in every cell. Column labels stand upright where `rotated`. `kind` is 0
-    for what is given, 1 for its projections, 2 for all between a query and a key, 3 for a mistake.
-    """
+    If `detailed`, every cell has a number. Column labels are upright if `rotated`. `kind` is 0 for inputs, 1
+    for projections, 2 for steps between queries and keys, 3 for a mistake."""
 
     step: Step
     detailed: bool
@@ -121,7 +120,6 @@ def _axes_on(canvas: Axes, inches: tuple[float, float, float, float]) -> Axes:
 
 
 def _draw(laid: _Laid, top: float, axes: Axes) -> None:
-    """Draw heat map, names, numbers and the two lines above; `axes` are as large as the cells."""
     step, values = laid.step, laid.step.matrix.values
     shown = np.isfinite(values) if step.allowed is None else step.allowed
     background(values.shape, axes)

@@ -1,9 +1,7 @@
 """A result as a Python script that recomputes its figures with torch and transformers alone.
 
-The programs are whole files of Python that are linted and can be read: `again` is the first half of all of
-them, with nothing in `SHOWN`; `head` and the verbs' own are the second. Here the two are put together with
-what of a result they are told; nothing of them runs here.
-"""
+Scripts are joined from two complete Python files, which are linted: `again`, with an empty `SHOWN`, and
+`head` or a verb's own. Their `SHOWN` is filled with the result's data; nothing of them runs here."""
 
 import ast
 import math

@@ -1,9 +1,7 @@
 """Blocks: a result's content as rankings, curves, grids and matrices, without layout.
 
-A ranking, a curve, a grid of heads and a matrix hold exact numbers, how a person reads them, and what they
-mean.
-`terminal`, `plot` and `web` draw each of them once for all results.
-"""
+They hold exact numbers, their text form and their meaning. `terminal`, `plot` and `web` each draw every kind
+of block."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,10 +23,9 @@ from attnscope.tokens import Tokens
 class Rows:
     """Rows of a table under their names; `of` is what a row is.
 
-    `chosen` rows are those that were asked about, `faint` ones stand back. `hidden` is how many more there
-    are, which files have, `unshown` what is said of these. `elsewhere` says how to see rows and columns that
-    have no room, in a frame that has its own ways. `sections` begin at a row, each with its own heading.
-    """
+    `chosen` rows are emphasised, `faint` ones dimmed. `hidden` counts the rows that only files have, and
+    `unshown` is the note about them. `elsewhere` says how to see rows and columns that do not fit. `sections`
+    are the rows at which a heading stands."""
 
     title: str
     of: str
@@ -47,10 +44,9 @@ class Rows:
 class Ranking(Rows):
     """Table rows, best first or in the order of a text, with marks drawn over one axis.
 
-    Without marks it is a table: terminal and page show it, a picture leaves it out.
-    `written` names the column whose text stands at the end of each row's marks, `axis` the ends of the axis
-    where these are not the marks' own. `cells` names the columns whose shaded numbers stand before the marks
-    in a picture too. What `repeats` in numbers what another block draws is left out of a picture.
+    Without marks it is a table, which pictures leave out. `written` names the column whose text stands behind
+    each row's marks; `axis` replaces the ends of the axis. `cells` names the columns whose shaded numbers
+    pictures show before the marks. A block that `repeats` the numbers of another one is left out of pictures.
     """
 
     measured: str = ""
@@ -78,10 +74,9 @@ class Ranking(Rows):
 class Curve(Rows):
     """Rows in sequence, by layer or by step, with lines over them.
 
-    `places` are the numbers of the rows, `measured` is what all lines are in. Where `named` the axis has the
-    names of the rows; where `log` equal steps up are equal ratios. Tables have the rows one below the other;
-    of the `chosen` rows a picture marks the place.
-    """
+    `places` are the rows' numbers, `measured` is the quantity of all lines. If `named`, the axis shows the
+    rows' names; if `log`, its scale is logarithmic. In tables the rows stand one below the other; pictures
+    mark the `chosen` ones."""
 
     places: tuple[float, ...] = ()
     named: bool = False
@@ -150,14 +145,11 @@ Named: TypeAlias = Tokens | Names
 class Matrix:
     """A matrix with named rows and columns; NaN where a cell is empty.
 
-    `words` say what a row and what a column is, `unanswered` is told of a row without any cell. `groups` are
-    the places at which a new group of rows, and of columns, begins; `marked` cells have a frame. Without a
-    `form` all numbers have as many decimals as there is room for. Where there are more rows and columns than
-    a medium has room for, `coarser` gives the matrix with so many of them in one; of others the strongest of
-    several cells is drawn. Where the numbers have no room, the strongest columns of the `listed` rows are
-    told, under `listing`. `measured` stands at the bar of colours, where there is one. `blank` is what an
-    empty cell is.
-    """
+    `words` name what a row and a column is; `unanswered` is the text of a row without any cell, `blank` of an
+    empty cell. `groups` are the indices at which new groups of rows and columns begin; `marked` cells are
+    framed. Without a `form` the decimals depend on the room. If there are too many cells, `coarser` gives a
+    pooled matrix; without it the strongest of several cells is drawn. If numbers do not fit, the strongest
+    columns of the `listed` rows are shown under `listing`. `measured` labels the colour bar."""
 
     title: str
     words: tuple[str, str]
@@ -190,8 +182,7 @@ class Matrix:
 class KeyBars(Ranking):
     """The keys of one `query` of a matrix, strongest first; a picture has them in the order of the text.
 
-    The key `pointed` at stands out. `above` them stands the matrix itself, key over key, where that is so.
-    """
+    The key `pointed` is emphasised. If `above`, the matrix is drawn above the bars, key over key."""
 
     matrix: Matrix | None = None
     query: int = 0
@@ -202,9 +193,7 @@ class KeyBars(Ranking):
 class Drawing:
     """Base of blocks that only one kind of result has, drawn by a function of its own.
 
-    `plot` has what draws it. Elsewhere its `plain` block stands for it, which says the same, unless a medium
-    has its own way to write it; without one it is left out.
-    """
+    A medium without such a function draws the `plain` block instead, or nothing."""
 
     plain: "Matrix | HeadGrid | None" = None
 
@@ -228,8 +217,7 @@ def flat(block: Block | Beside) -> tuple[Block, ...]:
 class Passage(Drawing):
     """A text with each token shaded by its number; NaN where it has none.
 
-    The `chosen` tokens have a frame. `says` is told below the title.
-    """
+    The `chosen` tokens are framed. `says` is the caption."""
 
     title: str
     tokens: Tokens
@@ -244,8 +232,7 @@ class Passage(Drawing):
 class Heap(Drawing):
     """Numbers as dots on one axis, and among them one that is compared with them.
 
-    `dots` says what a dot is, `name` whose number `own` is, `measured` what all of them are in.
-    """
+    `dots` says what a dot is, `name` what `own` is the number of, `measured` what the numbers are."""
 
     title: str
     dots: str
@@ -260,8 +247,7 @@ class Heap(Drawing):
 class Tie:
     """A line between a word on the left and one on the right, with a strength from 0 to 1.
 
-    It is `broken` where only one side sees it; `told` is what is read at it.
-    """
+    It is `broken` where only one direction finds it; `told` is its tooltip."""
 
     left: int
     right: int
@@ -304,8 +290,7 @@ class Statements(Drawing):
 def as_panel(block: Matrix) -> Panel:
     """The matrix as a Panel, weights on their own scale, other numbers on one around 0.
 
-    What draws a panel asks of its tokens names, positions and labels, which `Names` have too.
-    """
+    `Names` may stand for its tokens, because drawing needs only names, positions and labels."""
     visible = ~np.isnan(block.values)
     vectors = isinstance(block.columns, Dimensions)
     weights = block.scale if isinstance(block.scale, Weights) else None

@@ -15,9 +15,8 @@ from attnscope.results import Verdict
 class Companion:
     """Text beside the number of every head where there is room: its control, error or link.
 
-    `short` is never cut. `names`, where there are any, stand below the number, cut to so many cells. Both are
-    asked for by row and column.
-    """
+    `short` is never cut; `names` stands below the number, cut to the given cells. Both are functions of row
+    and column."""
 
     label: str
     short: Callable[[int, int], str]
@@ -44,10 +43,9 @@ class Companion:
 class HeadGrid:
     """A number for every head, layers down and heads across; NaN where there is none, shown as `absent`.
 
-    `itself` is the place of the head that the others relate to. Heads that are not certified are outlined by
-    their `verdicts`, and so are those `beyond` something, which says beyond what. Where it is
-    asked for as a `whole`, a terminal writes all numbers, however many lines they take.
-    """
+    `itself` is the head that the others relate to. Heads are outlined if their `verdicts` say that they are
+    not certified, or if they are `beyond` (a phrase, and their places). If `whole`, a terminal writes all
+    numbers, however many lines they take."""
 
     title: str
     layers: tuple[int, ...]
@@ -103,8 +101,8 @@ class HeadGrid:
 class HeadMatrices:
     """A small matrix for every head, layers down and heads across, all on one scale; NaN where masked.
 
-    `values[i, j]` are the cells of the head at `layers[i]` and `heads[j]`. What is not certified is outlined.
-    """
+    `values[i, j]` are the cells of the head at `layers[i]` and `heads[j]`. Heads that are not certified are
+    outlined."""
 
     title: str
     layers: tuple[int, ...]

@@ -209,9 +209,8 @@ def proof(
 ) -> tuple[tuple[Verdict, str], ...]:
     """Lines with the count of each verdict: `✓ certified: 48 of 48 heads recomputed, equal to the model's`.
 
-    They come one by one, or counted by name; `more` says what else is known. `what` of them was certified
-    where that is not all: `certified: the rows asked about in 48 of 48 heads recomputed, ...`.
-    """
+    Verdicts come one by one or as counts; `more` is appended. `what` names the certified part where that is
+    not all: `certified: the rows asked about in 48 of 48 heads recomputed, ...`."""
     count = Counter[Verdict](verdicts)
     total = counted(count.total(), of)
     held = {Verdict.CERTIFIED: f" {_EQUAL}"}
@@ -227,8 +226,7 @@ def proof_in(
 ) -> tuple[tuple[Verdict, str], ...]:
     """Lines for heads certified in some texts: `72 of 72 heads recomputed, ..., in each of 2 of 300 texts`.
 
-    The counts are of heads in texts. Where their verdicts are not alike they are told as that.
-    """
+    The counts in `certified` are of heads times texts. Different verdicts are listed with these counts."""
     counts = {verdict: count for verdict, count in certified.items() if count}
     if not counts:
         none = Verdict.UNCERTIFIED

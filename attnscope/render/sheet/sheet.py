@@ -37,21 +37,17 @@ class Next:
 class Sheet:
     """A result's content: the sentence that answers, the blocks that show it, its control and its proof.
 
-    `answer` is one to three lines; `title` and `setting` say what the result is and which attention of which
-    model it is of, which stands in files, above pictures and under -v. `texts` is what was read, and of a
-    chat `messages` where those of each role stand. `control`
-    says in a line what the numbers are held against, `notes` what limits the answer, a line each. `legend`
-    explains words and marks of the blocks beside their columns' own (--legend); `details` are for -v.
-    `departs` names what is not as it comes, such as `by words` or `seed 7`, for the line of proof, and
-    `untouched` stands there where nothing is recomputed. `verdicts` are those of heads that the answer may
-    name, `failed` names what else is not as the model has it; an answer that is `about_proof` says itself
-    what is not certified.
+    `answer` is one to three lines; `title` and `setting` say what the result is, and of which attention and
+    model, in files, above pictures and under -v. `texts` is the input, `messages` the positions of a chat's
+    roles. `control` names the comparison, `notes` limit the answer, a line each. `legend` explains words and
+    marks (--legend); `details` are for -v. `departs` are options that are not the default, such as `by words`
+    or `seed 7`, for the line of proof, where `untouched` stands if nothing is recomputed. `verdicts` are
+    those of heads that the answer may name; `failed` names other parts that do not match the model; an answer
+    that is `about_proof` reports doubts itself.
 
-    `table` has every row, and is made when a file wants it; `record` stands at the top of a file. `main` is
-    the block that can stand alone on an Axes; where there is none, `whole` says why it takes a page.
-    `summary` is told in one line beside the title. A page, which has room, shows `more` blocks, and opens on
-    the head, query and key of `opens`.
-    """
+    `table` makes all rows, for a file; `record` stands at the top of a file. `main` is the block that fits
+    one Axes; without it `whole` says why the picture takes a page. `summary` is one line beside the title. A
+    page also shows the `more` blocks, and opens on the head, query and key of `opens`."""
 
     title: str
     setting: str
@@ -94,8 +90,7 @@ class Sheet:
 def saying(say: Said, heads: Any = None, **own: Any) -> Sheet:
     """The sheet of a result: its `own` parts, and the usual ones from its verb's table of sentences.
 
-    Of what shows `heads` they say what these read and what of them must be known.
-    """
+    For a result about `heads` the usual parts include their text, notes and features."""
     result: Any = say.result
     of: Any = result if heads is None else heads
     usual: dict[str, Callable[[], Any]] = {
@@ -155,8 +150,7 @@ def by_head(
 def guarded(sheet: Sheet, verdict: Verdict | None) -> Sheet:
     """The sheet with the answer that its verdicts allow; a failed one has no answer and no next command.
 
-    What is open about heads that the answer does not name leaves it as it is: the line of proof names them.
-    """
+    Doubts about heads that the answer does not name leave it unchanged: the line of proof reports them."""
     if sheet.next is not None and not sheet.next.command.startswith("attnscope "):
         sheet = replace(sheet, next=None)
     if verdict is None or sheet.about_proof:
@@ -197,8 +191,7 @@ def _refused(sheet: Sheet) -> str:
 class Stored:
     """A stored file: its date, its verdict, and the command that runs its model again.
 
-    `day` is empty where no file tells it, `again` None where nothing runs the model. `command` made it.
-    """
+    `day` is empty where unknown, `again` None where no model can be run. `command` made the file."""
 
     day: str
     verdict: Verdict | None

@@ -28,10 +28,8 @@ def texts(
 ) -> Shaped[np.ndarray, "..."]:
     """Texts of the values of the first `rows`, or all, with as many decimals as they need together.
 
-    Numbers that need fewer than `decimals` get fewer. Beyond a million, and where all are very small, an
-    exponent says the same as briefly as it can: `1e8`, `−1e9`; a whole number that this would round is
-    written out.
-    """
+    That is at most `decimals`. Beyond a million, and where all are very small, they get a short exponent:
+    `1e8`, `−1e9`; a whole number that this would round is written out."""
     ordinary = values[np.isfinite(values) & (np.abs(values) < _LARGE)]
     small = 0 < largest_magnitude(ordinary) < 10.0 ** -max(decimals - 1, 2)
     exact = (  # up to the noise of float64

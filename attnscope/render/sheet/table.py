@@ -26,11 +26,8 @@ from attnscope.render.kit.palette import (
 class Scale:
     """Numbers as colours: `rising` is dark at its high end, `falling` at its low one, `signed` around 0.
 
-    One rule for both sides of 0 everywhere: red is what is taken from an answer, blue what is given to it. So
-    changes and shares are `signed`, red below 0, and what something `costs` is red above it.
-
-    `ends` say what the least and the largest value mean.
-    """
+    Red always means taken from an answer, blue given to it. So changes and shares are `signed`, red below 0,
+    and losses `costs`, red above 0. `ends` are the meanings of the least and the largest value."""
 
     low: float
     high: float
@@ -124,10 +121,9 @@ def as_written(text: str) -> str:
 class Column:
     """A table column: files know it by its `name`, people by its `heading`, if it has one.
 
-    `says` explains the heading and is told wherever the column is shown, and only there. Columns with the
-    largest `spared` give way first where there is no room. `told` are the texts of its rows where a value
-    alone does not make them. Columns that follow one another `under` a common heading have it once.
-    """
+    `says` explains the heading wherever the column is shown. Columns with a larger `spared` are dropped first
+    if there is no room. `told` are the rows' texts, where these do not follow from the value alone. Adjacent
+    columns with the same `under` share that heading."""
 
     name: str
     values: Values
@@ -195,9 +191,8 @@ def legend(columns: Iterable[Column]) -> str:
 class Mark:
     """A mark drawn in each row of a ranking, at `at` or from `at` to `to`; a `line` crosses all rows.
 
-    Its `tint` is a meaning, not a colour. The key names it by its `label`, where it has one. It stands in the
-    middle of its row, or `low`, where an interval would hide another.
-    """
+    Its `tint` is a meaning, not a colour; `label` is its text in the legend. It is drawn in the middle of its
+    row, or `low`, where an interval would hide another mark."""
 
     shape: Shape
     tint: Tint
@@ -215,9 +210,7 @@ class Mark:
 class Line:
     """A number for each row of a curve, joined by a line, or a band from `at` to `to`.
 
-    The `points` of each row stand alone: a list of numbers a row. A `ring` is drawn around the number of a
-    row that is meant.
-    """
+    `points` are a list of numbers for each row, drawn alone. A `ring` is drawn around the number of a row."""
 
     shape: Literal["line", "dashed", "band", "points", "ring"]
     tint: Tint
@@ -244,8 +237,7 @@ def only(values: Values, kept: Iterable[bool]) -> list[Any]:
 def both_ways(values: Values, below: str = "", above: str = "", *, costs: bool = False) -> tuple[Mark, Mark]:
     """Bars below and above 0 with their labels; none for a row without a number.
 
-    Red are those below 0, which take from an answer; of what something `costs` those above it.
-    """
+    Bars below 0 are red, because they take from an answer; with `costs`, bars above 0."""
     losing = [not missing(value) and (value > 0 if costs else value < 0) for value in values]
     below, above = (above, below) if costs else (below, above)
     loses = Mark("bar", "loses", below, only(values, losing))

@@ -1,8 +1,7 @@
 """Sheets of heads and other results, each loaded when a result of its kind is shown.
 
-The sheets of heads stand here, each in a module that has the name of its kind in files (`_WITH`: with that
-of another one; where a name has two parts the first is the module). A verb says where its own are.
-"""
+Each sheet of heads is in the module named like its kind in files (up to the first hyphen), or in that of
+`_WITH`. A verb names the places of its own sheets."""
 
 from dataclasses import dataclass, replace
 
@@ -36,12 +35,10 @@ class Focus:
     """The part of a result to show; by default all of it, a head by its weights.
 
     `queries` are positions: one of a head or its terms, up to two of a map. `key` is the position of a key.
-    `decimals` is how many a number of a worked example has at most; `verbose` brings certificates, columns
-    and origins in full, `legend` what words and marks mean, `brief` leaves the answer and what is proved.
-    `in_nats` shows an entropy as it is, and not as so many tokens.
-    `scale` is how dark weights are drawn; `rows` how many queries of a long text are listed, None for all.
-    `stored` is the file that all of it is from.
-    """
+    `decimals` is the most that a worked example shows. `verbose` adds certificates, columns and origins in
+    full, `legend` the meaning of words and marks; `brief` leaves the answer and the proof. `in_nats` shows an
+    entropy as such, not as a number of tokens. `scale` is the shading of weights; `rows` the number of listed
+    queries of a long text, None for all. `stored` is the file that the result was read from."""
 
     stage: Show = "weights"
     queries: tuple[int, ...] = ()
@@ -74,8 +71,7 @@ def focus_on(
 ) -> Focus:
     """Focus for a stage, a query and a key (by text or position) and a scale.
 
-    Raises `InputError` for what the result does not have, and for a name that fits no token or several.
-    """
+    Raises `InputError` for parts that the result lacks, and for a name that fits no token or several."""
     stage = _stage(result, show)
     if query is None and key is None:
         return Focus(stage, scale=_scale(result, stage, scale))

@@ -1,7 +1,4 @@
-"""Sheets of one query's attention over a picture or a sound, for one head or several.
-
-Of one head its strongest patches or frames, of several which looks hardest at one.
-"""
+"""Sheets of one query's attention over a picture or a sound: one head's patches or frames, or many heads."""
 
 import math
 from collections.abc import Iterator
@@ -307,8 +304,7 @@ class Original(Drawing):
 class Overlay(Drawing):
     """The weights of one query on the patches of a picture; `plain` has them in per cent.
 
-    `pointed` is the patch that is asked about, by row and column.
-    """
+    `pointed` is the chosen patch, by row and column."""
 
     result: PictureAttention
     plain: Matrix
@@ -396,8 +392,7 @@ def _grid(result: PictureHeads, say: Said) -> HeadGrid:
 class Timeline(Drawing):
     """Weights over the frames of a sound, a row for a query or for each head, below its spectrogram.
 
-    `pointed` is the frame that is asked about.
-    """
+    `pointed` is the chosen frame."""
 
     result: SoundAttention | SoundHeads
     plain: Matrix
@@ -406,7 +401,6 @@ class Timeline(Drawing):
 
 
 def _over_sound(result: SoundAttention | SoundHeads, focus: Focus) -> Sheet:
-    """Sheet of a sound: rows of queries for one head, a row each for several heads."""
     rows, say = _rows(result, focus.scale), said(result, focus.key)
     alone = Timeline(result, rows, spectrogram=False)
     if isinstance(result, SoundAttention):

@@ -127,7 +127,7 @@ def _next(result: Prediction, say: Said) -> Next | None:
 
 
 def heads_needed(result: Run, answer: Guess | AnswerSpan, *options: str) -> Next:
-    """Command for the heads that an answer depends on (`ablate`)."""
+    """Next question: the heads that an answer depends on (`ablate`)."""
     return Next(Said("common")("heads_needed", settled(answer.name)), asking(result, "ablate", *options))
 
 

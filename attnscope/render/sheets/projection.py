@@ -1,8 +1,7 @@
 """Sheet of a head's t-SNE map, with measures of how far to trust it.
 
-A picture shows the map, a terminal the numbers behind it: the keys of the chosen queries by weight, or one
-key as several queries see it, or of every query the strongest and the nearest key.
-"""
+A picture shows the map, a terminal its numbers: the keys of the chosen queries by weight, one key for several
+queries, or every query's strongest and nearest key."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -56,8 +55,7 @@ class Map(Drawing):
     def linked(self) -> tuple[int, ...]:
         """The query's strongest keys, and `key` where the query may look at it.
 
-        A link that would be too thin to be seen is left out, but that of the strongest key.
-        """
+        Too thin links are left out, except that of the strongest key."""
         if self.query is None:
             return ()
         ranked = self.result.ranked_keys(self.query).tolist()

@@ -1,7 +1,4 @@
-"""Sheet of a head's scores by terms, or of one query-key product by dimensions.
-
-Or one product of a query and a key, dimension by dimension, and the pairs that a rotary position turns.
-"""
+"""Sheet of a head's scores by terms, or of one query-key product by dimensions and rotary pairs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -188,8 +185,7 @@ def _ranked(result: HeadTerms, query: int) -> list[int]:
 def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> Ranking:
     """Table of steps from product to weight for the keys of a query, `key` among them, and for the sink.
 
-    All keys of a few, of more the strongest, in the order of the text.
-    """
+    All keys where few, else the strongest, in the order of the text."""
     head, count, ranked = result.head, len(result.head.key_tokens), _ranked(result, query)[:most]
     strongest = ranked if key in ranked else [*ranked[: most - 1], key]
     keys = list(range(count)) if count <= most else sorted(strongest)
@@ -288,7 +284,6 @@ _MOST_PAIRS = 12
 
 
 def _by_dimension(result: Dimensions, focus: Focus) -> Sheet:
-    """Sheet of a product by its dimensions; a file has all of them."""
     head, say = result.head, said_by_dimension(result)
     return saying(
         say,

@@ -1,11 +1,8 @@
 """The rich console for all terminal output, with themes; removes control characters from texts.
 
-Only what rich itself sends moves the cursor or sets a colour. A sheet is harmless before it is laid out, so
-that its widths are right; here it is made sure of for all that is printed.
-
-The colours of `palette` are its styles, for every depth of colour and both backgrounds. Which one it is the
-user or the environment says; where nobody knows it is the ramp for dark ones, legible on white too.
-"""
+Only rich itself may move the cursor or set colours. Sheets are cleaned before layout, so that widths are
+right; printing cleans everything once more. Themes give the styles of `palette` for every colour depth and
+background; for an unknown background they use the ramp for dark ones, which is legible on white too."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -118,8 +115,7 @@ def _exact(colour: str) -> Color:
 def background(wanted: str | None, environment: Mapping[str, str]) -> Background:
     """The terminal's background, from `wanted`, the environment's theme or COLORFGBG; else `unknown`.
 
-    Raises `InputError` for a theme that there is not.
-    """
+    Raises `InputError` for an unknown theme."""
     if wanted is None:
         named = _checked(environment.get(VARIABLE) or "auto", VARIABLE)
     else:

@@ -1,8 +1,6 @@
 """Grids of all heads in a terminal, layers down and heads across: numbers, or small weight matrices.
 
-Where the pieces would fill more than a screen, each head is a shade, unless the grid is asked for as a whole.
-Small pictures are a few characters each, all on one scale.
-"""
+Where the numbers would fill more than a screen, each head is a shade, unless the grid is `whole`."""
 
 from collections.abc import Iterator
 

@@ -1,9 +1,8 @@
 """Numbers as a picture of characters: half blocks in colour, shades where there is no colour.
 
-What a console can do is known when it prints, so a `Raster` is laid out then. Half a block is as high as
-it is wide: in colour one line holds two rows. Without colour a character is a shade, a blank is nothing.
-Attention over a sound is a line of bars over time for each row.
-"""
+A `Raster` is laid out when it is printed, because only then the console is known. In colour one line holds
+two rows, since half a block is as high as wide. Without colour a character is a shade, a blank is nothing.
+Attention over a sound is a line of bars over time for each row."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -84,10 +83,9 @@ def plan(rows: int, columns: int, room: int, halves: bool) -> Plan:
 class Raster:
     """A matrix of shares, 0 to 1, or -1 to 1 around 0 where `signed`; NaN is left blank.
 
-    `plain` are the same from 0 to 1, for characters. `ends` are what the least and the largest share stand
-    for, `scale` what every one does, of weights. `blank` is what a NaN is, empty where there is none; `told`
-    follows them under the picture.
-    """
+    `plain` are the shares from 0 to 1, for characters. `ends` are the texts of the least and the largest
+    share, `scale` is that of weights. `blank` is the legend of NaN, empty where there is none; the notes
+    `told` follow it."""
 
     shares: Shares
     plain: Shares
@@ -166,8 +164,7 @@ def ink_of(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks 
 class _Blocks:
     """Cells as colours of the console; `halves` where it has characters for half a cell.
 
-    `gap` is drawn where there is nothing: of 16 colours that for 0 is the background.
-    """
+    `gap` is drawn for NaN, because with 16 colours the colour of 0 is the background."""
 
     console: Console
     signed: bool
@@ -233,12 +230,10 @@ _NUMBER = 7  # cells of a number at the end of a line: 5.8e-4
 
 
 def timeline(block: Timeline, width: int) -> Iterator[Text]:
-    """Lines of bars over time, one for each row, scaled to the row's largest bar, which is named at its end.
+    """Lines of bars over time, one for each row, scaled to the row's largest bar, whose value ends the line.
 
-    Heights are rounded to the nearest eighth, so that less than half of one is blank. Where the frames
-    outnumber the cells, every bar is the sum of equally many of them, so that even weights make even bars;
-    only the last one may have fewer.
-    """
+    Heights are rounded to eighths. Where the frames outnumber the cells, every bar is the sum of equally many
+    frames, so that even weights make even bars; only the last one may have fewer."""
     rows, step = block.plain.values[:_MOST_ROWS], block.result.seconds
     names = [settled(each) for each in block.plain.rows.names[:_MOST_ROWS]]
     names = ["weight"] if len(names) == 1 else names

@@ -1,8 +1,7 @@
 """The screen of a result as rich renderables, for any width, in colour or not; and as plain text.
 
-That are the words of its sheet in their order around its blocks, whose lines are never wider than it. Nothing
-is printed here. Text of the model or the user never passes through markup.
-"""
+It is the sheet's words around its blocks, in lines no wider than the screen. Nothing is printed here, and
+text of the model or the user never passes through markup."""
 
 import io
 import shutil

@@ -1,7 +1,4 @@
-"""Data blocks of a page (deflated, in base64), and helpers for escaped text, shades and images.
-
-And what all of its markup uses: text escaped, a number on its shade, the strip that says what shades mean.
-"""
+"""Data blocks of a page (deflated, in base64), and helpers for escaped text, shades and images."""
 
 import base64
 import html
@@ -170,8 +167,7 @@ def of_picture(found: PictureAttention | PictureHeads) -> dict[str, Any]:
 def of_sound(found: SoundAttention | SoundHeads, blocks: Blocks) -> dict[str, Any]:
     """Sound, spectrogram and frames, each where it exists, and the key of each frame.
 
-    Behind the sound's own frames stand those of the silence that the model reads after its end.
-    """
+    Frames of the silence that the model reads after the sound follow its own."""
     heard, own = found.spectrogram, found.gaze.keys.tolist()
     heads = found.head if isinstance(found, SoundAttention) else found.overview
     every = [place for stretch in heads.key_tokens.stretches for place in stretch.positions]

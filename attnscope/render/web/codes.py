@@ -1,9 +1,8 @@
 """Weights as codes of 16 or 8 bits: the angle whose sine squared is the weight, in equal steps.
 
-Equal steps of the angle spare small weights and large ones: the error is largest at .5 and none at 0 and 1.
-Code 0 is a pair that is masked or has no number; above it c stands for sin(pi / 2 (c - 1) / 254)^2,
-one of 16 bits for sin(pi / 2 (c - 256) / 65279)^2. What is drawn is the sine, the root of the weight.
-"""
+Equal steps of the angle are fine near 0 and 1: the error is largest at .5 and none at 0 and 1. Code 0 is a
+masked pair or NaN; an 8-bit code c stands for sin(pi / 2 (c - 1) / 254)^2, a 16-bit code for sin(pi / 2 (c -
+256) / 65279)^2. The page draws the sine, the root of the weight."""
 
 from functools import cache
 
@@ -23,9 +22,8 @@ Codes = UInt16[np.ndarray, "..."]
 def fine(weights: Float[np.ndarray, "..."]) -> Codes:
     """16-bit codes: the nearest code, or its neighbour where only that has the same printed digits.
 
-    The largest error is 2.5e-5. Where codes lie closer than that, and than half a hundredth of a small
-    weight, only every second, fourth, ... is used: a tenth of the bytes of a page less.
-    """
+    The largest error is 2.5e-5. Where codes lie closer than that, and than half a per cent of a small weight,
+    only every second, fourth, ... is used, which makes a page a tenth smaller."""
     none = np.isnan(weights)
     known = np.clip(np.where(none, 0.0, weights).astype(np.float64, copy=False), 0.0, 1.0)
     steps = np.rint(_angles(known) * FINE)
@@ -55,10 +53,9 @@ def coarse(weights: Float[np.ndarray, "..."]) -> Codes:
 
 
 def sparing(weights: Float[np.ndarray, "..."]) -> Codes:
-    """8-bit codes of weights with larger steps below .036, which compress better.
+    """8-bit codes of weights with larger steps below .036, which compress to two thirds of the bytes.
 
-    The largest error is .0034, and two thirds of the bytes are left once it is deflated.
-    """
+    The largest error is .0034."""
     spared = np.arange(COARSE + 1)
     for first, end, step in _SPARED:
         spared[first:end] = first + np.rint((spared[first:end] - first) / step) * step
@@ -86,8 +83,7 @@ def decoded(codes: np.ndarray, *, both: bool) -> Float[np.ndarray, "..."]:
 def planes(codes: Codes) -> tuple[bytes, bytes]:
     """High bytes, which are drawn, and low bytes, which add digits, each in column order.
 
-    What different queries give a key is more alike than what one query gives its keys.
-    """
+    Columns compress better: different queries give one key more similar weights than one query its keys."""
     return (codes >> 8).astype(np.uint8).tobytes("F"), (codes & 0xFF).astype(np.uint8).tobytes("F")
 
 

@@ -44,11 +44,9 @@ BESIDE = 260  # tokens up to which a view stands under the text, and not in its 
 class Document:
     """Content of a page: its readings, map, picture or sound, and what it opens on.
 
-    `opener` is the command that opens one of its heads, with `{layer}` and `{head}` in it. `both` says of two
-    readings which heads of the one and the other belong together, and whether their tokens do. `told` is what
-    the page says first, where that is not the answer of its sheet, and `first` whether the text or the sheet
-    stands above. `below` are views that stand one after the other under the one that is chosen.
-    """
+    `opener` is the command that opens a head, with `{layer}` and `{head}` in it. `both` says which heads of
+    two readings belong together, and whether their tokens do. `told` replaces the sheet's answer at the top;
+    `first` is whether the text or the sheet stands above. `below` are views that follow the chosen one."""
 
     blocks: Blocks
     heading: str = ""
@@ -75,7 +73,7 @@ def told(*parts: str) -> str:
 
 
 def opens(made: Document, layer: int, head: int, view: str = "", **more: Any) -> None:
-    """Set the head and view that the page opens on, without replacing choices made before."""
+    """Set the head and view that the page opens on; earlier choices of these stay."""
     made.opening = {"layer": layer, "head": head, "view": view or weights_view(made), **made.opening, **more}
 
 
@@ -99,8 +97,7 @@ def weights_view(made: Document) -> str:
 def all_heads(made: Document, beside: Beside, by: Unit = Unit.WORD) -> None:
     """Add the weights of all heads, or of some in full, for a result that holds none itself.
 
-    `by` is what its tokens can be taken together to.
-    """
+    `by` is the unit that its tokens can be joined to."""
     (overview,) = beside.heads or (None,)
     if isinstance(overview, Overview):
         made.readings.append(sides.of_overview(overview, made.blocks, beside.full, by=by))

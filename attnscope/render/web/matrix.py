@@ -1,7 +1,6 @@
 """Markup of a matrix, and of a grid of heads: coloured cells with their numbers as tooltips.
 
-Nothing of it needs a script. Of very many rows and columns several are one cell, which is said.
-"""
+It needs no script. With very many rows and columns several are pooled into a cell, with a note."""
 
 from collections.abc import Iterator
 from dataclasses import replace

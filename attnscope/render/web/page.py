@@ -1,12 +1,10 @@
 """One HTML file that shows a result in any browser, from disk and without network.
 
-The policy that the file itself holds lets no request out and runs no script but its own, which it knows by
-their hash. Text of the model or the user stands in the page as escaped text or as data, never as markup.
+The page's content security policy allows no requests, and only its own scripts, by hash. Text of the model or
+the user is escaped or data, never markup.
 
-A page is one script, so each module becomes a function that hands out what it exports, in the order in which
-they import one another; a block that a page does not have is not in its file. The script stands in the page
-deflated, a third of its size, as does the style of what it draws; `boot.js` puts both in.
-"""
+All modules are joined into one script, each as a function that returns its exports, in import order; modules
+that a page does not need are left out. Script and styles are stored deflated, and `boot.js` unpacks them."""
 
 import base64
 import hashlib

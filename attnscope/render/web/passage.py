@@ -1,8 +1,6 @@
 """Markup of texts: tokens shaded by their numbers, linked words, and the opening sentence of a page.
 
-Nothing of it needs a script: what is told of a token is under the pointer, and what stands in the group of a
-word is drawn strong while the pointer is on it. The sentence that a page of heads opens on stands here too:
-the link that says most of the text, and what explains it.
+It needs no script: notes on a token are tooltips, and the lines of a word are emphasised under the pointer.
 """
 
 import math
@@ -136,8 +134,7 @@ class Told:
 
 
 def told(overview: Overview, opening: Opening) -> Told:
-    """Opening sentence about the strongest link and what else could explain it; or that there is no such
-    link."""
+    """Opening sentence about the strongest link and what else could explain it, or about the lack of one."""
     link, found, facts = opening.link, overview.tokens or overview, dict[str, object]()
     facts |= {"heads": overview.main.values.size, "controls": opening.controls, "least_evidence": LEAST}
     if link is None:

@@ -1,11 +1,7 @@
 """Markup of rankings, curves and heaps, with every exact number as a tooltip.
 
-Where controls have an interval, that is a band behind the value, their mean a tick, and the value a dot,
-which is hollow within the band.
-
-Above the rows of a curve stand its lines, and what each of them is. Nothing of it needs a script; the number
-of everything is under the pointer. All text is escaped.
-"""
+An interval of controls is a band behind the value, their mean a tick, the value a dot, which is hollow within
+the band. It needs no script, and all text is escaped."""
 
 import math
 import re

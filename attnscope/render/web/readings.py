@@ -1,10 +1,8 @@
 """Heads in a page: the weights of all, and of some also queries, keys and added terms.
 
-Up to `FINE_TOKENS` tokens the weights of many heads are codes of 16 bits, where these have room, else of 8;
-where these have none either, only the largest of each row are there. Those in full are there as numbers in
-single precision. Each head stands there in small too, of 16 bits in its high bytes, so that all of them can
-be drawn before their weights are unpacked.
-"""
+Up to `FINE_TOKENS` tokens the weights of many heads are 16-bit codes if these fit, else 8-bit ones; if these
+do not fit either, only the largest of each row are kept. Heads in full have single precision. A small version
+of each head is drawn before its weights are unpacked."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,12 +28,9 @@ from attnscope.vocabulary import Special, Unit
 def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
     """Tokens of one side as JSON values: names, words, special tokens, parts, and text between them.
 
-    Names are closed where they run from right to left, since numbers stand beside them.
-
-    Where the result is `by` sentences or passages they are positions by these, and `unit` says so.
-
-    `said` is how each token stands in its text, where that is not its name, and `gaps` what stands before it.
-    """
+    `words` are positions by word, or by the sentences or passages of `unit`; None where the tokenizer does
+    not tell words or each is one token. `said` is a token's own text where that is not its name, `gaps` the
+    whitespace before it. Right-to-left names are closed, since numbers stand beside them."""
     parts = [token.part for token in tokens.items]
     gaps, said = _as_read(tokens)
     places = {place for stretch in tokens.stretches for place in stretch.positions}
@@ -144,8 +139,7 @@ def of_overview(
 ) -> Reading:
     """A reading of all heads of an overview; `full` heads also get queries, keys and terms.
 
-    Where all are held in 8 bits, these have 16: what the page opens on is told with all its digits.
-    """
+    Where the others have 8-bit codes, `full` heads have 16-bit ones, so that all digits are shown."""
     found = overview.tokens or overview
     packed = _packed(_stacked(found.dense_weights), blocks)
     heads = [head for head in full if isinstance(head, HeadAttention)]
@@ -193,9 +187,7 @@ def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
 def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
     """One head as JSON values: its weights, and its queries, keys and terms where they were recomputed.
 
-    The scores themselves are there for a head `alone` on a text that is not long; else the page makes them of
-    queries and keys.
-    """
+    Scores are included only for a head `alone` on a short text; else the page computes them."""
     weights = {"weights": blocks.floats(np.where(head.allowed, head.weights, np.nan)), "q": None}
     if not isinstance(head, HeadAttention):
         return weights
@@ -229,9 +221,8 @@ def _stacked(weights: Sequence[Sequence[np.ndarray]]) -> list[Layer]:
 def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
     """Layers as packed blocks with a line for each head: in 16 bits if these fit, else in 8.
 
-    Beyond `DENSE_BYTES` only the largest of each row are there. A page unpacks a head when it is looked at.
-    Several layers at a time: deflating takes longest, and needs no lock.
-    """
+    Beyond `DENSE_BYTES` only the largest weights of each row are kept. Layers are packed in threads, since
+    deflating is slow and needs no lock."""
     fine = max(layers[0].shape[1:]) <= FINE_TOKENS
     ways = [*([_fine] if fine else []), _sparing, *([_largest] if layers[0].shape[2] > KEPT else [])]
     for way in ways:
@@ -254,9 +245,8 @@ def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
 class Packed(NamedTuple):
     """A packed layer: a line for each head, the kept share of weights, and the high bytes of 16-bit codes.
 
-    Of 16 bits these are the low bytes. The high ones of all heads of a page are one block: they are codes of
-    8 bits, of which all heads are drawn in small.
-    """
+    With 16 bits the lines hold the low bytes; the high bytes of all heads form one block, which is enough to
+    draw them small."""
 
     lines: str
     share: list[float] | None = None

@@ -1,9 +1,8 @@
 """Extra content of a page, and the estimated size of a page of weights.
 
-The size is estimated from tokens, layers and heads, before any model runs. Beyond `DENSE_BYTES` the `KEPT`
-largest weights of each row are in it, and the page says what share they hold. A page may turn out up to a
-quarter larger than was foretold, and is written then; beyond that it is refused.
-"""
+The size is estimated from tokens, layers and heads before any model runs. Beyond `DENSE_BYTES` a page holds
+the `KEPT` largest weights of each row, and says what share they are. A page may become a quarter larger than
+estimated; beyond that it is refused."""
 
 import math
 from collections.abc import Sequence
@@ -27,11 +26,10 @@ Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
 class Beside:
     """Extra content of a page: heads in full, the command, other results, and the first link.
 
-    `heads` are the results whose weights a ranking or a comparison is made of: of a comparison one for each
-    side, else at most one. `opening` is the link that a page of heads opens on, where it was sought already.
-    `laid` is a report's head over the picture or the sound that was read.
-    `fragment` says that it stands inside another page, without a frame of its own.
-    """
+    `full` are heads of the same run with queries and keys; `command` is "" where none was typed. `heads` are
+    the results whose weights a ranking or a comparison is made of: one for each side of a comparison, else at
+    most one. `opening` is the link that a page of heads opens on, if already known. `laid` is a report's head
+    over its picture or sound. `fragment` is true for a page inside another page."""
 
     full: tuple[HeadAttention, ...] = field(default=())
     command: str = ""
@@ -56,8 +54,8 @@ _FRAME = 90_000  # bytes of style, script, certificates and tables
 def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> float:
     """Estimated bytes of a page of so many heads, from pages of MiniLM (benchmarks/page.py).
 
-    Of a longer text each takes less, since more of them are small. Masked weights are nearly nothing.
-    """
+    The weights of a longer text take less each, since more of them are small; masked ones take nearly
+    nothing."""
     longest, seen = max(queries, keys), heads * queries * keys * (0.5 if causal else 1.0)
     if heads == 1:
         return _EXACT * seen + _FRAME
@@ -85,8 +83,7 @@ def check_room(layers: int, heads: int, queries: int, keys: int, causal: bool) -
 def both_fit(sides: Sequence[tuple[int, int, int, int, bool]]) -> bool:
     """True where a page of two readings has room for all heads, and for one of each in full.
 
-    `InputError` where it has none even for one of each.
-    """
+    `InputError` where even one head of each does not fit."""
     alone = sum(expected_bytes(1, *side[2:4], causal=side[4]) for side in sides)
     if alone > MOST_BYTES:
         tokens, limit = max(max(side[2:4]) for side in sides), f"{MOST_BYTES / 1e6:.0f} MB"

@@ -51,9 +51,8 @@ def section(
 ) -> str:
     """The page's `<section>` with the sheet's blocks, answer, notes and next command.
 
-    Texts come first, all else in the order of the sheet, side by side where there is room. Names of heads are
-    links where the page `leads` to them. All text is escaped. `after` is markup behind the first block.
-    """
+    Texts come first, other blocks in the order of the sheet, side by side where there is room. With `leads`,
+    names of heads are links. `after` is markup behind the first block. All text is escaped."""
     every = sorted(
         (*sheet.every, *sheet.more) if blocks else (), key=lambda each: not isinstance(each, Passage)
     )
