@@ -28,7 +28,8 @@ UsageError: Any = typer.BadParameter.__base__  # what the option parser raises, 
 class ErrorLines(TyperGroup):
     """Typer group that ends user errors in one line on standard error and an exit code.
 
-    Any other exception is a bug and keeps its traceback. Tests and shell both run through this class."""
+    Any other exception is a bug and keeps its traceback. Tests and shell both run through this class.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if ctx.resilient_parsing:  # for a completion: whatever stands there yet

@@ -1,7 +1,8 @@
 """Builds a verb's command, with the fields of its questions as options, and runs it.
 
 A question is about one text or about every line of a file. The model is loaded once; each line is answered
-alone, or all are summed up. An error in a line is reported with its number, and the other lines go on."""
+alone, or all are summed up. An error in a line is reported with its number, and the other lines go on.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +62,8 @@ class Asking:
     """A question with its model, input texts and output files, ready to run.
 
     `over` is the heading of the summary over many texts; without it answers are shown one after the other.
-    Without `own`, notices about reading the text are dropped."""
+    Without `own`, notices about reading the text are dropped.
+    """
 
     asked: Question[Any]
     request: ModelRequest
@@ -151,7 +153,7 @@ class Asking:
 
 
 def _without_room(reading: "Reading", chosen: "Chosen") -> "Extent | None":
-    """Size (layers, heads, tokens) of the chosen heads where their page may be too large; None where it fits."""
+    """Size of the chosen heads (tokens, layers) where their page may be too large; None where it fits."""
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import extent, seen_extent
 

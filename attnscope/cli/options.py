@@ -110,7 +110,8 @@ class Read(InputOptions):
     def inputs(self, writing: Writing = Writing()) -> Inputs:
         """Inputs for the session, `-` read from standard input; `InputError` for bytes that are not UTF-8.
 
-        The lines of many texts are not read here: only what they have in common is checked."""
+        The lines of many texts are not read here: only what they have in common is checked.
+        """
         text, remarks = given(self.text)
         meant: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(InputOptions)}
         for name in ("pair", "target", "system"):
@@ -145,7 +146,8 @@ def check_files(vocab: File | None, image: File | None, audio: File | None) -> N
 def given(text: str | None) -> tuple[str | None, tuple[str, ...]]:
     """The text of an argument (`-` reads standard input), and remarks on how it was read.
 
-    One line end at the end of standard input is dropped. `InputError` where the text is a file's name."""
+    One line end at the end of standard input is dropped. `InputError` where the text is a file's name.
+    """
     if text is None:
         return None, ()
     if text != "-":
@@ -174,7 +176,8 @@ _AS_TEXT = "- < {0} reads it as one text, --texts {0} each line as one"
 def check_is_text(text: str) -> None:
     """Raise `InputError`, with the right option, where the text is the name of a file or model folder.
 
-    A name without suffix that is no model folder counts as text: `door`."""
+    A name without suffix that is no model folder counts as text: `door`.
+    """
     if any(os.path.isfile(os.path.join(text, name)) for name in _OF_MODELS):
         raise InputError(f"'{printable(text)}' is a model folder, and no text: -m {word(text)}")
     if Path(text).suffix and os.path.isfile(text):
@@ -219,7 +222,8 @@ def own_place(command: str, head: "HeadWeights", asked: Sequence[object], media:
     """Default path of a picture: `outputs/tsne-demo-L3-H11-the-door-opened-3f9a1c.png`.
 
     Its last part is a hash of all inputs and of `asked`: equal inputs get equal names on every machine, and
-    different inputs different ones."""
+    different inputs different ones.
+    """
     from attnscope.render.kit.words import own_name
 
     origin, texts = head.provenance, (*head.query_tokens.texts, *head.key_tokens.texts)

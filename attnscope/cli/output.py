@@ -1,7 +1,8 @@
 """Output streams: results go to standard output, notices to standard error, files whole or not at all.
 
 A stream may be closed, full or without reader. A failed write to standard output is an error; a lost notice
-is not. The typed command is kept here too, for files that tell how they were made."""
+is not. The typed command is kept here too, for files that tell how they were made.
+"""
 
 import errno
 import io
@@ -68,7 +69,8 @@ class Narration(io.RawIOBase):
 class Results(Narration):
     """Standard output stream: the first failed write raises an error, later ones are dropped.
 
-    On Windows a broken pipe is reported as an invalid argument."""
+    On Windows a broken pipe is reported as an invalid argument.
+    """
 
     failed = False
 
@@ -138,7 +140,8 @@ def _guarded(stream: Any, number: int, kind: type[Narration]) -> io.TextIOWrappe
 def summary(codes: Mapping[int, int], result: "Result | None" = None) -> str:
     """Last JSON record of many texts: counts, failed lines and the common exit code.
 
-    `codes` has the exit code of every line by its number; the `result` over all lines follows, if given."""
+    `codes` has the exit code of every line by its number; the `result` over all lines follows, if given.
+    """
     failed = [number for number, code in codes.items() if code]
     counts = {"lines": len(codes), "answered": len(codes) - len(failed), "failed": failed}
     told = {"summary": {**counts, "exit_code": max(codes.values())}}
@@ -375,7 +378,8 @@ def _clear_line() -> None:
 def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> None:
     """Raise `InputError`, before any work, for files that this kind of result cannot be written to.
 
-    With `many` prompts a file holds all of them, unless its name has `{line}`."""
+    With `many` prompts a file holds all of them, unless its name has `{line}`.
+    """
     if delivery.places:
         from attnscope import results
         from attnscope.cli.options import is_of_each_line

@@ -1,7 +1,8 @@
 """Option groups of commands, and the two helps of a command: one screen (-h), and all options.
 
 A command with a parameter such as `read: Read` gets the options of that group's constructor; `grouped` builds
-the flat signature that Typer reads. An option with a `brief` text is part of the one-screen help."""
+the flat signature that Typer reads. An option with a `brief` text is part of the one-screen help.
+"""
 
 import inspect
 import sys
@@ -36,7 +37,8 @@ BESIDES = "Besides"
 class Panelled(TyperCommand):
     """A command with a one-screen help and a full help under headings.
 
-    `grouped` marks the options of each; both show the verb's `examples` in unbroken lines."""
+    `grouped` marks the options of each; both show the verb's `examples` in unbroken lines.
+    """
 
     def make_parser(self, ctx: Any) -> Any:
         """The option parser, which also takes the former names of options."""
@@ -130,7 +132,8 @@ HELP_ALL = inspect.Parameter(
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """`command` for Typer: each parameter that is a group is replaced by the group's options.
 
-    A question is a group too. Of several forms of a verb's question the given options choose one."""
+    A question is a group too. Of several forms of a verb's question the given options choose one.
+    """
     taken = inspect.signature(command).parameters
     groups = {name: _Group.of(each.annotation) for name, each in taken.items()}
     opened = {name: group.options() if group else _single(taken[name]) for name, group in groups.items()}

@@ -1,7 +1,8 @@
 """The explorer as a Textual app: all key actions on one board of panes.
 
 Slow work runs on other threads. Keys are read from the terminal even where the text was piped in, and the
-terminal's settings are restored at the end."""
+terminal's settings are restored at the end.
+"""
 
 import os
 import sys
@@ -273,7 +274,8 @@ def run(
     """Run the explorer until the user quits; returns the commands that the user asked for.
 
     Raises `KeyboardInterrupt` after Ctrl-C, and `SystemExit` after an internal error, whose traceback Textual
-    has shown."""
+    has shown.
+    """
     notices = Notices()
     source = Source(request, inputs, wanted, notices)
     surface = Surface(screen.color_system, background, screen.no_color)

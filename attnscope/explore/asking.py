@@ -1,7 +1,8 @@
 """Answers questions in background threads, most urgent first, each once, and keeps the answers.
 
 A question that is no longer wanted is not begun, and stopped if possible. An error becomes its answer
-(`Failed`). While a head is wanted, no layer of the grid is begun."""
+(`Failed`). While a head is wanted, no layer of the grid is begun.
+"""
 
 import ctypes
 from collections import OrderedDict
@@ -27,7 +28,8 @@ class _Stopped(SystemExit):
 class Work:
     """A call on its own thread that can be stopped half-way. It starts at once.
 
-    The call must not hold locks or need cleaning up."""
+    The call must not hold locks or need cleaning up.
+    """
 
     def __init__(self, what: Callable[[], Any]) -> None:
         self._what = what

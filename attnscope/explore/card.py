@@ -1,6 +1,7 @@
 """Keys of the explorer, defined once for the bindings, the bottom line and the help card.
 
-The card (`?`) explains signs and columns of the visible panes, then the keys that work."""
+The card (`?`) explains signs and columns of the visible panes, then the keys that work.
+"""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -30,7 +31,8 @@ _OPEN = "open the first of the heads that were found, then the next"
 class Key:
     """A key binding: `keys` as Textual names them, `shown` as a person does.
 
-    `short` is its text in the bottom line, where keys of smaller `rank` come first while there is room."""
+    `short` is its text in the bottom line, where keys of smaller `rank` come first while there is room.
+    """
 
     keys: str
     shown: str

@@ -180,7 +180,8 @@ def ranking(
 ) -> Text:
     """Ranked heads known so far, below the measure's meaning where there is room.
 
-    Heads in `explained` come last, each with its cause."""
+    Heads in `explained` come last, each with its cause.
+    """
     if not measured:
         return Text(_UNKNOWN, DIM)
     some = next(iter(measured.values())).scores

@@ -1,4 +1,4 @@
-"""Draws one head's matrix with a cursor: numbers where they fit, else shades, else a part of it."""
+"""Draws one head's matrix with a cursor: numbers where they fit, else shades, else only a part."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -128,7 +128,8 @@ class Laid:
 def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: bool) -> Laid:
     """Lay the matrix out: cells wide enough for numbers where all columns fit, else two cells or one.
 
-    With `tight`, numbers may touch, because their cells have colours."""
+    With `tight`, numbers may touch, because their cells have colours.
+    """
     shown = of.panel
     rows, columns = len(shown.row_tokens), len(shown.keys)
     least = of.widest + 1 if columns <= _MOST_NUMBERS else 4

@@ -69,7 +69,8 @@ class Pane(Widget):
     def show(self, key: Any, drawing: Drawing, title: str = "", subtitle: Subtitle = "") -> None:
         """Show a drawing, unless the pane already shows the one with this key in this size.
 
-        A `subtitle` may be a function of the pane's size."""
+        A `subtitle` may be a function of the pane's size.
+        """
         size = self.content_size
         self._subtitle = subtitle
         if title != self._title:
@@ -335,7 +336,8 @@ class Board(Container):
     def draw(self, state: State, find: Find, *, full: bool, since: float) -> None:
         """Draw every pane whose content has changed, the certificate in `full` on request.
 
-        Until a new head is known, the panes keep the head before for a short time after `since`."""
+        Until a new head is known, the panes keep the head before for a short time after `since`.
+        """
         self._drawn, self._full, self._since = (state, find), full, since
         self._lay(state, find)
         self._show(

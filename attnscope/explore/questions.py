@@ -1,7 +1,8 @@
 """Questions that a state of the explorer needs answered, as plain data.
 
 It also finds heads whose pattern does not depend on the words: they look at one offset, at special tokens, at
-the first key, or at keys that other queries look at too."""
+the first key, or at keys that other queries look at too.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -252,7 +253,8 @@ def view_of(state: State) -> Question:
 def needed(state: State, parts: bool = False) -> list[Question]:
     """Questions that fill the screen, in the order to ask them: head, view, its layer, other layers.
 
-    `parts` adds the question for the score's parts under the matrix."""
+    `parts` adds the question for the score's parts under the matrix.
+    """
     layers = state.scene.tower.layers
     near = sorted(layers, key=lambda layer: abs(layer - state.layer))
     asked = [head_of(state), *([OfWithout.of(state, state.removed)] if state.removed else []), view_of(state)]

@@ -88,7 +88,8 @@ Weights = Float[np.ndarray, "row column"]
 def picture(seen: Picture, weights: Weights, width: int, height: int) -> Cells:
     """The picture in at most `width` by `height` cells, two pixels above one another in each.
 
-    A patch is the brighter the more weight it has, on the default scale of weights."""
+    A patch is the brighter the more weight it has, on the default scale of weights.
+    """
     columns, rows = size(seen, width, height)
     shown = lit(seen, weights, columns, 2 * rows).tolist()
     return Cells([_line(shown[row], shown[row + 1]) for row in range(0, 2 * rows, 2)])

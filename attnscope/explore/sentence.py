@@ -35,7 +35,8 @@ class Run:
 class Set:
     """Layout of the visible part of a sentence: its runs, from line `first` on, after a margin.
 
-    `before` and `more` say whether tokens before and after these are left out."""
+    `before` and `more` say whether tokens before and after these are left out.
+    """
 
     runs: tuple[Run, ...]
     first: int

@@ -1,7 +1,8 @@
 """Builds each pane's content from a state and the answers that are known.
 
 Content with an unchanged key is not drawn again. Unknown answers are shown as waiting, failed ones as their
-error."""
+error.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,6 +1,7 @@
 """Answers the explorer's questions with a model that is opened once, through the session.
 
-Every method may be slow and is called on a background thread. User errors are `AttnscopeError`s."""
+Every method may be slow and is called on a background thread. User errors are `AttnscopeError`s.
+"""
 
 from collections import OrderedDict
 from dataclasses import replace
@@ -40,7 +41,8 @@ class Source:
     def scene(self, text: str | None = None, tower: str | None = None, layer: int | None = None) -> Scene:
         """Read a text (default: the first one) and return its tokens, towers and provenance as a `Scene`.
 
-        `layer` is read first, where the tower has it."""
+        `layer` is read first, where the tower has it.
+        """
         from attnscope.render.kit.words import head_of
         from attnscope.session.choosing import towers_of
 

@@ -1,6 +1,7 @@
 """State of the explorer as plain data; each key press is a function from one state to the next.
 
-It knows neither screen nor model nor results. A state's positions always exist in its scene."""
+It knows neither screen nor model nor results. A state's positions always exist in its scene.
+"""
 
 import re
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ Head = tuple[int, int]
 
 
 class View(StrEnum):
-    """What the largest pane shows."""
+    """The view in the largest pane."""
 
     MATRIX = "weights"
     TERMS = "score by parts"
@@ -30,7 +31,8 @@ class View(StrEnum):
 class Tower:
     """One attention tower of the model: its name, its layers, and the number of heads in each.
 
-    `pattern` identifies the tower."""
+    `pattern` identifies the tower.
+    """
 
     name: str
     kind: Kind
@@ -44,7 +46,8 @@ class Scene:
     """A text read by a model: tokens of both sides, the model's towers, and where to start.
 
     `place` is the first head and `first` the first query to show; `medium` describes a picture or sound;
-    `mask` is the mask token's text, empty where the model fills no blanks."""
+    `mask` is the mask token's text, empty where the model fills no blanks.
+    """
 
     model: str
     text: str

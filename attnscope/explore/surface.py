@@ -1,6 +1,7 @@
 """Lines of styled cells, which are drawn at every key press faster than wrapping text.
 
-`Surface` turns any renderable into such lines by a console that never prints."""
+`Surface` turns any renderable into such lines by a console that never prints.
+"""
 
 import io
 from collections.abc import Callable, Sequence
@@ -82,7 +83,8 @@ class Surface:
     """Renders to lines of styled cells in the terminal's `depth` of colour (None: no colour).
 
     `colours` is true where cells can have colours, `shades` where characters shade cells, for want of colours
-    or of enough of them."""
+    or of enough of them.
+    """
 
     def __init__(self, depth: str | None, background: Background, no_color: bool = False) -> None:
         self.console = Paper(

@@ -172,7 +172,8 @@ def unused(target: Path) -> Path:
 def save(answer: Any, target: Path, focus: Focus, notice: Callable[[str], None]) -> list[Path]:
     """Write the view's result; for two sentences their difference, or else the second one's head.
 
-    `InputError`, before any work, for a suffix that the result cannot be written with."""
+    `InputError`, before any work, for a suffix that the result cannot be written with.
+    """
     from attnscope.explore.questions import Beside
     from attnscope.render.look import USUAL
     from attnscope.render.saving import check_targets, save

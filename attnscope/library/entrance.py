@@ -40,7 +40,8 @@ def load(asked: _Load) -> Model:
     default the logger `attnscope`.
 
     Raises `ModelUnavailableError` where the model cannot be found or fetched, `DoesNotFitError` where it
-    needs more memory than there is, `InputError` for an invalid option."""
+    needs more memory than there is, `InputError` for an invalid option.
+    """
     return opened(asked, asked.listener or Log())
 
 

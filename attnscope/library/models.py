@@ -34,7 +34,8 @@ class Model(OfModel):
     In all methods `layers` and `heads` (default: all) are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
     with their layer ("L3H11"); `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
     several attention towers. `seed` fixes random draws. `InputError` for numbers that do not exist, and for
-    questions that the model cannot answer."""
+    questions that the model cannot answer.
+    """
 
     def __init__(self, opened: Opened, listener: Listener, handed_over: Any = None) -> None:
         self._opened, self._listener = opened, listener
@@ -79,7 +80,8 @@ class Model(OfModel):
         the file `vocab`; or a `chat`, which is messages ({"role": ..., "content": ...}), a mapping with
         messages, `tools` and other variables of the chat template, or a JSON file of either. With `system`,
         which may be empty, the text becomes the user message after it. `fields` are named parts of the text,
-        as words or character positions: `field:a` then names the tokens of field a."""
+        as words or character positions: `field:a` then names the tokens of field a.
+        """
         if all(each is None for each in (asked.text, asked.image, asked.audio, asked.ids, asked.chat)):
             raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
         self._remark()
@@ -95,7 +97,8 @@ class Model(OfModel):
 
         Such as `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
         book", filled from each mapping of `fill`. `field:a` names the tokens of field a. Other options are
-        those of `read`."""
+        those of `read`.
+        """
         return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
 
     def ask(self, question: Question[R]) -> R:

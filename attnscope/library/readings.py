@@ -43,7 +43,8 @@ class Reading(OfReading):
     random draws.
 
     `InputError` for a layer, head or token that does not exist, and for questions that the model cannot
-    answer; `DoesNotFitError` where memory is too small."""
+    answer; `DoesNotFitError` where memory is too small.
+    """
 
     def __init__(self, opened: Opened, inputs: Inputs, listener: Listener) -> None:
         self._model, self._inputs, self._listener = opened.model, inputs, listener
@@ -113,7 +114,8 @@ class Prompted(OfPrompted):
     A prompt without an answer is reported to the listener and in `refused`, and the others go on. Options are
     those of one `Reading`, among them `layer`, `head`, `layers`, `heads`, `kind`, `tower`, `block`, `route`,
     `words`, `special`, `by`, `seed`, `query`, `key` and its other `options`; `field:a` names a field of each
-    prompt. `InputError` where none of the prompts has an answer."""
+    prompt. `InputError` where none of the prompts has an answer.
+    """
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """A result as a matplotlib figure, and a figure as the same bytes every time.
 
 `figure_of` draws any result that has a picture, `pages` its PDF, `plot` on the user's Axes. Figures are made
-without pyplot, on a light page as large as its labels need. The `plot` modules draw on any Axes."""
+without pyplot, on a light page as large as its labels need. The `plot` modules draw on any Axes.
+"""
 
 import io
 from collections.abc import Sequence
@@ -84,7 +85,8 @@ def figure_bytes(
     """The file content of `figure`, without times or random names: equal results give equal bytes.
 
     Several figures are the pages of one PDF. `described` goes into the file's metadata. Raises `InputError`
-    for more dots than a picture can have."""
+    for more dots than a picture can have.
+    """
     buffer = io.BytesIO()
     metadata = {**_NO_TIME[format], **({_TOLD_AS[format]: printable(described)} if described else {})}
     with drawing():
@@ -104,7 +106,8 @@ def figure_bytes(
 def plot(result: Result, ax: Axes | None, look: Look = USUAL, **looked_at: Any) -> Axes | Figure:
     """Draw `result` on `ax` and return it; without one, return a finished figure.
 
-    `looked_at` are the arguments of `focus_on`."""
+    `looked_at` are the arguments of `focus_on`.
+    """
     focus = drawn_focus(result, **looked_at)
     if ax is None:
         figure = figure_of(result, focus, look)

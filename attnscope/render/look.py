@@ -1,7 +1,8 @@
 """The style of a picture: title, size, resolution and caption.
 
 A `Look` changes no number; a `Focus` says what is shown. `dressed` puts a look in force while a figure is
-made, and `look_now` returns it."""
+made, and `look_now` returns it.
+"""
 
 import re
 from collections.abc import Iterator
@@ -29,7 +30,8 @@ class Look:
 
     `title` replaces the heading, `none` drops it. `size` is width and height in inches, `dpi` the dots per
     inch of a PNG. `caption` is `short`, `full` with everything about the numbers' origin, or `none`. `bare`
-    leaves the axes alone. Raises `InputError` for an impossible value."""
+    leaves the axes alone. Raises `InputError` for an impossible value.
+    """
 
     title: str | None = None
     size: Size | str | None = None

@@ -3,7 +3,8 @@
 A notebook's picture is small and follows the theme: white is transparent, and in dark mode lightness is
 inverted while hues stay. A page is a fragment that shares no names or styles with the notebook. Data frames
 have named axes: matrices as they are, other results as the rows of their CSV. matplotlib and pandas are
-imported only when needed."""
+imported only when needed.
+"""
 
 import base64
 import io

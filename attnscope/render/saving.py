@@ -1,7 +1,8 @@
 """Writes a result to a file, as its suffix says: complete or not at all, refused before any work if possible.
 
 Importing this loads no matplotlib. MPLBACKEND is left alone, since a notebook has its own; the command line
-sets it."""
+sets it.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -117,7 +118,8 @@ def content(
     """File content of a result: its picture with `focus` and `look`, its page, or all of its numbers.
 
     A page opens on `focus` and holds `beside`. `notice` is called for characters that no installed font has,
-    and for a doubtful verdict that the picture does not show."""
+    and for a doubtful verdict that the picture does not show.
+    """
     if suffix in PICTURES:
         from attnscope.render import figure
 
@@ -174,7 +176,8 @@ def save(
 ) -> list[Path]:
     """Write `result` to `target`; with `{panel}` in its name, each panel of a report to a file.
 
-    Returns the paths of the written files."""
+    Returns the paths of the written files.
+    """
     if PANEL in target.name:
         return list(_save_panels(result, target, look, notice))
     write(target, content(result, target.suffix.lower(), focus, look, notice, beside))

@@ -1,7 +1,8 @@
 """Text in terminal cells: cuts, pads and stacks labels and numbers without splitting a character.
 
 All widths are cells: wide characters take two, combining marks none. Row headings, coloured numbers and
-stacked column headings of grids are here too."""
+stacked column headings of grids are here too.
+"""
 
 import unicodedata
 from collections.abc import Sequence
@@ -94,7 +95,8 @@ def column_widths(labels: Sequence[str], least: int, room: int) -> list[int]:
     """Width of each column so that its heading stands in as few stacked lines as `room` allows.
 
     Every column gets `least` cells. Spare cells go to the headings with the most lines first, the cheapest
-    among them before others. One cell of each column is its gap."""
+    among them before others. One cell of each column is its gap.
+    """
     widths = [least] * len(labels)
     spare = room - sum(widths)
     for lines in range(_MOST_LINES, 0, -1):
@@ -202,7 +204,8 @@ def headings(
 ) -> list[Text]:
     """Heading lines above a grid: its title and axis words, then positions, then stacked names.
 
-    `words` are the title, the rows' word and the columns' word."""
+    `words` are the title, the rows' word and the columns' word.
+    """
     title, row_word, column_word = words
     numbers = "".join(right(str(i), width) for i, width in zip(positions, widths, strict=False))
     stacks = [_stack(settled(name), width) for name, width in zip(names, widths, strict=False)]

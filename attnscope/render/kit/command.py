@@ -1,6 +1,7 @@
 """Shell commands that ask another question about a result's model and text.
 
-They are made from the result's `Provenance`; without it there is no command."""
+They are made from the result's `Provenance`; without it there is no command.
+"""
 
 import re
 import sys
@@ -29,7 +30,8 @@ class Command(Text):
 def continued(command: str) -> list[str]:
     """The command in lines joined by a backslash; one line on Windows.
 
-    No word is broken, and an option stays with its value."""
+    No word is broken, and an option stays with its value.
+    """
     words = _WORD.findall(command)
     if sys.platform == "win32" or " ".join(words) != command:
         return [f"  {command}"]
@@ -94,7 +96,8 @@ def finding(result: Heads, query: int, key: int, span: Sequence[int] = ()) -> st
 def asking(result: Run, command: str, *options: str) -> str:
     """Command for the same model and text: `attnscope find 'a text' -m demo --from [MASK] --to opened`.
 
-    Empty where the input is unknown, or `command` cannot read it."""
+    Empty where the input is unknown, or `command` cannot read it.
+    """
     told = result.provenance
     if told.read is None or ("--generate" in told.read and command not in _GO_ON):
         return ""
@@ -117,7 +120,8 @@ def asking_of_text(command: str, text: str, told: Provenance, *options: str) -> 
 def asking_of_model(command: str, told: Provenance, *options: str) -> str:
     """Command about a model alone: `attnscope compose -m demo`.
 
-    Empty for a model that was handed over in memory."""
+    Empty for a model that was handed over in memory.
+    """
     return " ".join(["attnscope", command, *map(word, told.run), *options]) if told.run else ""
 
 
@@ -140,7 +144,8 @@ def _is_for_a_line(text: str) -> bool:
 def label(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:
     """The name of a token as a word of a command.
 
-    A sentence is named by its number, several tokens (`span`) by their positions."""
+    A sentence is named by its number, several tokens (`span`) by their positions.
+    """
     if tokens.of_sentences:
         return str(tokens.positions[position])
     if len(span) > 1:

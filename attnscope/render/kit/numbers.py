@@ -1,4 +1,4 @@
-"""How a number is written for readers: one rule for terminal, picture, page and notebook.
+"""Number formats for readers: one rule for terminal, picture, page and notebook.
 
 * Nothing stands before the point of a number below one, `.28`; thousands have separators, `12,345`; from a
   million on and below a thousandth digits are few and have an exponent, `3.1e-8`.

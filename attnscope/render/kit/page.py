@@ -90,7 +90,8 @@ EDGE = 1 + 1e-9  # so that no side ends a hair below a whole number of dots
 class Frame:
     """Width and height of the axes, and the room for tick labels and axis words around them.
 
-    On a small page the axes may shrink to `share` of both and stay legible."""
+    On a small page the axes may shrink to `share` of both and stay legible.
+    """
 
     width: float
     height: float
@@ -136,7 +137,8 @@ RULE = "#dcdcdc"
 class Sheet:
     """A page of `width` by `height` inches; every `top` is the distance from its upper edge.
 
-    The page is centred in the figure, which may be larger where the user asked for a size."""
+    The page is centred in the figure, which may be larger where the user asked for a size.
+    """
 
     figure: Figure
     width: float

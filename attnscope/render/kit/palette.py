@@ -182,7 +182,8 @@ class Scale:
     """Mapping from the weights of one panel to shades.
 
     `tops` are the weights of the strongest shade, row by row; `least` is the weight of the faintest shade, 0
-    except on a logarithmic scale."""
+    except on a logarithmic scale.
+    """
 
     kind: Scaling
     tops: Float[np.ndarray, " row"]

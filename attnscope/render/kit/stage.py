@@ -40,7 +40,8 @@ class Panel:
 
     `visible` is False for masked pairs, `answered` for queries without a visible key, which show
     `unanswered`. `limit` replaces the extent where several panels share one, `common` the scale; `scaling` is
-    the kind of scale. `form` writes a number where the stage's own form does not fit."""
+    the kind of scale. `form` writes a number where the stage's own form does not fit.
+    """
 
     show: Show
     row_word: str
@@ -102,7 +103,8 @@ def _sentences(tokens: object) -> Iterable[tuple[int, str]]:
 def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling.SQRT) -> Panel:
     """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key.
 
-    A view has only weights."""
+    A view has only weights.
+    """
     if isinstance(result, HeadView):
         return _viewed(result, scaling)
     values: Float[np.ndarray, "row column"] = getattr(result, show)

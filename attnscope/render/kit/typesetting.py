@@ -1,7 +1,8 @@
 """Text in pictures: installed fonts, text width, line breaks, and missing glyphs.
 
 Widths and heights are inches, font sizes points. Text is never parsed as mathematics; control characters are
-measured and wrapped as their escapes."""
+measured and wrapped as their escapes.
+"""
 
 import re
 import warnings
@@ -47,7 +48,8 @@ def families() -> tuple[str, ...]:
 def drawing() -> Iterator[None]:
     """Context manager: fixed matplotlib settings for every figure, whatever the user's matplotlibrc says.
 
-    It silences matplotlib's warnings about glyphs, since `missing_glyphs` reports these."""
+    It silences matplotlib's warnings about glyphs, since `missing_glyphs` reports these.
+    """
     settings: dict[Any, Any] = {
         "font.family": [*families(), "sans-serif"],
         "font.sans-serif": [_FIRST, *_ALIKE],

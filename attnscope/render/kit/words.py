@@ -1,6 +1,7 @@
 """Words around a result: its model, head, kernel, text, weights and certificate.
 
-`origin_words` is their short form, at the end of a line of proof."""
+`origin_words` is their short form, at the end of a line of proof.
+"""
 
 import math
 import re
@@ -63,7 +64,8 @@ def model_words(provenance: Provenance) -> str:
 def own_name(model: str) -> str:
     """Short name of a model: a hub id, or the last part of a folder's path.
 
-    The last two parts where the last one is generic: `snapshot`, `checkpoint-500`, a hash."""
+    The last two parts where the last one is generic: `snapshot`, `checkpoint-500`, a hash.
+    """
     if _HUB_ID.fullmatch(model):
         return printable(model)
     cached = _CACHED.search(model)
@@ -349,7 +351,8 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
     """The certificate in one line: verdict, and the evidence if `full` or not certified.
 
     The evidence is the reason, errors against tolerances, faults and positions. Rows that are not the tokens
-    in their place, or not only these, are always reported."""
+    in their place, or not only these, are always reported.
+    """
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
     if certificate.verdict is Verdict.RECOMPUTED:
         line.append("; model, layer and tokens as stored, not checked")

@@ -2,7 +2,8 @@
 
 Up to 64 tokens all are named, of more every tenth or so, with its position, beside a mark; cells are then
 whole dots, and of very many several are drawn as one block. Chat messages are lines beside the axes, with
-their roles."""
+their roles.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -48,7 +49,8 @@ class Grid:
 
     A label is "" where none is shown. Labels are upright (`rotated`) above columns narrower than the widest
     of them. With very many tokens, `block` rows and columns are drawn as one. `down` and `across` are the
-    chat messages along the sides."""
+    chat messages along the sides.
+    """
 
     wide: float
     high: float
@@ -233,7 +235,8 @@ def draw_head(shown: Stage, axes: Axes, laid: Grid | None = None) -> QuadMesh:
     """Draw heat map, labels, axis words and, where they fit, numbers; returns the mesh for a colour bar.
 
     `laid` replaces the layout of `grid`. With row scaling the colours show shares of each row's largest
-    weight."""
+    weight.
+    """
     laid = laid or grid(shown)
     background(shown.values.shape, axes)
     values = drawn_values(shown)

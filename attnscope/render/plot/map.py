@@ -1,7 +1,8 @@
 """A head's t-SNE map on Axes: a circle for every query, a square for every key, each with its token.
 
 The axes have no unit and no ticks. Points in one place share a label. Lengths are inches from the lower left
-corner of the Axes, unless they are called points."""
+corner of the Axes, unless they are called points.
+"""
 
 from dataclasses import dataclass
 from functools import partial

@@ -2,7 +2,8 @@
 
 Weights are opaque squares of colour, one for each patch, so that a colour depends on the weight alone. The
 picture's outlines are drawn above them, and its greys where there are no weights. Rows of patches run from
-top to bottom, columns from left to right."""
+top to bottom, columns from left to right.
+"""
 
 import math
 from collections.abc import Callable
@@ -153,7 +154,8 @@ def _line_inks(
 def outlines(grey: Float[np.ndarray, "height width"]) -> Float[np.ndarray, "height width 4"]:
     """RGBA image of a picture's edges as thin lines, transparent everywhere else.
 
-    Edges are where the smoothed picture changes fastest, at most a fifth of its pixels."""
+    Edges are where the smoothed picture changes fastest, at most a fifth of its pixels.
+    """
     drawn = np.ones((*grey.shape, 4))
     drawn[..., 3] = 0.0
     if min(grey.shape) > 2:

@@ -1,7 +1,8 @@
 """Panels: a block's axes, the room for their labels, and the function that draws them.
 
 Legends, row names and frames of axes are here too, and two panels of words alone: linked columns, and
-sentences with their questions and figures."""
+sentences with their questions and figures.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,7 +25,8 @@ class Panel:
     """Axes of `width` by `height` inches under a title, with room around them for their labels.
 
     `key` are the labels of its legend; panels side by side with the same key show it once. On a small page
-    the axes may shrink to `least` of both sides and stay legible."""
+    the axes may shrink to `least` of both sides and stay legible.
+    """
 
     title: str
     says: str

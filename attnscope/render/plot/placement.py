@@ -3,7 +3,8 @@
 A label may stand in sixteen directions around its point, at growing distances, the right side preferred.
 Labels choose in turn, the crowded ones first, until none would move; then badly placed ones and their
 neighbours choose again. It uses no random numbers and no clock. Lengths are inches from the lower left
-corner, boxes (left, bottom, right, top), segments (x, y, to x, to y)."""
+corner, boxes (left, bottom, right, top), segments (x, y, to x, to y).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -151,7 +152,8 @@ def _inside(boxes: Float[np.ndarray, "box 4"], around: Surroundings) -> Bool[np.
 class Placement:
     """Box and leader (from its point to its edge) of every label; `free` where it covers nothing.
 
-    `improved` computes a better placement."""
+    `improved` computes a better placement.
+    """
 
     boxes: Float[np.ndarray, "label 4"]
     leaders: Float[np.ndarray, "label 4"]
@@ -168,7 +170,8 @@ def placement(
     """Place labels of `sizes` beside the points `anchors`, whose markers have radii `radii`.
 
     Labels come most important first: where two collide, the first one is free. The returned placement is
-    rough, enough to tell whether the labels find room."""
+    rough, enough to tell whether the labels find room.
+    """
     choices = _choices(anchors, sizes, radii, around)
     near = [holding(grown(around.markers, _NEIGHBOURHOOD), anchor).sum() for anchor in anchors]
     chosen, order = np.full(len(anchors), -1), np.argsort(-np.array(near), kind="stable")
@@ -250,7 +253,8 @@ def _added(
 def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> tuple[int, float]:
     """A label's cheapest choice while the others keep theirs, and its cost.
 
-    Other labels only add to a choice's own cost, so most choices can be skipped."""
+    Other labels only add to a choice's own cost, so most choices can be skipped.
+    """
     alone = choices.costs[label]
     best, cost, least = -1, np.inf, np.inf
     for few in np.split(np.argsort(alone, kind="stable"), _PARTS):

@@ -1,6 +1,7 @@
 """One query's weights on Axes: a bar for each key, in the order of the text, or the strongest of many.
 
-Above the bars is the whole row of a long text as a strip, or the matrix with the row and a key marked."""
+Above the bars is the whole row of a long text as a strip, or the matrix with the row and a key marked.
+"""
 
 from dataclasses import dataclass, replace
 from functools import partial

@@ -31,7 +31,8 @@ class _Laid:
     """A step laid out in inches: `size` of all cells, of one `cell`, room `left` of them and above (`top`).
 
     If `detailed`, every cell has a number. Column labels are upright if `rotated`. `kind` is 0 for inputs, 1
-    for projections, 2 for steps between queries and keys, 3 for a mistake."""
+    for projections, 2 for steps between queries and keys, 3 for a mistake.
+    """
 
     step: Step
     detailed: bool

@@ -1,7 +1,8 @@
 """A result as a Python script that recomputes its figures with torch and transformers alone.
 
 Scripts are joined from two complete Python files, which are linted: `again`, with an empty `SHOWN`, and
-`head` or a verb's own. Their `SHOWN` is filled with the result's data; nothing of them runs here."""
+`head` or a verb's own. Their `SHOWN` is filled with the result's data; nothing of them runs here.
+"""
 
 import ast
 import math

@@ -1,7 +1,8 @@
 """Blocks: a result's content as rankings, curves, grids and matrices, without layout.
 
 They hold exact numbers, their text form and their meaning. `terminal`, `plot` and `web` each draw every kind
-of block."""
+of block.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -25,7 +26,8 @@ class Rows:
 
     `chosen` rows are emphasised, `faint` ones dimmed. `hidden` counts the rows that only files have, and
     `unshown` is the note about them. `elsewhere` says how to see rows and columns that do not fit. `sections`
-    are the rows at which a heading stands."""
+    are the rows at which a heading stands.
+    """
 
     title: str
     of: str
@@ -76,7 +78,8 @@ class Curve(Rows):
 
     `places` are the rows' numbers, `measured` is the quantity of all lines. If `named`, the axis shows the
     rows' names; if `log`, its scale is logarithmic. In tables the rows stand one below the other; pictures
-    mark the `chosen` ones."""
+    mark the `chosen` ones.
+    """
 
     places: tuple[float, ...] = ()
     named: bool = False
@@ -149,7 +152,8 @@ class Matrix:
     empty cell. `groups` are the indices at which new groups of rows and columns begin; `marked` cells are
     framed. Without a `form` the decimals depend on the room. If there are too many cells, `coarser` gives a
     pooled matrix; without it the strongest of several cells is drawn. If numbers do not fit, the strongest
-    columns of the `listed` rows are shown under `listing`. `measured` labels the colour bar."""
+    columns of the `listed` rows are shown under `listing`. `measured` labels the colour bar.
+    """
 
     title: str
     words: tuple[str, str]
@@ -182,7 +186,8 @@ class Matrix:
 class KeyBars(Ranking):
     """The keys of one `query` of a matrix, strongest first; a picture has them in the order of the text.
 
-    The key `pointed` is emphasised. If `above`, the matrix is drawn above the bars, key over key."""
+    The key `pointed` is emphasised. If `above`, the matrix is drawn above the bars, key over key.
+    """
 
     matrix: Matrix | None = None
     query: int = 0
@@ -193,7 +198,8 @@ class KeyBars(Ranking):
 class Drawing:
     """Base of blocks that only one kind of result has, drawn by a function of its own.
 
-    A medium without such a function draws the `plain` block instead, or nothing."""
+    A medium without such a function draws the `plain` block instead, or nothing.
+    """
 
     plain: "Matrix | HeadGrid | None" = None
 
@@ -217,7 +223,8 @@ def flat(block: Block | Beside) -> tuple[Block, ...]:
 class Passage(Drawing):
     """A text with each token shaded by its number; NaN where it has none.
 
-    The `chosen` tokens are framed. `says` is the caption."""
+    The `chosen` tokens are framed. `says` is the caption.
+    """
 
     title: str
     tokens: Tokens
@@ -232,7 +239,8 @@ class Passage(Drawing):
 class Heap(Drawing):
     """Numbers as dots on one axis, and among them one that is compared with them.
 
-    `dots` says what a dot is, `name` what `own` is the number of, `measured` what the numbers are."""
+    `dots` says what a dot is, `name` what `own` is the number of, `measured` what the numbers are.
+    """
 
     title: str
     dots: str
@@ -247,7 +255,8 @@ class Heap(Drawing):
 class Tie:
     """A line between a word on the left and one on the right, with a strength from 0 to 1.
 
-    It is `broken` where only one direction finds it; `told` is its tooltip."""
+    It is `broken` where only one direction finds it; `told` is its tooltip.
+    """
 
     left: int
     right: int
@@ -290,7 +299,8 @@ class Statements(Drawing):
 def as_panel(block: Matrix) -> Panel:
     """The matrix as a Panel, weights on their own scale, other numbers on one around 0.
 
-    `Names` may stand for its tokens, because drawing needs only names, positions and labels."""
+    `Names` may stand for its tokens, because drawing needs only names, positions and labels.
+    """
     visible = ~np.isnan(block.values)
     vectors = isinstance(block.columns, Dimensions)
     weights = block.scale if isinstance(block.scale, Weights) else None

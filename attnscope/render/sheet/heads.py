@@ -16,7 +16,8 @@ class Companion:
     """Text beside the number of every head where there is room: its control, error or link.
 
     `short` is never cut; `names` stands below the number, cut to the given cells. Both are functions of row
-    and column."""
+    and column.
+    """
 
     label: str
     short: Callable[[int, int], str]
@@ -45,7 +46,8 @@ class HeadGrid:
 
     `itself` is the head that the others relate to. Heads are outlined if their `verdicts` say that they are
     not certified, or if they are `beyond` (a phrase, and their places). If `whole`, a terminal writes all
-    numbers, however many lines they take."""
+    numbers, however many lines they take.
+    """
 
     title: str
     layers: tuple[int, ...]
@@ -102,7 +104,8 @@ class HeadMatrices:
     """A small matrix for every head, layers down and heads across, all on one scale; NaN where masked.
 
     `values[i, j]` are the cells of the head at `layers[i]` and `heads[j]`. Heads that are not certified are
-    outlined."""
+    outlined.
+    """
 
     title: str
     layers: tuple[int, ...]

@@ -34,7 +34,8 @@ def form(scores: HeadScores) -> Callable[[float], str]:
 def scale(scores: HeadScores, keys: int | None = None, limits: tuple[float, float] | None = None) -> Scale:
     """Colour scale of a measure, from its least to its largest possible value, or between `limits`.
 
-    With `keys`, the legend gives the formula of a largest value that depends on their number."""
+    With `keys`, the legend gives the formula of a largest value that depends on their number.
+    """
     described, (least, most) = scores.description, scores.limits
     low, high = limits or (least, most)
     kind: Literal["rising", "falling"] = "falling" if described.strong == "low" else "rising"

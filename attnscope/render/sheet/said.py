@@ -57,7 +57,7 @@ class Attended(Run, Protocol):
 
 
 def setting(result: Attended, *before: str) -> str:
-    """Which attention of which model: `3 layers x 4 heads · encoder self-attention · bert-base-uncased`."""
+    """Attention and model in words: `3 layers x 4 heads · encoder self-attention · bert-base-uncased`."""
     own = attention(result.kind, result.tower), model_words(result.provenance)
     return " · ".join((*before, *own))
 
@@ -210,7 +210,8 @@ def proof(
     """Lines with the count of each verdict: `✓ certified: 48 of 48 heads recomputed, equal to the model's`.
 
     Verdicts come one by one or as counts; `more` is appended. `what` names the certified part where that is
-    not all: `certified: the rows asked about in 48 of 48 heads recomputed, ...`."""
+    not all: `certified: the rows asked about in 48 of 48 heads recomputed, ...`.
+    """
     count = Counter[Verdict](verdicts)
     total = counted(count.total(), of)
     held = {Verdict.CERTIFIED: f" {_EQUAL}"}
@@ -226,7 +227,8 @@ def proof_in(
 ) -> tuple[tuple[Verdict, str], ...]:
     """Lines for heads certified in some texts: `72 of 72 heads recomputed, ..., in each of 2 of 300 texts`.
 
-    The counts in `certified` are of heads times texts. Different verdicts are listed with these counts."""
+    The counts in `certified` are of heads times texts. Different verdicts are listed with these counts.
+    """
     counts = {verdict: count for verdict, count in certified.items() if count}
     if not counts:
         none = Verdict.UNCERTIFIED

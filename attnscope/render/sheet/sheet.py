@@ -47,7 +47,8 @@ class Sheet:
 
     `table` makes all rows, for a file; `record` stands at the top of a file. `main` is the block that fits
     one Axes; without it `whole` says why the picture takes a page. `summary` is one line beside the title. A
-    page also shows the `more` blocks, and opens on the head, query and key of `opens`."""
+    page also shows the `more` blocks, and opens on the head, query and key of `opens`.
+    """
 
     title: str
     setting: str
@@ -90,7 +91,8 @@ class Sheet:
 def saying(say: Said, heads: Any = None, **own: Any) -> Sheet:
     """The sheet of a result: its `own` parts, and the usual ones from its verb's table of sentences.
 
-    For a result about `heads` the usual parts include their text, notes and features."""
+    For a result about `heads` the usual parts include their text, notes and features.
+    """
     result: Any = say.result
     of: Any = result if heads is None else heads
     usual: dict[str, Callable[[], Any]] = {
@@ -150,7 +152,8 @@ def by_head(
 def guarded(sheet: Sheet, verdict: Verdict | None) -> Sheet:
     """The sheet with the answer that its verdicts allow; a failed one has no answer and no next command.
 
-    Doubts about heads that the answer does not name leave it unchanged: the line of proof reports them."""
+    Doubts about heads that the answer does not name leave it unchanged: the line of proof reports them.
+    """
     if sheet.next is not None and not sheet.next.command.startswith("attnscope "):
         sheet = replace(sheet, next=None)
     if verdict is None or sheet.about_proof:
@@ -191,7 +194,8 @@ def _refused(sheet: Sheet) -> str:
 class Stored:
     """A stored file: its date, its verdict, and the command that runs its model again.
 
-    `day` is empty where unknown, `again` None where no model can be run. `command` made the file."""
+    `day` is empty where unknown, `again` None where no model can be run. `command` made the file.
+    """
 
     day: str
     verdict: Verdict | None

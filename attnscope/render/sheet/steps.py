@@ -29,7 +29,8 @@ def texts(
     """Texts of the values of the first `rows`, or all, with as many decimals as they need together.
 
     That is at most `decimals`. Beyond a million, and where all are very small, they get a short exponent:
-    `1e8`, `−1e9`; a whole number that this would round is written out."""
+    `1e8`, `−1e9`; a whole number that this would round is written out.
+    """
     ordinary = values[np.isfinite(values) & (np.abs(values) < _LARGE)]
     small = 0 < largest_magnitude(ordinary) < 10.0 ** -max(decimals - 1, 2)
     exact = (  # up to the noise of float64

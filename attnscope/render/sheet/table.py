@@ -27,7 +27,8 @@ class Scale:
     """Numbers as colours: `rising` is dark at its high end, `falling` at its low one, `signed` around 0.
 
     Red always means taken from an answer, blue given to it. So changes and shares are `signed`, red below 0,
-    and losses `costs`, red above 0. `ends` are the meanings of the least and the largest value."""
+    and losses `costs`, red above 0. `ends` are the meanings of the least and the largest value.
+    """
 
     low: float
     high: float
@@ -123,7 +124,8 @@ class Column:
 
     `says` explains the heading wherever the column is shown. Columns with a larger `spared` are dropped first
     if there is no room. `told` are the rows' texts, where these do not follow from the value alone. Adjacent
-    columns with the same `under` share that heading."""
+    columns with the same `under` share that heading.
+    """
 
     name: str
     values: Values
@@ -192,7 +194,8 @@ class Mark:
     """A mark drawn in each row of a ranking, at `at` or from `at` to `to`; a `line` crosses all rows.
 
     Its `tint` is a meaning, not a colour; `label` is its text in the legend. It is drawn in the middle of its
-    row, or `low`, where an interval would hide another mark."""
+    row, or `low`, where an interval would hide another mark.
+    """
 
     shape: Shape
     tint: Tint
@@ -210,7 +213,8 @@ class Mark:
 class Line:
     """A number for each row of a curve, joined by a line, or a band from `at` to `to`.
 
-    `points` are a list of numbers for each row, drawn alone. A `ring` is drawn around the number of a row."""
+    `points` are a list of numbers for each row, drawn alone. A `ring` is drawn around the number of a row.
+    """
 
     shape: Literal["line", "dashed", "band", "points", "ring"]
     tint: Tint
@@ -237,7 +241,8 @@ def only(values: Values, kept: Iterable[bool]) -> list[Any]:
 def both_ways(values: Values, below: str = "", above: str = "", *, costs: bool = False) -> tuple[Mark, Mark]:
     """Bars below and above 0 with their labels; none for a row without a number.
 
-    Bars below 0 are red, because they take from an answer; with `costs`, bars above 0."""
+    Bars below 0 are red, because they take from an answer; with `costs`, bars above 0.
+    """
     losing = [not missing(value) and (value > 0 if costs else value < 0) for value in values]
     below, above = (above, below) if costs else (below, above)
     loses = Mark("bar", "loses", below, only(values, losing))

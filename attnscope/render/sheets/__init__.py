@@ -1,7 +1,8 @@
 """Sheets of heads and other results, each loaded when a result of its kind is shown.
 
 Each sheet of heads is in the module named like its kind in files (up to the first hyphen), or in that of
-`_WITH`. A verb names the places of its own sheets."""
+`_WITH`. A verb names the places of its own sheets.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -38,7 +39,8 @@ class Focus:
     `decimals` is the most that a worked example shows. `verbose` adds certificates, columns and origins in
     full, `legend` the meaning of words and marks; `brief` leaves the answer and the proof. `in_nats` shows an
     entropy as such, not as a number of tokens. `scale` is the shading of weights; `rows` the number of listed
-    queries of a long text, None for all. `stored` is the file that the result was read from."""
+    queries of a long text, None for all. `stored` is the file that the result was read from.
+    """
 
     stage: Show = "weights"
     queries: tuple[int, ...] = ()
@@ -71,7 +73,8 @@ def focus_on(
 ) -> Focus:
     """Focus for a stage, a query and a key (by text or position) and a scale.
 
-    Raises `InputError` for parts that the result lacks, and for a name that fits no token or several."""
+    Raises `InputError` for parts that the result lacks, and for a name that fits no token or several.
+    """
     stage = _stage(result, show)
     if query is None and key is None:
         return Focus(stage, scale=_scale(result, stage, scale))

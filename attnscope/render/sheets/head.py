@@ -1,6 +1,7 @@
 """Sheet of one head: a stage as a matrix, or the keys or the vector of one query.
 
-A head that was recomputed has all stages; views and returned weights have weights only."""
+A head that was recomputed has all stages; views and returned weights have weights only.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -118,7 +119,8 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None, s
 def most_telling(result: HeadWeights | HeadView, shown: Panel, most: int | None) -> list[int]:
     """Rows of the `most` queries with the largest weight (above its expected one, if known), largest first.
 
-    All rows in order where there are no more, or `most` is None."""
+    All rows in order where there are no more, or `most` is None.
+    """
     rows = len(shown.row_tokens)
     if most is None or rows <= most:
         return list(range(rows))
@@ -132,7 +134,8 @@ def most_telling(result: HeadWeights | HeadView, shown: Panel, most: int | None)
 def next_question(result: HeadWeights | HeadView, say: Said, query: int, key: int, options: str = "") -> Next:
     """Next question: whether the head looks by words or by position, tried on shuffled texts.
 
-    For a text that cannot be shuffled, such as a single word, the question is about all heads."""
+    For a text that cannot be shuffled, such as a single word, the question is about all heads.
+    """
     own, asked = head_of(result), label(result.query_tokens, query)
     kept = result.query_groups[query] if isinstance(result, HeadView) else (query,)
     items = enumerate(own.query_tokens.items)

@@ -304,7 +304,8 @@ class Original(Drawing):
 class Overlay(Drawing):
     """The weights of one query on the patches of a picture; `plain` has them in per cent.
 
-    `pointed` is the chosen patch, by row and column."""
+    `pointed` is the chosen patch, by row and column.
+    """
 
     result: PictureAttention
     plain: Matrix
@@ -392,7 +393,8 @@ def _grid(result: PictureHeads, say: Said) -> HeadGrid:
 class Timeline(Drawing):
     """Weights over the frames of a sound, a row for a query or for each head, below its spectrogram.
 
-    `pointed` is the chosen frame."""
+    `pointed` is the chosen frame.
+    """
 
     result: SoundAttention | SoundHeads
     plain: Matrix

@@ -132,7 +132,8 @@ def _companion(result: Overview) -> Companion:
 def link_words(result: Overview, i: int, j: int, cells: int) -> str:
     """`query→key` of the head at row `i` and column `j`, cut to fit `cells`.
 
-    Only the key where one query was asked for."""
+    Only the key where one query was asked for.
+    """
     query, key = (int(position) for position in result.strongest[i, j])
     if query < 0:
         return fit(said(result)("no_key"), cells)
@@ -147,7 +148,8 @@ def link_words(result: Overview, i: int, j: int, cells: int) -> str:
 def ranked(result: Overview) -> list[Place]:
     """Places of all heads with a value, the strongest by the main measure first.
 
-    Heads with most of their weight on special tokens, or on one token, come last."""
+    Heads with most of their weight on special tokens, or on one token, come last.
+    """
     over = _passed(result)
     if (elsewhere := _same_distance(result)) is not None:
         return ordered(np.where(np.isnan(elsewhere), result.main.values, result.main.values - elsewhere))

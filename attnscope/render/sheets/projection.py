@@ -1,7 +1,8 @@
 """Sheet of a head's t-SNE map, with measures of how far to trust it.
 
 A picture shows the map, a terminal its numbers: the keys of the chosen queries by weight, one key for several
-queries, or every query's strongest and nearest key."""
+queries, or every query's strongest and nearest key.
+"""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -55,7 +56,8 @@ class Map(Drawing):
     def linked(self) -> tuple[int, ...]:
         """The query's strongest keys, and `key` where the query may look at it.
 
-        Too thin links are left out, except that of the strongest key."""
+        Too thin links are left out, except that of the strongest key.
+        """
         if self.query is None:
             return ()
         ranked = self.result.ranked_keys(self.query).tolist()

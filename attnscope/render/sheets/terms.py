@@ -185,7 +185,8 @@ def _ranked(result: HeadTerms, query: int) -> list[int]:
 def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> Ranking:
     """Table of steps from product to weight for the keys of a query, `key` among them, and for the sink.
 
-    All keys where few, else the strongest, in the order of the text."""
+    All keys where few, else the strongest, in the order of the text.
+    """
     head, count, ranked = result.head, len(result.head.key_tokens), _ranked(result, query)[:most]
     strongest = ranked if key in ranked else [*ranked[: most - 1], key]
     keys = list(range(count)) if count <= most else sorted(strongest)

@@ -2,7 +2,8 @@
 
 Only rich itself may move the cursor or set colours. Sheets are cleaned before layout, so that widths are
 right; printing cleans everything once more. Themes give the styles of `palette` for every colour depth and
-background; for an unknown background they use the ramp for dark ones, which is legible on white too."""
+background; for an unknown background they use the ramp for dark ones, which is legible on white too.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -115,7 +116,8 @@ def _exact(colour: str) -> Color:
 def background(wanted: str | None, environment: Mapping[str, str]) -> Background:
     """The terminal's background, from `wanted`, the environment's theme or COLORFGBG; else `unknown`.
 
-    Raises `InputError` for an unknown theme."""
+    Raises `InputError` for an unknown theme.
+    """
     if wanted is None:
         named = _checked(environment.get(VARIABLE) or "auto", VARIABLE)
     else:

@@ -1,6 +1,7 @@
 """Grids of all heads in a terminal, layers down and heads across: numbers, or small weight matrices.
 
-Where the numbers would fill more than a screen, each head is a shade, unless the grid is `whole`."""
+Where the numbers would fill more than a screen, each head is a shade, unless the grid is `whole`.
+"""
 
 from collections.abc import Iterator
 

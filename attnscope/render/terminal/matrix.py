@@ -50,7 +50,8 @@ class Shading:
     """Shades of a matrix: `shares` from 0 to 1, or -1 to 1 where `signed`, NaN where a pair is masked.
 
     `plain` are the shares without sign, 0 for the least number. `ends` and `plain_ends` are the texts of the
-    least and the largest share, `scale` is that of weights, `told` a note for the legend."""
+    least and the largest share, `scale` is that of weights, `told` a note for the legend.
+    """
 
     shares: Float[np.ndarray, "row column"]
     plain: Float[np.ndarray, "row column"]

@@ -1,7 +1,8 @@
 """A ranking in a terminal: its columns as far as they fit, and bars where there is room.
 
 If there is too little room, headings are folded, then `spared` columns dropped, columns of words folded, and
-the last columns dropped."""
+the last columns dropped.
+"""
 
 import re
 
@@ -193,7 +194,8 @@ def _cell(column: Column, row: int, text: str, cells: int, faint: StyleType) -> 
 def _bars(block: Rows) -> tuple[Mark, ...]:
     """Bars to draw, where all begin at 0 and no control or interval belongs beside them; else none.
 
-    Bands over a given axis are drawn too."""
+    Bands over a given axis are drawn too.
+    """
     if not isinstance(block, Ranking):
         return ()
     if block.axis and (stretches := tuple(each for each in block.marks if each.shape == "band" and each.to)):

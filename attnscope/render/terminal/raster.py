@@ -2,7 +2,8 @@
 
 A `Raster` is laid out when it is printed, because only then the console is known. In colour one line holds
 two rows, since half a block is as high as wide. Without colour a character is a shade, a blank is nothing.
-Attention over a sound is a line of bars over time for each row."""
+Attention over a sound is a line of bars over time for each row.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -85,7 +86,8 @@ class Raster:
 
     `plain` are the shares from 0 to 1, for characters. `ends` are the texts of the least and the largest
     share, `scale` is that of weights. `blank` is the legend of NaN, empty where there is none; the notes
-    `told` follow it."""
+    `told` follow it.
+    """
 
     shares: Shares
     plain: Shares
@@ -164,7 +166,8 @@ def ink_of(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks 
 class _Blocks:
     """Cells as colours of the console; `halves` where it has characters for half a cell.
 
-    `gap` is drawn for NaN, because with 16 colours the colour of 0 is the background."""
+    `gap` is drawn for NaN, because with 16 colours the colour of 0 is the background.
+    """
 
     console: Console
     signed: bool
@@ -233,7 +236,8 @@ def timeline(block: Timeline, width: int) -> Iterator[Text]:
     """Lines of bars over time, one for each row, scaled to the row's largest bar, whose value ends the line.
 
     Heights are rounded to eighths. Where the frames outnumber the cells, every bar is the sum of equally many
-    frames, so that even weights make even bars; only the last one may have fewer."""
+    frames, so that even weights make even bars; only the last one may have fewer.
+    """
     rows, step = block.plain.values[:_MOST_ROWS], block.result.seconds
     names = [settled(each) for each in block.plain.rows.names[:_MOST_ROWS]]
     names = ["weight"] if len(names) == 1 else names

@@ -1,7 +1,8 @@
 """The screen of a result as rich renderables, for any width, in colour or not; and as plain text.
 
 It is the sheet's words around its blocks, in lines no wider than the screen. Nothing is printed here, and
-text of the model or the user never passes through markup."""
+text of the model or the user never passes through markup.
+"""
 
 import io
 import shutil

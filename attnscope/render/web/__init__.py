@@ -1,4 +1,5 @@
 """A result as one HTML page for any browser: it loads nothing and runs only its own scripts.
 
 `page` builds the file. The other modules make its content as plain values and blocks of numbers; `page/` has
-its looks, readable JavaScript modules that need no build step."""
+its looks, readable JavaScript modules that need no build step.
+"""

@@ -167,7 +167,8 @@ def of_picture(found: PictureAttention | PictureHeads) -> dict[str, Any]:
 def of_sound(found: SoundAttention | SoundHeads, blocks: Blocks) -> dict[str, Any]:
     """Sound, spectrogram and frames, each where it exists, and the key of each frame.
 
-    Frames of the silence that the model reads after the sound follow its own."""
+    Frames of the silence that the model reads after the sound follow its own.
+    """
     heard, own = found.spectrogram, found.gaze.keys.tolist()
     heads = found.head if isinstance(found, SoundAttention) else found.overview
     every = [place for stretch in heads.key_tokens.stretches for place in stretch.positions]

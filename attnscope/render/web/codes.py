@@ -2,7 +2,8 @@
 
 Equal steps of the angle are fine near 0 and 1: the error is largest at .5 and none at 0 and 1. Code 0 is a
 masked pair or NaN; an 8-bit code c stands for sin(pi / 2 (c - 1) / 254)^2, a 16-bit code for sin(pi / 2 (c -
-256) / 65279)^2. The page draws the sine, the root of the weight."""
+256) / 65279)^2. The page draws the sine, the root of the weight.
+"""
 
 from functools import cache
 
@@ -23,7 +24,8 @@ def fine(weights: Float[np.ndarray, "..."]) -> Codes:
     """16-bit codes: the nearest code, or its neighbour where only that has the same printed digits.
 
     The largest error is 2.5e-5. Where codes lie closer than that, and than half a per cent of a small weight,
-    only every second, fourth, ... is used, which makes a page a tenth smaller."""
+    only every second, fourth, ... is used, which makes a page a tenth smaller.
+    """
     none = np.isnan(weights)
     known = np.clip(np.where(none, 0.0, weights).astype(np.float64, copy=False), 0.0, 1.0)
     steps = np.rint(_angles(known) * FINE)
@@ -55,7 +57,8 @@ def coarse(weights: Float[np.ndarray, "..."]) -> Codes:
 def sparing(weights: Float[np.ndarray, "..."]) -> Codes:
     """8-bit codes of weights with larger steps below .036, which compress to two thirds of the bytes.
 
-    The largest error is .0034."""
+    The largest error is .0034.
+    """
     spared = np.arange(COARSE + 1)
     for first, end, step in _SPARED:
         spared[first:end] = first + np.rint((spared[first:end] - first) / step) * step
@@ -83,7 +86,8 @@ def decoded(codes: np.ndarray, *, both: bool) -> Float[np.ndarray, "..."]:
 def planes(codes: Codes) -> tuple[bytes, bytes]:
     """High bytes, which are drawn, and low bytes, which add digits, each in column order.
 
-    Columns compress better: different queries give one key more similar weights than one query its keys."""
+    Columns compress better: different queries give one key more similar weights than one query its keys.
+    """
     return (codes >> 8).astype(np.uint8).tobytes("F"), (codes & 0xFF).astype(np.uint8).tobytes("F")
 
 

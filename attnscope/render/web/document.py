@@ -46,7 +46,8 @@ class Document:
 
     `opener` is the command that opens a head, with `{layer}` and `{head}` in it. `both` says which heads of
     two readings belong together, and whether their tokens do. `told` replaces the sheet's answer at the top;
-    `first` is whether the text or the sheet stands above. `below` are views that follow the chosen one."""
+    `first` is whether the text or the sheet stands above. `below` are views that follow the chosen one.
+    """
 
     blocks: Blocks
     heading: str = ""
@@ -97,7 +98,8 @@ def weights_view(made: Document) -> str:
 def all_heads(made: Document, beside: Beside, by: Unit = Unit.WORD) -> None:
     """Add the weights of all heads, or of some in full, for a result that holds none itself.
 
-    `by` is the unit that its tokens can be joined to."""
+    `by` is the unit that its tokens can be joined to.
+    """
     (overview,) = beside.heads or (None,)
     if isinstance(overview, Overview):
         made.readings.append(sides.of_overview(overview, made.blocks, beside.full, by=by))

@@ -1,6 +1,7 @@
 """Markup of a matrix, and of a grid of heads: coloured cells with their numbers as tooltips.
 
-It needs no script. With very many rows and columns several are pooled into a cell, with a note."""
+It needs no script. With very many rows and columns several are pooled into a cell, with a note.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -4,7 +4,8 @@ The page's content security policy allows no requests, and only its own scripts,
 the user is escaped or data, never markup.
 
 All modules are joined into one script, each as a function that returns its exports, in import order; modules
-that a page does not need are left out. Script and styles are stored deflated, and `boot.js` unpacks them."""
+that a page does not need are left out. Script and styles are stored deflated, and `boot.js` unpacks them.
+"""
 
 import base64
 import hashlib

@@ -1,7 +1,8 @@
 """Markup of rankings, curves and heaps, with every exact number as a tooltip.
 
 An interval of controls is a band behind the value, their mean a tick, the value a dot, which is hollow within
-the band. It needs no script, and all text is escaped."""
+the band. It needs no script, and all text is escaped.
+"""
 
 import math
 import re

@@ -2,7 +2,8 @@
 
 Up to `FINE_TOKENS` tokens the weights of many heads are 16-bit codes if these fit, else 8-bit ones; if these
 do not fit either, only the largest of each row are kept. Heads in full have single precision. A small version
-of each head is drawn before its weights are unpacked."""
+of each head is drawn before its weights are unpacked.
+"""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +31,8 @@ def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
 
     `words` are positions by word, or by the sentences or passages of `unit`; None where the tokenizer does
     not tell words or each is one token. `said` is a token's own text where that is not its name, `gaps` the
-    whitespace before it. Right-to-left names are closed, since numbers stand beside them."""
+    whitespace before it. Right-to-left names are closed, since numbers stand beside them.
+    """
     parts = [token.part for token in tokens.items]
     gaps, said = _as_read(tokens)
     places = {place for stretch in tokens.stretches for place in stretch.positions}
@@ -139,7 +141,8 @@ def of_overview(
 ) -> Reading:
     """A reading of all heads of an overview; `full` heads also get queries, keys and terms.
 
-    Where the others have 8-bit codes, `full` heads have 16-bit ones, so that all digits are shown."""
+    Where the others have 8-bit codes, `full` heads have 16-bit ones, so that all digits are shown.
+    """
     found = overview.tokens or overview
     packed = _packed(_stacked(found.dense_weights), blocks)
     heads = [head for head in full if isinstance(head, HeadAttention)]
@@ -187,7 +190,8 @@ def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
 def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
     """One head as JSON values: its weights, and its queries, keys and terms where they were recomputed.
 
-    Scores are included only for a head `alone` on a short text; else the page computes them."""
+    Scores are included only for a head `alone` on a short text; else the page computes them.
+    """
     weights = {"weights": blocks.floats(np.where(head.allowed, head.weights, np.nan)), "q": None}
     if not isinstance(head, HeadAttention):
         return weights
@@ -222,7 +226,8 @@ def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
     """Layers as packed blocks with a line for each head: in 16 bits if these fit, else in 8.
 
     Beyond `DENSE_BYTES` only the largest weights of each row are kept. Layers are packed in threads, since
-    deflating is slow and needs no lock."""
+    deflating is slow and needs no lock.
+    """
     fine = max(layers[0].shape[1:]) <= FINE_TOKENS
     ways = [*([_fine] if fine else []), _sparing, *([_largest] if layers[0].shape[2] > KEPT else [])]
     for way in ways:
@@ -246,7 +251,8 @@ class Packed(NamedTuple):
     """A packed layer: a line for each head, the kept share of weights, and the high bytes of 16-bit codes.
 
     With 16 bits the lines hold the low bytes; the high bytes of all heads form one block, which is enough to
-    draw them small."""
+    draw them small.
+    """
 
     lines: str
     share: list[float] | None = None

@@ -2,7 +2,8 @@
 
 The size is estimated from tokens, layers and heads before any model runs. Beyond `DENSE_BYTES` a page holds
 the `KEPT` largest weights of each row, and says what share they are. A page may become a quarter larger than
-estimated; beyond that it is refused."""
+estimated; beyond that it is refused.
+"""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +30,8 @@ class Beside:
     `full` are heads of the same run with queries and keys; `command` is "" where none was typed. `heads` are
     the results whose weights a ranking or a comparison is made of: one for each side of a comparison, else at
     most one. `opening` is the link that a page of heads opens on, if already known. `laid` is a report's head
-    over its picture or sound. `fragment` is true for a page inside another page."""
+    over its picture or sound. `fragment` is true for a page inside another page.
+    """
 
     full: tuple[HeadAttention, ...] = field(default=())
     command: str = ""
@@ -55,7 +57,8 @@ def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> floa
     """Estimated bytes of a page of so many heads, from pages of MiniLM (benchmarks/page.py).
 
     The weights of a longer text take less each, since more of them are small; masked ones take nearly
-    nothing."""
+    nothing.
+    """
     longest, seen = max(queries, keys), heads * queries * keys * (0.5 if causal else 1.0)
     if heads == 1:
         return _EXACT * seen + _FRAME
@@ -83,7 +86,8 @@ def check_room(layers: int, heads: int, queries: int, keys: int, causal: bool) -
 def both_fit(sides: Sequence[tuple[int, int, int, int, bool]]) -> bool:
     """True where a page of two readings has room for all heads, and for one of each in full.
 
-    `InputError` where even one head of each does not fit."""
+    `InputError` where even one head of each does not fit.
+    """
     alone = sum(expected_bytes(1, *side[2:4], causal=side[4]) for side in sides)
     if alone > MOST_BYTES:
         tokens, limit = max(max(side[2:4]) for side in sides), f"{MOST_BYTES / 1e6:.0f} MB"

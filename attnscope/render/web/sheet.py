@@ -52,7 +52,8 @@ def section(
     """The page's `<section>` with the sheet's blocks, answer, notes and next command.
 
     Texts come first, other blocks in the order of the sheet, side by side where there is room. With `leads`,
-    names of heads are links. `after` is markup behind the first block. All text is escaped."""
+    names of heads are links. `after` is markup behind the first block. All text is escaped.
+    """
     every = sorted(
         (*sheet.every, *sheet.more) if blocks else (), key=lambda each: not isinstance(each, Passage)
     )
