@@ -119,19 +119,19 @@ class State:
         return f"L{self.layer} H{self.head}"
 
     def to_head(self, layer: int, head: int) -> "State":
-        """Move to the nearest layer and head that exist."""
+        """The state at the nearest layer and head that exist."""
         layers = self.scene.tower.layers
         nearest = min(layers, key=lambda there: abs(there - layer))
         return replace(self, layer=nearest, head=_within(head, self.scene.tower.heads))
 
     def by_heads(self, layers: int, heads: int) -> "State":
-        """Move down by `layers` and right by `heads`, within the grid."""
+        """The state `layers` further down and `heads` further right, within the grid."""
         there = self.scene.tower.layers
         row = _within(there.index(self.layer) + layers, len(there))
         return replace(self, layer=there[row], head=_within(self.head + heads, self.scene.tower.heads))
 
     def to_query(self, query: int) -> "State":
-        """Move to a query; the key follows its strongest one."""
+        """The state at a query, whose key follows the strongest one."""
         return replace(self, query=_within(query, len(self.scene.queries)), key=None)
 
     def to_key(self, key: int) -> "State":
@@ -141,7 +141,7 @@ class State:
         return self.to_query(query).to_key(key)
 
     def jumped(self, where: str) -> "State":
-        """Move to the head that `3.11`, `L3H11` or `3 11` names; `InputError` where there is none."""
+        """The state at the head that `3.11`, `L3H11` or `3 11` names; `InputError` where there is none."""
         match = _JUMP.fullmatch(where)
         tower = self.scene.tower
         there = f"layers {tower.layers[0]}-{tower.layers[-1]}, heads 0-{tower.heads - 1}"
@@ -153,15 +153,16 @@ class State:
         return replace(self, layer=layer, head=head)
 
     def shows(self, view: View) -> "State":
-        """Show a view, or the matrix where that view is already shown."""
+        """The state with a view, or with the matrix where that view is already shown."""
         return replace(self, view=View.MATRIX if self.view is view else view)
 
     def seeks(self, key: int) -> "State":
-        """Show the heads that link the query to this key."""
+        """The state that shows the heads linking the query to this key."""
         return replace(self, view=View.FOUND, sought=(self.query, key), key=key)
 
     def takes(self) -> "State":
-        """Remove the chosen head, or put it back; show the heads taken away while there are any."""
+        """The state with the chosen head removed or put back, and the view of removed heads while there are
+        any."""
         kept = tuple(place for place in self.removed if place != self.place)
         removed = kept if self.place in self.removed else (*self.removed, self.place)
         view = View.WITHOUT if removed else View.MATRIX
@@ -171,12 +172,12 @@ class State:
         return replace(self, measure=measure)
 
     def with_special(self) -> "State":
-        """Switch to the next way to treat special tokens."""
+        """The state with the next way to treat special tokens."""
         every = list(Special)
         return replace(self, special=every[(every.index(self.special) + 1) % len(every)])
 
     def beside(self, other: str | None) -> "State":
-        """Show a second text beside the first; None shows the first alone."""
+        """The state with a second text beside the first; None shows the first alone."""
         return replace(self, other=other, view=View.MATRIX if other is None else View.BESIDE)
 
     def on(self, scene: Scene) -> "State":

@@ -86,8 +86,8 @@ _DPI, _PIXELS = 144, 96  # dots of an inch, and how many pixels a screen makes o
 _MOST_BYTES = 44_000  # of a picture: a third more where it stands in a page
 _SHRUNK = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4)  # of its dots, as many as there is room for
 _COLOURS, _PHOTO_COLOURS = 64, 256
-_WHITE = 252  # of 255: a colour that is no darker is the page
-_PHOTOS = (PictureAttention, PictureHeads)  # whose own light and dark are meant
+_WHITE = 252  # of 255: colours at least this light are background
+_PHOTOS = (PictureAttention, PictureHeads)  # results whose colours must not be inverted
 _TURNED = "{filter:invert(.9) hue-rotate(180deg)}"  # nearly white is not nearly black, which the ground is
 _STYLE = (
     ".attnscope{max-width:100%;height:auto}"

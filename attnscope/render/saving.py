@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Notice = Callable[[str], None]
 PICTURES = (".png", ".svg", ".pdf")
 PAGE = ".html"
-PANEL = "{panel}"  # in the name of a file, for what each panel of a report is called
+PANEL = "{panel}"  # stands in a file name for the name of each panel of a report
 
 
 def picture_suffixes(kind: type) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, not
     from attnscope.render import figure
 
     missing = next(filter(None, map(figure.missing_glyphs, drawn)), "")
-    if missing and suffix != ".svg":  # whose letters are drawn by who shows it
+    if missing and suffix != ".svg":  # its viewer draws the letters
         notice(f"no installed font has {missing}: drawn as boxes")
     silent, verdict = look.bare or not (look.headed or look.captioned), result.verdict
     if silent and verdict is not None and not verdict.proved:

@@ -120,7 +120,7 @@ HEADING = Style(bold=True)
 DIM = Style(dim=True)
 _LEAST_LABEL, _MOST_LABEL, _LEAST_HEAD = 6, 24, 8
 _MOST_SENTENCE = 60
-_MOST_NAME = 62  # of what is no token
+_MOST_NAME = 62  # of names other than tokens
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 

@@ -29,7 +29,7 @@ from attnscope.printable import printable
 
 NONE, MINUS = "-", "−"
 _LEAST, _MOST = 1e-3, 1e6  # sizes that are written without an exponent
-_RARE = 9.5e-4  # a probability that is no 0.1 % any more
+_RARE = 9.5e-4  # a probability below this is written as 1 in N
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 _SCALES = ("", " thousand", " million", " billion", " trillion")
 _ROUNDING = 1e-5  # a sum of weights that is so near to 1 is all of it

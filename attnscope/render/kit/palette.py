@@ -51,7 +51,7 @@ RAMPS: dict[Ground, dict[str, tuple[str, ...]]] = {
         ),
     },
 }
-# the same of 256 and of 16 colours, by their numbers
+# the ramps in 256 and in 16 colours, by colour number
 FEW: dict[Ground, dict[str, tuple[int, ...]]] = {
     "light": {
         WEIGHT: (255, 153, 75, 32, 25, 19, 17),
@@ -66,8 +66,8 @@ FEWEST: dict[Ground, dict[str, tuple[int, ...]]] = {
     "light": {WEIGHT: (15, 14, 6, 12, 4), SIGNED: (1, 9, 15, 12, 4)},
     "dark": {WEIGHT: (0, 4, 12, 6, 14, 11), SIGNED: (9, 1, 0, 4, 12)},
 }
-# of terminals, exact, of 256 and of 16 colours: bars, bars of what speaks against something, queries and keys
-# of a map, what is taken out
+# terminal colours (exact, of 256, of 16): bars, bars of opposing evidence, queries and keys
+# of a map, removed heads
 MARKS: dict[Ground | Literal["unknown"], dict[str, tuple[str, int, int]]] = {
     "light": {
         BAR: ("#1c60a6", 25, 4), BAR_BACK: ("#b2182b", 124, 1),
@@ -82,7 +82,7 @@ MARKS: dict[Ground | Literal["unknown"], dict[str, tuple[str, int, int]]] = {
         QUERY: ("#c8662a", 166, 9), KEY: ("#2f7fc4", 32, 12), LOSES: ("#d6604d", 167, 9),
     },
 }  # fmt: skip
-# each has a marker of its own too: a query is a circle, a key a square
+# queries and keys differ in marker too: circles and squares
 SIDES: dict[Ground, dict[str, str]] = {
     "light": {"query": "#b23a00", "key": "#0a559c"},
     "dark": {"query": "#ffb07c", "key": "#6cb6f0"},
@@ -99,12 +99,12 @@ VERDICTS: dict[Ground, dict[Verdict, str]] = {
         Verdict.FAILED: "#ff5c4d",
     },
 }  # fmt: skip
-# of 256 colours on light and on dark, and of 16
+# verdicts in 256 colours on light and on dark, and in 16
 FEW_VERDICTS: dict[Verdict, tuple[int, int, int]] = {
     Verdict.CERTIFIED: (29, 79, 2), Verdict.RECOMPUTED: (29, 79, 2), Verdict.INCONCLUSIVE: (94, 220, 3),
     Verdict.PARTIAL: (94, 220, 3), Verdict.UNCERTIFIED: (98, 141, 5), Verdict.FAILED: (124, 203, 1),
 }  # fmt: skip
-# of pages and pictures: what is written, what is drawn around it, and what is chosen
+# colours of pages and pictures: text, frames and the chosen item
 PAPER: dict[Ground, dict[str, str]] = {
     "light": {
         "ground": "#ffffff", "ink": "#1a1f26", "faint": "#5a6572", "rule": "#d9dee5", "panel": "#f6f8fa",
@@ -115,12 +115,12 @@ PAPER: dict[Ground, dict[str, str]] = {
         "line": "#6cb6f0", "chosen": "#ffb07c", "bar": "#3f86bf",
     },
 }  # fmt: skip
-# of pictures, which are drawn on light: words, sides, and lines around heads that are not certified
+# colours of pictures, on light: text, queries and keys, and outlines of uncertified heads
 INK, FAINT, CHOSEN = (PAPER["light"][name] for name in ("ink", "faint", "chosen"))
 INKS, OUTLINES = SIDES["light"], VERDICTS["light"]
-# of the heads that are laid over one another, in their order
+# colours of overlaid heads, in their order
 HEADS = ("#0072b2", "#d55e00", "#009e73", "#e08fc0", "#e6a800", "#56b4e9", "#4b1f77", "#5a5a5a")
-# by the meaning of a mark
+# colours of marks by their meaning
 TINTS = {
     "own": "#357dbd", "kin": "#52b893", "other": "#d55e00", "faint": "#c4c4c4", "loses": "#b2182b",
     "gains": "#2166ac", "floor": "#e4e4e4", "control": INK, "limit": "#d55e00", "noise": INK,
@@ -172,8 +172,8 @@ def luminance(colour: ColorTriplet) -> float:
 TICKS = (0.0, 0.01, 0.1, 0.5, 1.0)  # on the colour bar of the square root
 _end = partial(parameter, digits=2)
 _DECADES = 5  # that a logarithmic scale has at most
-_OF_EVEN = 0.1  # of the weight that a key of an even row has: what is less is 0 on a logarithmic scale
-_APART = 0.08  # of a colour bar, between two of its numbers at least
+_OF_EVEN = 0.1  # share of the even weight below which weights are 0 on a logarithmic scale
+_APART = 0.08  # least distance between two numbers on a colour bar, as a share of it
 _FAINTEST = 0.01  # quantile of the weights at which it begins
 
 

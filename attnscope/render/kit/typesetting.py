@@ -23,7 +23,7 @@ from attnscope.render.kit.cells import clusters
 from attnscope.render.kit.numbers import parameter
 from attnscope.tokens import Tokens
 
-_NEXT_TO_NOTHING = 1e-12  # where an axis means 0 and rounding made a little of it
+_NEXT_TO_NOTHING = 1e-12  # tick values below this are rounding errors of 0
 _FIRST = "DejaVu Sans"
 _FURTHER = (
     *("Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR"),
@@ -32,7 +32,7 @@ _FURTHER = (
     *("Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil"),
     *("Noto Sans Thai", "Arial Unicode MS", "Noto Emoji", "Symbola", "Segoe UI Emoji", "Segoe UI Symbol"),
 )
-_ALIKE = ("Bitstream Vera Sans", "Verdana", "Geneva", "Arial")  # for who looks at an SVG without the first
+_ALIKE = ("Bitstream Vera Sans", "Verdana", "Geneva", "Arial")  # for viewers of an SVG without the first font
 _DPI = 200
 _BREAK = re.compile(r"(?<!:) (?!%|H\d)|(?<=:) (?!\.\d)")  # but not within `8.3 %`, `L3 H11`, `: .98`
 

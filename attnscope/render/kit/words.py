@@ -270,7 +270,7 @@ def spans(view: HeadView) -> bool:
 
 def overview_view_words(result: Overview) -> list[str]:
     """Phrases for the view of several heads."""
-    mass = result.special_mass if result.aim is None else None  # that of all rows says nothing of one
+    mass = result.special_mass if result.aim is None else None  # all rows together say nothing of one
     phrases = [special_words(mass, "the attention of all heads")]
     phrases += [joined_words(result.by)] if result.by.joins else [SPANS] if result.aim_spans else []
     if result.special is Special.RENORMALISE:
@@ -280,8 +280,8 @@ def overview_view_words(result: Overview) -> list[str]:
     return [phrase for phrase in phrases if phrase]
 
 
-MOSTLY = 0.8  # of the rows: what looks at one distance in so many does so by position
-SINK = 0.5  # of the weight: what leaves more on special tokens tells little of the text
+MOSTLY = 0.8  # share of rows at one distance from which position alone explains a head
+SINK = 0.5  # share of weight on special tokens above which a head says little of the text
 _NO_DECIMALS = 2.95  # tokens
 
 
@@ -324,7 +324,7 @@ _WORDS = {
     Verdict.STORED: "as stored, not checked here",
     Verdict.FAILED: "FAILED",
 }
-_MOST_POWER = 1_000_000  # beyond this a larger number tells nobody anything
+_MOST_POWER = 1_000_000  # larger numbers are written as over this
 
 _EFFECTS = {
     Effect.OWN: "acts on its own rows",
@@ -332,7 +332,7 @@ _EFFECTS = {
     Effect.UNKNOWN: "its effect was not tried",
     Effect.NONE: "",
     Effect.OTHER: "",
-}  # nothing where the reason says it
+}  # empty where the reason says so already
 
 _PLACES = {
     Standing.OWN: "tokens in place",

@@ -33,7 +33,7 @@ from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import Unit
 
 Place = tuple[int, int]
-_EQUAL = "recomputed, equal to the model's"  # what it is to be certified, where nobody asked for figures
+_EQUAL = "recomputed, equal to the model's"  # meaning of certified in the short line of proof
 _MARK = re.compile(r"\[\w+\]|<\|?\w+\|?>")  # [MASK], <mask>, <|im_start|>
 
 

@@ -18,7 +18,7 @@ from attnscope.results import Provenance, Verdict
 from attnscope.results.base.origin import worst
 
 Shown = TypeVar("Shown")
-# modules whose classes hold what is shown, and not what was computed; steps of arithmetic are both
+# modules whose classes hold displayed texts, not computed results; steps of arithmetic hold both
 _SHOWN = re.compile(r"attnscope\.(render\.|results\.steps$)|.*sheet$")
 
 

@@ -36,12 +36,12 @@ from attnscope.render.kit.words import STYLES
 
 Background = Literal["light", "dark", "unknown"]
 
-# what xterm makes of the 16 colours, black to bright white; other terminals differ, not in their order
+# xterm's RGB values of the 16 colours, black to bright white; other terminals differ, not in the order
 _SIXTEEN = (
     *("#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5"),
     *("#7f7f7f", "#ff0000", "#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff"),
 )
-_MIDDLE = 1.05**0.5 * 0.05**0.5 - 0.05  # the luminance that black and white stand out against alike
+_MIDDLE = 1.05**0.5 * 0.05**0.5 - 0.05  # the luminance at which black and white text have equal contrast
 
 
 _OURS = "\n" + LEFT_TO_RIGHT

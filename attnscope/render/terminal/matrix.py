@@ -90,10 +90,10 @@ def _around_0(shown: Panel, values: Float[np.ndarray, "row column"]) -> Shading:
     )
 
 
-_MOST_ROWS = 60  # with a number each
-_LINES = 48  # of a picture
+_MOST_ROWS = 60  # rows whose numbers are all written
+_LINES = 48  # lines of a picture
 _LABEL = 13  # cells of a name beside it
-_TOLD = 0.05  # the largest weight of a matrix whose numbers say something in two decimals
+_TOLD = 0.05  # below this largest weight two decimals say too little: shades are drawn
 
 
 def numbers(block: Matrix, width: int) -> list[Text] | None:

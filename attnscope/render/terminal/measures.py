@@ -13,7 +13,7 @@ from attnscope.results import MeasureDescription
 from attnscope.results.stored.document import MeasureListed
 from attnscope.vocabulary import MASKED_SENTENCE
 
-BEGIN = {  # what one needs first, in one line each
+BEGIN = {  # five measures to begin with, a line each
     "entropy": "how many tokens a query spreads over; the grid shows e^entropy",
     "previous": "weight on the token before",
     "special-tokens": "weight on [CLS], [SEP], [BOS] and their like",

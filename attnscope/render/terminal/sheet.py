@@ -49,7 +49,7 @@ RECOMPUTED = (
     "recomputed: scores, weights and output follow from the q, k, v, mask and scale in the file; whether "
     "these are of this model, layer and text, attnscope check tells"
 )
-_MOST_LINES = 40  # beyond them a further grid is left to the picture
+_MOST_LINES = 40  # beyond this height a further grid is left out
 
 
 def screen(result: Result, width: int, focus: Focus = WHOLE) -> list[RenderableType]:

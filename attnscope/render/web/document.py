@@ -257,7 +257,7 @@ def known_map(found: Projection) -> dict[str, Any]:
     }
 
 
-# kinds of no verb whose page is more than their sheet
+# results that belong to no verb and have a page of their own
 _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     HeadWeights: of_head,
     HeadView: of_view,

@@ -44,9 +44,9 @@ class Beside:
 NOTHING = Beside()
 
 
-MOST_BYTES = 20_000_000  # as foretold
-HARD_BYTES = 25_000_000  # as it is
-DENSE_BYTES = 9_000_000  # of the weights of many heads, up to which all of them are there
+MOST_BYTES = 20_000_000  # estimated size up to which a page is made
+HARD_BYTES = 25_000_000  # actual size up to which a page is written
+DENSE_BYTES = 9_000_000  # of the weights of many heads up to which all are kept
 KEPT = 64  # weights of a row beyond that
 FINE_TOKENS = 110  # up to which weights have 16 bits, where there is room for them
 _EXACT = 4.8  # bytes of a weight of a head alone
