@@ -1,1 +1,1 @@
-"""The commands: each resolves its input, computes a result, and shows it. The only place that prints."""
+"""The command line: one command per verb, its options, and where its output goes."""

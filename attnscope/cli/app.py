@@ -1,4 +1,4 @@
-"""The program: its commands, and the one place where errors become a line and an exit code."""
+"""The Typer program: its commands, and the one place where errors become a line and an exit code."""
 
 import io
 import os
@@ -26,10 +26,9 @@ UsageError: Any = typer.BadParameter.__base__  # what the option parser raises, 
 
 
 class ErrorLines(TyperGroup):
-    """A group whose commands end in one line on standard error for what a user can cause.
+    """Typer group that ends user errors in one line on standard error and an exit code.
 
-    Anything else is a bug and keeps its traceback. Overriding what every run passes makes tests and shell
-    agree.
+    Any other exception is a bug and keeps its traceback. Tests and shell both run through this class.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -47,7 +46,7 @@ class ErrorLines(TyperGroup):
         return self._completion(ctx, args)
 
     def _completion(self, ctx: Any, args: list[str]) -> list[str]:
-        """What Typer does for completion; where it does not know the shell, that is one line of ours."""
+        """Run Typer's completion option; `InputError` where Typer cannot tell the shell."""
         printed = io.StringIO()
         try:
             with redirect_stdout(printed), redirect_stderr(io.StringIO()):
@@ -62,7 +61,7 @@ class ErrorLines(TyperGroup):
             raise
 
     def _main_shell_completion(self, *given: Any, **settings: Any) -> None:
-        """What a shell asks for; a variable that it did not set with all that goes with it is one line."""
+        """Answer a shell's request for completions; incomplete variables end in one line and exit code 2."""
         try:
             with redirect_stderr(io.StringIO()):
                 super()._main_shell_completion(*given, **settings)
@@ -73,7 +72,7 @@ class ErrorLines(TyperGroup):
             sys.exit(InputError.exit_code)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """What it is for, an example, and the commands under what one wants of them."""
+        """Write the program's help: purpose, an example, and the commands under their headings."""
         formatter.write(f"{self.help}\n\n  {next(iter(registered().values())).examples[0]}\n")
         under: dict[str, list[str]] = {}
         for name, verb in registered().items():
@@ -196,7 +195,7 @@ def program(
 
 
 def main() -> None:
-    """The program as a process, on its own two"""
+    """Run the command line, with guarded standard output and error."""
     guard()
     app(prog_name="attnscope")
 
@@ -215,7 +214,7 @@ def _register() -> None:
 
 
 def _broken(verb: Verb, error: Exception) -> type[Panelled]:
-    """The command of another distribution's verb that cannot be used, which says so whatever is typed."""
+    """Command class that refuses every use of a broken third-party verb and says why."""
     said = verb.fault or f"{type(error).__name__}: {error}"
 
     class Broken(Panelled):

@@ -1,8 +1,8 @@
-"""A verb as a command: its options from the fields of its questions, and what happens when it is typed.
+"""Builds a verb's command, with the fields of its questions as options, and runs it.
 
-A question is asked of one text, or of every line of a file: the model is loaded once, and each line is
-answered by itself, or all of them together. What is wrong with a line is told with its number, and the others
-go on."""
+A question is about one text or about every line of a file. The model is loaded once; each line is answered
+alone, or all are summed up. An error in a line is reported with its number, and the other lines go on.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -59,10 +59,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Asking:
-    """A question, of which model and of what it reads, and where the answer goes.
+    """A question with its model, input texts and output files, ready to run.
 
-    `over` puts the answers for many texts together; without it they are shown one after the other. Of a text
-    that is not the user's `own` nothing is told about how it is read.
+    `over` is the heading of the summary over many texts; without it answers are shown one after the other.
+    Without `own`, notices about reading the text are dropped.
     """
 
     asked: Question[Any]
@@ -74,7 +74,7 @@ class Asking:
     own: bool = True
 
     def put(self, inputs: "Inputs") -> None:
-        """Load the model, read, ask, and show; of many texts one after the other."""
+        """Load the model, read the text or each line of a file, answer, and show the answers."""
         purpose = self.asked.purpose(inputs)
         if note := seems_a_file(self.read.text or ""):
             self.output.notice(note)
@@ -124,7 +124,7 @@ class Asking:
         *,
         shown: bool = True,
     ) -> None:
-        """Files of each head alone, then pages, then everything else."""
+        """Write the files of single heads, then pages, then all other output."""
         from attnscope.render.sheets import Focus
         from attnscope.render.web.room import Beside
 
@@ -153,7 +153,7 @@ class Asking:
 
 
 def _without_room(reading: "Reading", chosen: "Chosen") -> "Extent | None":
-    """What the chosen heads come to where a page has perhaps no room for all of them; None where it has."""
+    """Size of the chosen heads (tokens, layers) where their page may be too large; None where it fits."""
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import extent, seen_extent
 
@@ -162,7 +162,7 @@ def _without_room(reading: "Reading", chosen: "Chosen") -> "Extent | None":
 
 
 def _ranked_heads(reading: "Reading", chosen: "Chosen", result: Any) -> Mapping[str, Any]:
-    """What a page has beside a ranking: all of its heads where they have room, else the best of them."""
+    """Heads to put on the page of a ranking: all if they fit, else the first."""
     from attnscope.render.web.room import fits
     from attnscope.session.questions.pages import read_ranked
 
@@ -171,7 +171,7 @@ def _ranked_heads(reading: "Reading", chosen: "Chosen", result: Any) -> Mapping[
 
 
 def _check_room(reading: "Reading", chosen: "Chosen") -> None:
-    """Refuse a page that would be too large, before the model runs."""
+    """Raise `InputError` before the model runs where a page of the chosen heads would be too large."""
     from attnscope.render.web.room import check_room
 
     if (seen := _without_room(reading, chosen)) is not None:
@@ -179,7 +179,7 @@ def _check_room(reading: "Reading", chosen: "Chosen") -> None:
 
 
 class Lines:
-    """The lines that a question is asked of; gathered where it has words for all of them (`over`)."""
+    """Asks one question of every line of a file, and sums the answers up where `over` is set."""
 
     def __init__(self, question: Asking) -> None:
         source = question.read.source
@@ -189,7 +189,7 @@ class Lines:
         self._refused = list[tuple[int, str]]()
 
     def put(self, opened: "Opened", inputs: "Inputs") -> None:
-        """Ask each line, then tell what all of them say together; end with the highest exit code of any."""
+        """Answer each line, then the summary; exit with the highest code of any line."""
         gathered = None
         if self.question.over is not None:
             from attnscope.session.questions.prompts import Gathered
@@ -213,7 +213,7 @@ class Lines:
             self.question.output.document(summary(codes))
 
     def check(self, planned: Any, chosen: "Chosen", *, names: "Names", inputs: "Inputs") -> None:
-        """End before weights are read where no line has what is named: the first that has will do."""
+        """Exit before weights load where no line contains what was named; one line that does is enough."""
         from attnscope.session.opening import check_plan
 
         refused, code = dict[Line, AttnscopeError](), self.question.request.trust_remote_code
@@ -281,7 +281,7 @@ _READS = {(True, False): ArticleRead, (False, True): SparedRead, (False, False):
 
 
 def command_of(verb: Verb) -> Callable[..., None]:
-    """The command of a verb that is asked of one text, or of each of many, or of a model alone."""
+    """Build the command function of a verb, with the option groups that its questions need."""
     forms: tuple[type[Question[Any]], ...] = verb.forms
 
     alone = issubclass(forms[0], Alone)
@@ -314,7 +314,7 @@ def put(
     output: Output,
     writing: Writing | None = None,
 ) -> None:
-    """Ask what was typed, of a text or of many, and show the answer."""
+    """Run a question about one text or many texts, and show the answer."""
     if asked.OWN_TEXTS and (many := [name for name in ("texts", "fill") if getattr(read, name) is not None]):
         raise InputError(f"the texts are made here: leave --{many[0]} out")
     if not (asked.OWN_TEXTS or asked.ARTICLE):
@@ -333,7 +333,7 @@ def put(
 def put_alone(
     asked: Alone[Any], delivery: Delivery, output: Output, request: ModelRequest | None = None
 ) -> None:
-    """Ask what was typed of a model alone, of two sides, or of numbers, and show the answer."""
+    """Run a question about a model alone, two sides or given numbers, and show the answer."""
     check_delivery(delivery, asked.KIND)
     asked = _with_texts(asked, output)
     with output.importing():
@@ -352,7 +352,7 @@ def put_alone(
 
 
 def _with_texts(asked: Any, output: Output) -> Any:
-    """What was typed with its texts as they are meant, `-` read from standard input."""
+    """Replace the question's text fields by their content; `-` is read from standard input."""
     texts = {name: given(getattr(asked, name)) for name in asked.TEXTS}
     check_files(*(getattr(asked, name, None) for name in ("vocab", "image", "audio")))
     for _, remarks in texts.values():

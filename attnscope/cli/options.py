@@ -1,4 +1,4 @@
-"""Options that many commands share: what the model reads, and where a result goes, in which form."""
+"""Options that many commands share: what the model reads, and where and how a result is written."""
 
 import hashlib
 import json
@@ -48,7 +48,7 @@ FILL = option(
 
 @dataclass(frozen=True)
 class Writing:
-    """How far the model goes on with the text."""
+    """Option: the number of tokens that the model generates."""
 
     PANEL = "Text that the model writes"
     BEYOND = "generating"
@@ -58,7 +58,7 @@ class Writing:
 
 @dataclass(frozen=True, kw_only=True)
 class Read(InputOptions):
-    """What is read: one text, as the options say, or many."""
+    """Options for the input: one text, picture or sound, or many texts from a file."""
 
     PANEL = "What is read"
     BEYOND = "chats, pictures, sounds, many texts"
@@ -77,7 +77,7 @@ class Read(InputOptions):
         incoming.check_there(self.fill, "table")
 
     def check_texts(self) -> None:
-        """Raises `InputError` where there are many texts and one, or anything else that is read."""
+        """Raise `InputError` where many texts are combined with another input, or --fill has no template."""
         there = given_of(self, ("TEXT", "--ids", "--chat", "--image", "--audio"))
         if self.texts is not None and there:
             raise InputError(f"--texts is all that is read: leave {' and '.join(there)} out")
@@ -92,25 +92,25 @@ class Read(InputOptions):
 
     @property
     def source(self) -> Path | None:
-        """Where many texts come from; None where there is one."""
+        """The file of many texts (--texts or --fill), or None for one text."""
         return self.texts or self.fill
 
     @property
     def media(self) -> list[Path]:
-        """The files of the picture or the sound that is read."""
+        """The picture and sound files that are read."""
         return [Path(file) for file in (self.image, self.audio) if file is not None]
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """The texts of the file, read once; none where there is no file."""
+        """The texts of the file, read once; empty where there is no file."""
         if self.fill is not None:
             return fill_in(given(self.text)[0] or "", self.fill)
         return () if self.texts is None else read_lines(self.texts)
 
     def inputs(self, writing: Writing = Writing()) -> Inputs:
-        """Inputs for the session, `-` read from standard input; `InputError` for what is not UTF-8.
+        """Inputs for the session, `-` read from standard input; `InputError` for bytes that are not UTF-8.
 
-        Of many texts none is read yet: what is checked here is the same for all of them.
+        The lines of many texts are not read here: only what they have in common is checked.
         """
         text, remarks = given(self.text)
         meant: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(InputOptions)}
@@ -124,29 +124,29 @@ class Read(InputOptions):
 
 @dataclass(frozen=True)
 class SparedRead(Read):
-    """Like `Read`; no text is required, as a command itself says."""
+    """Like `Read`; no text is required."""
 
     SPARED = True
 
 
 @dataclass(frozen=True)
 class ArticleRead(SparedRead):
-    """What is read, by default the sentence of the articles."""
+    """Like `SparedRead`; the text defaults to the example sentence of the articles."""
 
     text: Annotated[str | None, ARTICLE_TEXT] = None
 
 
 def check_files(vocab: File | None, image: File | None, audio: File | None) -> None:
-    """Raises `InputError` where one is not there, before anything that takes time is imported."""
+    """Raise `InputError` where a named file does not exist, before slow imports."""
     incoming.check_there(vocab, "the vocabulary")
     incoming.check_there(image, "picture")
     incoming.check_there(audio, "sound")
 
 
 def given(text: str | None) -> tuple[str | None, tuple[str, ...]]:
-    """A text argument as it was meant, `-` standing for standard input, and what to tell of how it is read.
+    """The text of an argument (`-` reads standard input), and remarks on how it was read.
 
-    Of standard input one line end at the end is no part of the text. `InputError` for a file's name.
+    One line end at the end of standard input is dropped. `InputError` where the text is a file's name.
     """
     if text is None:
         return None, ()
@@ -174,9 +174,9 @@ _AS_TEXT = "- < {0} reads it as one text, --texts {0} each line as one"
 
 
 def check_is_text(text: str) -> None:
-    """Raises `InputError` for the name of a file or a model folder that is there, which says how it is read.
+    """Raise `InputError`, with the right option, where the text is the name of a file or model folder.
 
-    What has no suffix and is no such folder is a text, whatever it is called: `door`.
+    A name without suffix that is no model folder counts as text: `door`.
     """
     if any(os.path.isfile(os.path.join(text, name)) for name in _OF_MODELS):
         raise InputError(f"'{printable(text)}' is a model folder, and no text: -m {word(text)}")
@@ -185,7 +185,7 @@ def check_is_text(text: str) -> None:
 
 
 def seems_a_file(text: str) -> str:
-    """What to say of a text that is called like a file that is not there; empty of any other."""
+    """Note for a text that looks like the name of a missing file; empty for any other text."""
     known = _how(text) is not _AS_TEXT or Path(text).suffix.lower() == ".txt"
     return f"there is no file '{printable(text)}': read as a text" if known and " " not in text else ""
 
@@ -202,7 +202,7 @@ _LONGEST, _DIGEST = 32, 6
 
 
 def numbered(target: Path, number: int, last: int) -> Path:
-    """`x.png` as `x-007.png`, or the number where the name has `{line}`; as many digits as `last` has."""
+    """The file name for text `number`: `x.png` becomes `x-007.png`, `{line}` the number."""
     digits = f"{number:0{max(_DIGITS, len(str(last)))}}"
     if LINE in target.name:
         return target.with_name(target.name.replace(LINE, digits))
@@ -210,7 +210,7 @@ def numbered(target: Path, number: int, last: int) -> Path:
 
 
 def is_of_each_line(target: Path) -> bool:
-    """Whether a file for each of many texts is meant: `x-{line}.png`."""
+    """True where the file name has `{line}`, so each text gets a file of its own: `x-{line}.png`."""
     return LINE in target.name
 
 
@@ -219,10 +219,10 @@ def of_head(target: Path, layer: int, head: int) -> Path:
 
 
 def own_place(command: str, head: "HeadWeights", asked: Sequence[object], media: Sequence[Path]) -> Path:
-    """Where a picture goes that nobody named: `outputs/tsne-demo-L3-H11-the-door-opened-3f9a1c.png`.
+    """Default path of a picture: `outputs/tsne-demo-L3-H11-the-door-opened-3f9a1c.png`.
 
-    Its end stands for all that was read and `asked`: the same input has the same name on every machine, and
-    no other input is written over it.
+    Its last part is a hash of all inputs and of `asked`: equal inputs get equal names on every machine, and
+    different inputs different ones.
     """
     from attnscope.render.kit.words import own_name
 
@@ -243,7 +243,7 @@ def own_place(command: str, head: "HeadWeights", asked: Sequence[object], media:
 
 
 def slug(text: str) -> str:
-    """The first words of a text in letters that every file name takes: `i-was-watching-the-door-when`."""
+    """File-name slug of the first words of a text: `i-was-watching-the-door-when`."""
     words = _plain(unicodedata.normalize("NFKD", text).casefold()).split("-")
     kept = ""
     for part in words:
@@ -299,7 +299,7 @@ FRAGMENT = option(
 
 @dataclass(frozen=True)
 class Delivery:
-    """Where a result goes: files, pictures dressed as they shall be, and JSON in place of the screen."""
+    """Output options: files, picture style, and JSON in place of the screen."""
 
     PANEL = SHOWN
     PANELS = dict.fromkeys(("title", "size", "dpi", "bare", "caption"), PICTURES)
@@ -330,7 +330,7 @@ class Delivery:
 
     @property
     def look(self) -> Look:
-        """How pictures are dressed; `InputError` for what cannot be."""
+        """Style options of pictures as a `Look`; `InputError` for an impossible value."""
         title = None if self.title is None else incoming.argument(self.title)
         return Look(title, self.size, self.dpi, self.bare, self.caption)
 
@@ -340,13 +340,13 @@ class Delivery:
 
     @property
     def places(self) -> list[Path]:
-        """Where something will be written, as far as it is known before any work."""
+        """The files that will be written, as far as they are known before any work."""
         return self.targets
 
 
 @dataclass(frozen=True)
 class PictureDelivery(Delivery):
-    """Delivery of a result that is a picture first: where no file is named it goes to `OWN_FOLDER`."""
+    """Output options of a command that draws: the default is a picture in `OWN_FOLDER`."""
 
     out: Annotated[list[Path] | None, PICTURE] = None
 

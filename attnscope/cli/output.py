@@ -1,8 +1,7 @@
-"""Where things go: results to standard output, the rest to standard error, files whole or not at all.
+"""Output streams: results go to standard output, notices to standard error, files whole or not at all.
 
-A stream may be closed, full or read by nobody. What cannot be written to standard output is an error; a
-notice that nobody can read ends nothing. Here is remembered what was typed too, for files that say how they
-were made.
+A stream may be closed, full or without reader. A failed write to standard output is an error; a lost notice
+is not. The typed command is kept here too, for files that tell how they were made.
 """
 
 import errno
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class Narration(io.RawIOBase):
-    """Standard error. Every write succeeds, whether anybody can read it or not."""
+    """Standard error stream whose writes never fail, even where nobody reads it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream  # closes what is below when nobody holds it
@@ -64,19 +63,19 @@ class Narration(io.RawIOBase):
         return len(data)
 
     def lost(self, error: OSError) -> None:
-        """What is done about bytes that could not be written."""
+        """Handle bytes that could not be written; here, drop them."""
 
 
 class Results(Narration):
-    """Standard output. The first write that fails is an error; what comes after it goes nowhere.
+    """Standard output stream: the first failed write raises an error, later ones are dropped.
 
-    On Windows a pipe that nobody reads any more is an invalid argument.
+    On Windows a broken pipe is reported as an invalid argument.
     """
 
     failed = False
 
     def lost(self, error: OSError) -> None:
-        """Raises `NobodyReadsError` or, where it is not for want of a reader, `InputError`."""
+        """Raise `NobodyReadsError` for a broken pipe, `InputError` for any other failure."""
         if self.failed:
             return
         self.failed = True
@@ -86,12 +85,12 @@ class Results(Narration):
 
 
 def say(line: str, stream: TextIO | None = None) -> None:
-    """One line on standard error, or on `stream`, with nothing in it that could steer a terminal."""
+    """Print one line to standard error or `stream`, without terminal control characters."""
     print(printable(line), file=stream or sys.stderr)
 
 
 def guard() -> None:
-    """Put output and error in place of Python's own; what is closed is opened upon nothing."""
+    """Replace `sys.stdout` and `sys.stderr` by guarded streams; closed ones are opened on the null device."""
     _occupy()
     sys.stdout = _guarded(sys.stdout, 1, Results)
     sys.stderr = _guarded(sys.stderr, 2, Narration)
@@ -99,7 +98,7 @@ def guard() -> None:
 
 @contextmanager
 def ours_alone() -> Iterator[None]:
-    """While open, what a library prints past Python on standard output goes nowhere: it is no result."""
+    """Context manager: discards what libraries write to file descriptor 1, past Python."""
     sys.stdout.flush()
     try:
         kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
@@ -118,7 +117,7 @@ def ours_alone() -> Iterator[None]:
 
 
 def _occupy() -> None:
-    """No file may get the number of a closed stream: what a library prints there would go into it."""
+    """Open closed descriptors 0 to 2 on the null device, so that no later file gets their number."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -127,7 +126,7 @@ def _occupy() -> None:
 
 
 def _guarded(stream: Any, number: int, kind: type[Narration]) -> io.TextIOWrapper:
-    """Text that is written through `kind`; characters that the encoding lacks become question marks."""
+    """Text stream that writes through `kind`; characters that the encoding lacks become question marks."""
     stream = stream or open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - open as long as the process
     return io.TextIOWrapper(
         io.BufferedWriter(kind(stream)),
@@ -139,10 +138,9 @@ def _guarded(stream: Any, number: int, kind: type[Narration]) -> io.TextIOWrappe
 
 
 def summary(codes: Mapping[int, int], result: "Result | None" = None) -> str:
-    """The last record of many lines: how many there were, which failed, and the exit code of all.
+    """Last JSON record of many texts: counts, failed lines and the common exit code.
 
-    `codes` has the exit code of every line by its number; the `result` of all together follows, where there
-    is one.
+    `codes` has the exit code of every line by its number; the `result` over all lines follows, if given.
     """
     failed = [number for number, code in codes.items() if code]
     counts = {"lines": len(codes), "answered": len(codes) - len(failed), "failed": failed}
@@ -156,21 +154,21 @@ def summary(codes: Mapping[int, int], result: "Result | None" = None) -> str:
 
 @dataclass(frozen=True)
 class NumberedText:
-    """A text of many, as it is told with its answer: `name` is `texts.txt:7`."""
+    """One text of many, with its number and its name (`texts.txt:7`), for its answer's heading."""
 
     name: str
     number: int
     text: str
 
     def heading(self, width: int) -> "list[Text]":
-        """The line above the answer on a screen."""
+        """The heading above the answer on a screen."""
         from rich.text import Text
 
         rule = "─" * max(2, min(width, 80) - len(self.name) - 4)
         return [Text(), Text.assemble("── ", (self.name, "bold"), f" {rule}", no_wrap=True)]
 
     def document(self, result: "Result") -> str:
-        """The answer as one line of JSON, which begins with the number and the text."""
+        """The answer as one JSON line that begins with the text's number and the text."""
         from attnscope.render.files import as_json_line
 
         return as_json_line(result, {"line": self.number, "text": self.text})
@@ -201,7 +199,7 @@ _CLEARED = b"\r\x1b[2K\x1b[?25h"  # the spinner's line, and the cursor that it h
 
 
 class Output:
-    """The two streams of one run, and the listener of its session. `quiet` keeps notices to itself."""
+    """Standard output and error of one run; also listens to its session. `quiet` drops notices."""
 
     PANEL = "Besides"
     BEYOND = "colours"
@@ -252,13 +250,11 @@ class Output:
         shown: bool = True,
         codes: "Mapping[int, int] | None" = None,
     ) -> None:
-        """The one way out: files, then the screen or JSON, then exit code 5 where a certificate failed.
+        """Write the files, then the screen or JSON; raise `CertificateError` where the certificate failed.
 
-        A quiet run for which files are named shows nothing on the screen.
-
-        The files are `targets`, by default those of `delivery`; a `line` of many texts is told with them. A
-        page holds what is `beside`. What is not `shown` has files alone. Of the answer over many lines
-        `codes` are what became of each, which JSON sums up.
+        The files are `targets`, by default those of `delivery`. `line` is the text of many that the result is
+        about, `beside` the extra content of pages; without `shown` only files are written. For a result over
+        many lines `codes` are the lines' exit codes, for JSON. With --quiet and files the screen stays empty.
         """
         from attnscope.render.sheets import WHOLE
 
@@ -297,7 +293,7 @@ class Output:
         focus: "Focus",
         beside: "Beside | None" = None,
     ) -> None:
-        """One file of a result; a page of it holds what is `beside`, and the command that was typed."""
+        """Write a result to one file; a page also holds `beside` and the command that was typed."""
         os.environ["MPLBACKEND"] = "agg"  # no window is ever opened, whatever the environment asks for
         # of a home that it cannot write to; it then keeps its lists of fonts in a folder that goes with us
         logging.getLogger("matplotlib").setLevel(logging.ERROR)
@@ -314,13 +310,13 @@ class Output:
             self.screen.print(part, soft_wrap=isinstance(part, Command))
 
     def document(self, json: str) -> None:
-        """One JSON document, alone on standard output, in UTF-8 whatever the terminal speaks."""
+        """Print one JSON document to standard output, in UTF-8 whatever the terminal's encoding."""
         sys.stdout.flush()
         sys.stdout.buffer.write((json.rstrip("\n") + "\n").encode())
 
     @contextmanager
     def each_notice_once(self) -> Iterator[None]:
-        """While open, what was said of one of many prompts is not said again of another."""
+        """Context manager: prints each notice about many prompts only once."""
         self._said = set[str]()
         try:
             yield
@@ -341,13 +337,13 @@ class Output:
             self.notice(text)
 
     def _warned(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        """What a library warns of is about its own use: told under -v, in place of lines between ours."""
+        """Show a library's warning only under -v."""
         text = one_line(message) if isinstance(message, Warning) else message
         self.detail(f"{category.__name__}: {text}")
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """A spinner while something slow goes on, where somebody can see it; no library prints meanwhile."""
+        """Context manager: shows a spinner on a terminal and discards what libraries print."""
         with ours_alone():
             if self.quiet or not sys.stderr.isatty():
                 yield
@@ -358,13 +354,13 @@ class Output:
 
     @contextmanager
     def importing(self) -> Iterator[None]:
-        """Around importing what a question is worked out with, and torch by it: a second, and often more."""
+        """Context manager around importing a question's code and torch, with a spinner."""
         with self.working("importing torch"), lean_loading():
             yield
 
 
 class PlainOutput(Output):
-    """Output of what has no columns to explain, and nothing more to tell."""
+    """Output of a command that has no columns to explain and no details."""
 
     def __init__(
         self,
@@ -380,9 +376,9 @@ def _clear_line() -> None:
 
 
 def check_delivery(delivery: "Delivery", kind: str, *, many: bool = False) -> None:
-    """Refuse a file that this kind of result has no form for, or that cannot be written, before any work.
+    """Raise `InputError`, before any work, for files that this kind of result cannot be written to.
 
-    Of `many` prompts a file is of all of them together, unless its name has `{line}`.
+    With `many` prompts a file holds all of them, unless its name has `{line}`.
     """
     if delivery.places:
         from attnscope import results
@@ -401,12 +397,12 @@ _OUT, _ASIDE = ("-o", "--out"), ("-q", "--quiet", "-v", "--verbose", "--legend",
 
 
 def remember(arguments: Sequence[str]) -> None:
-    """Note what stands behind `attnscope` in this run."""
+    """Store the command-line arguments of this run."""
     _TYPED.set(tuple(map(_as_meant, arguments)))
 
 
 def _as_meant(word: str) -> str:
-    """A word as it was typed, whose bytes Python could not decode where the system is not UTF-8."""
+    """A command-line word decoded as UTF-8, also where the system's encoding is another one."""
     try:
         return word.encode("utf-8", "surrogateescape").decode("utf-8")
     except UnicodeError:
@@ -414,7 +410,7 @@ def _as_meant(word: str) -> str:
 
 
 def typed_command(out: str) -> str:
-    """The command with `out` in the place of the files that were named; empty where nobody typed one."""
+    """The typed command with `out` as its only output file; empty where no command was typed."""
     typed = list(_kept(_TYPED.get()))
     return " ".join(map(quoted, ["attnscope", *typed, "-o", out])) if typed else ""
 

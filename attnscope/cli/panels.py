@@ -1,8 +1,7 @@
-"""Groups of options that commands take whole, and the two helps of a command: on one screen, and in full.
+"""Option groups of commands, and the two helps of a command: one screen (-h), and all options.
 
-A command that asks for a group (`read: Read`, `request: Request`) gets the options of the group's constructor
-in that place; `grouped` turns its signature into the flat one that Typer reads. Which options stand in the
-help on one screen is said beside each option, by what is `brief` of it.
+A command with a parameter such as `read: Read` gets the options of that group's constructor; `grouped` builds
+the flat signature that Typer reads. An option with a `brief` text is part of the one-screen help.
 """
 
 import inspect
@@ -36,13 +35,13 @@ BESIDES = "Besides"
 
 
 class Panelled(TyperCommand):
-    """A command with a help on one screen, and one of all options under what they are about.
+    """A command with a one-screen help and a full help under headings.
 
-    `grouped` has noted what of either; both have the `examples` of the verb, in lines that are never broken.
+    `grouped` marks the options of each; both show the verb's `examples` in unbroken lines.
     """
 
     def make_parser(self, ctx: Any) -> Any:
-        """The parser, which also takes the former names of options."""
+        """The option parser, which also takes the former names of options."""
         parser = super().make_parser(ctx)
         names = {parameter.name: parameter.opts[0] for parameter in self.params}
         for former, parameter in self._noted("former").items():
@@ -50,7 +49,7 @@ class Panelled(TyperCommand):
         return parser
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """What it does, examples, and the options that matter most."""
+        """Write the one-screen help: what the command does, examples, and the main options."""
         self.format_usage(ctx, formatter)
         formatter.write(f"\n  {self.get_short_help_str(limit=200)}\n\n")
         for example in registered()[self.name or ""].examples:
@@ -82,7 +81,7 @@ class Panelled(TyperCommand):
                 formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """The arguments, then the options, the headings in the order in which they first occur."""
+        """Write the arguments, then the options, with headings in order of their first option."""
         noted = self._noted("panels")
         panels: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         for parameter in self.get_params(ctx):
@@ -102,7 +101,7 @@ class Panelled(TyperCommand):
 
 
 def brief_record(told: Option, parameter: Any) -> tuple[str, str]:
-    """Its row of the help on one screen: the first of its names with its value, and what it does."""
+    """An option's row in the one-screen help: its names with its value, and its short description."""
     metavar = told.brief_metavar or parameter.metavar
     if parameter.param_type_name == "argument":
         return metavar.strip("[]"), told.brief or ""
@@ -131,9 +130,9 @@ HELP_ALL = inspect.Parameter(
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """`command` for Typer: every parameter that is a group stands open as that group's own options.
+    """`command` for Typer: each parameter that is a group is replaced by the group's options.
 
-    A question is a group too, and so are the forms of one verb, of which the options say which is meant.
+    A question is a group too. Of several forms of a verb's question the given options choose one.
     """
     taken = inspect.signature(command).parameters
     groups = {name: _Group.of(each.annotation) for name, each in taken.items()}
@@ -166,25 +165,25 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
 
 @dataclass(frozen=True)
 class _Group:
-    """The classes that one parameter of a command may be: a group of options, or the forms of a verb."""
+    """The classes of one command parameter: one option group, or the forms of a verb's question."""
 
     kinds: tuple[Any, ...]
 
     @classmethod
     def of(cls, annotation: Any) -> "_Group | None":
-        """None for a parameter that is an option itself."""
+        """The group of an annotation; None for a parameter that is a single option."""
         if get_origin(annotation) in (Union, UnionType):
             return cls(get_args(annotation))
         return None if get_args(annotation) else cls((annotation,))
 
     @property
     def asks(self) -> bool:
-        """Whether these are forms of a question, and no other group of options."""
+        """True where the classes are forms of a question, not an option group."""
         return any(issubclass(kind, Question) for kind in self.kinds)
 
     @property
     def slots(self) -> Mapping[str, Slot]:
-        """The options; of a question without its own heading those that say which attention come first."""
+        """Option slots by name; attention options come first in a question without its own heading."""
         if not self.asks:
             return _taken(self.kinds[0])
         own = hasattr(self.kinds[0], "PANEL")
@@ -192,12 +191,12 @@ class _Group:
         return dict(sorted(found, key=lambda each: not own and each[1].option.panel != ATTENTION))
 
     def options(self) -> dict[str, inspect.Parameter]:
-        """The parameters that Typer reads."""
+        """The parameters that Typer reads, by name."""
         alone = len(self.kinds) == 1  # of several forms not all need it
         return {name: _parameter(name, slot, needed=alone) for name, slot in self.slots.items()}
 
     def value(self, given: dict[str, Any]) -> Any:
-        """What the command is given: a question is made of the options that are not at their default."""
+        """The group's object from the typed options; a question takes only those not at their default."""
         if not self.asks:
             return self.kinds[0](**given)
         own = self.slots
@@ -205,7 +204,7 @@ class _Group:
         return question_of(self.kinds, typed)
 
     def panels(self, options: dict[str, inspect.Parameter]) -> dict[str, str]:
-        """Below which heading each option stands."""
+        """The help heading of each option."""
         first, own = self.kinds[0], self.slots
         whole, single = getattr(first, "PANEL", SHOWN), getattr(first, "PANELS", {})
         single = single | {name: slot.option.panel for name, slot in own.items() if slot.option.panel}
@@ -213,7 +212,7 @@ class _Group:
 
     @property
     def beyond(self) -> list[str]:
-        """What the help on one screen says that there is more of."""
+        """Topics that the one-screen help names after "All options"."""
         return [kind.BEYOND for kind in self.kinds[:1] if hasattr(kind, "BEYOND")]
 
 

@@ -1,7 +1,6 @@
-"""The terminal explorer: a model stays loaded, and each key is a question asked of it.
+"""The terminal explorer: the model stays loaded, and each key asks it a question.
 
-`state` is what is looked at, `questions` what has to be known to show it, `source` who answers them (the
-session); `grid`, `matrix`, `sentence` and `scatter` draw what has a cursor, `showing` and `views` what each
-pane shows, `panes`, `basis` and `app` put that on the screen. Nothing is computed here about attention. The
-only door to Textual.
+`state` holds what is looked at, `questions` what a state needs answered, `source` answers through the
+session; `grid`, `matrix`, `sentence` and `scatter` draw parts with a cursor, `showing` and `views` fill the
+panes, `panes`, `basis` and `app` are the Textual widgets. It computes nothing about attention itself.
 """

@@ -1,7 +1,7 @@
-"""The explorer as one program of Textual: all that its keys do, on one board.
+"""The explorer as a Textual app: all key actions on one board of panes.
 
-Nothing is computed here, and nothing slow runs on this thread: the model is opened and asked on others. Keys
-come from the terminal also where the text was piped in, and it is left as it was.
+Slow work runs on other threads. Keys are read from the terminal even where the text was piped in, and the
+terminal's settings are restored at the end.
 """
 
 import os
@@ -38,7 +38,7 @@ _LEFT = b"".join(b"\x1b[" + mode for mode in _MODES.split())
 
 
 def keys_from_the_terminal() -> None:
-    """Standard input, which was read to its end, becomes the terminal; `InputError` where there is none."""
+    """Make the terminal standard input after a piped text; `InputError` where there is no terminal."""
     try:
         there = os.open("/dev/tty", os.O_RDWR)
     except OSError as error:
@@ -68,12 +68,12 @@ def _restoring() -> Callable[[], object]:
 
 
 class Viewing(Basis):
-    """`m` and `M`, the views of the largest pane, words and special tokens, towers, the certificate."""
+    """Actions for measures, views, words and special tokens, towers, and the certificate."""
 
     opened = -1  # which of the heads that were found was opened last
 
     def action_measure(self) -> None:
-        """The next of those that stand in reports and have a meaning here; all others are in the list."""
+        """Colour by the next report measure that has a value here; the `M` list has all measures."""
 
         def following(state: State) -> State:
             there = [name for name in ask.TOGETHER if not self._absent(state, name)] or [*ask.TOGETHER]
@@ -103,7 +103,7 @@ class Viewing(Basis):
         self.step(lambda state: replace(state, view=View.MATRIX))
 
     def action_find(self) -> None:
-        """The heads that link the query to the key of the cursor; again, and the matrix is back."""
+        """Show the heads that link the query to the key at the cursor; a second time, show the matrix."""
         shown = self.shown
         if shown is None or self.state is None:
             return
@@ -115,7 +115,7 @@ class Viewing(Basis):
             self.step(lambda state: state.seeks(key_at(shown, column)))
 
     def action_open(self) -> None:
-        """The first head of the ranking that is shown, then the next one."""
+        """Go to the first head of the shown ranking, then to the next at each further call."""
         if self.state is None or self.state.view is not View.FOUND:
             return
         finding = self.desk.find(ask.view_of(self.state))
@@ -128,7 +128,7 @@ class Viewing(Basis):
             self.tell(f"L{head[0]} H{head[1]}: {rank}; Esc shows it")
 
     def action_without(self) -> None:
-        """Without the head or with it again, where there is an answer that could change."""
+        """Take the head out or put it back, where the model's prediction could change."""
         if self.state is None:
             return
         if asks_nothing(self.state, self.desk.find) and self.state.scene.mask:
@@ -175,7 +175,7 @@ class Viewing(Basis):
 
 
 class Moving(Basis):
-    """In the grid arrows go to other heads, elsewhere to other queries and keys; a click goes where it is."""
+    """Cursor actions: arrows move between heads in the grid, between queries and keys elsewhere."""
 
     def action_move(self, across: int, down: int) -> None:
         if self.focused is self.pane("grid"):
@@ -257,7 +257,7 @@ INTERRUPTED = "interrupted"
 
 
 class Explorer(Moving, Viewing, Writing):
-    """A key changes the state, the state says what is asked, answers are drawn on the board."""
+    """The explorer app: keys change the state, the state names its questions, the board draws the answers."""
 
     CSS_PATH = "explore.tcss"
 
@@ -271,10 +271,10 @@ class Explorer(Moving, Viewing, Writing):
 def run(
     request: ModelRequest, inputs: Inputs, wanted: Wanted, screen: Console, background: Background
 ) -> list[str]:
-    """Explore until it is left; the commands that were asked for. `screen` says how deep colours are.
+    """Run the explorer until the user quits; returns the commands that the user asked for.
 
-    Raises `KeyboardInterrupt` where it was interrupted, and `SystemExit` after a mistake of our own, whose
-    traceback Textual has shown.
+    Raises `KeyboardInterrupt` after Ctrl-C, and `SystemExit` after an internal error, whose traceback Textual
+    has shown.
     """
     notices = Notices()
     source = Source(request, inputs, wanted, notices)

@@ -1,7 +1,7 @@
-"""Questions answered off the screen's thread: the first wanted first, each once, what was asked is kept.
+"""Answers questions in background threads, most urgent first, each once, and keeps the answers.
 
-A question that nobody wants any more is never begun, and one that can be stopped is. Whatever goes wrong with
-one is its answer (`Failed`); the others go on. While a head is asked for no layer of the grid is begun.
+A question that is no longer wanted is not begun, and stopped if possible. An error becomes its answer
+(`Failed`). While a head is wanted, no layer of the grid is begun.
 """
 
 import ctypes
@@ -22,13 +22,13 @@ _HELD = 256 * 2**20  # bytes of the heads among them
 
 
 class _Stopped(SystemExit):
-    """Raised in the middle of the work; where it comes too late a thread ends of it in silence."""
+    """Raised inside a `Work` thread to stop it; the thread ends silently."""
 
 
 class Work:
-    """Work on a thread of its own that can be stopped half-way. It begins at once.
+    """A call on its own thread that can be stopped half-way. It starts at once.
 
-    Not for what leaves something to be put back, or holds a lock.
+    The call must not hold locks or need cleaning up.
     """
 
     def __init__(self, what: Callable[[], Any]) -> None:
@@ -44,7 +44,7 @@ class Work:
             self.done = True
 
     def stop(self) -> None:
-        """It ends where it next comes to a line of Python; its answer is lost."""
+        """Stop at the thread's next line of Python; the answer is lost."""
         if self._thread.ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(self._thread.ident), ctypes.py_object(_Stopped)
@@ -53,13 +53,13 @@ class Work:
 
 @dataclass(frozen=True)
 class Failed:
-    """Why there is no answer, in one line."""
+    """A failed question: the reason in one line."""
 
     why: str
 
 
 def attempt(what: Callable[[], Any]) -> Any:
-    """The result, or why there is none: a mistake of the user in its words, anything else by its name."""
+    """The result of a call, or `Failed` with the user's error in its words, other errors by type."""
     try:
         return what()
     except AttnscopeError as error:
@@ -71,7 +71,7 @@ def attempt(what: Callable[[], Any]) -> Any:
 
 
 class Desk:
-    """Takes what is wanted, in the order of its urgency, and tells `done` of every answer."""
+    """Queue of wanted questions in order of urgency; calls `done` after every answer."""
 
     def __init__(self, source: Source, done: Callable[[Question], object]) -> None:
         self._source, self._done = source, done
@@ -83,7 +83,7 @@ class Desk:
         self._lanes: list[Thread] = []
 
     def want(self, questions: Sequence[Question]) -> None:
-        """These, and none of those that were wanted before."""
+        """Replace the wanted questions by these."""
         with self._changed:
             self._wanted = tuple(questions)
             for question in questions:
@@ -97,18 +97,18 @@ class Desk:
                 thread.start()
 
     def find(self, question: Question) -> Any:
-        """The answer, None where it is not known yet."""
+        """The answer to a question, or None where it is not known yet."""
         return self._answers.get(question)
 
     @property
     def open(self) -> list[Question]:
-        """What is wanted and not answered."""
+        """Wanted questions without an answer."""
         with self._changed:
             return [question for question in self._wanted if question not in self._answers]
 
     @property
     def busy(self) -> list[Question]:
-        """What is being answered right now."""
+        """Questions being answered right now."""
         with self._changed:
             return list(self._asked.values())
 
@@ -130,7 +130,7 @@ class Desk:
                 self._done(question)
 
     def _ask(self, question: Question) -> Any:
-        """The answer; None where nobody wants it any more and it could be stopped."""
+        """Answer a question; None where it was stopped because it is no longer wanted."""
         if not question.stoppable:
             return attempt(lambda: self._source.answer(question))
         work = Work(lambda: attempt(lambda: self._source.answer(question)))

@@ -1,4 +1,4 @@
-"""What every key rests on: the state, the questions that it asks, and the board that shows the answers."""
+"""Base of the explorer app: the state, its questions, and the board that shows the answers."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ from attnscope.results import Overview
 
 
 class Notices:
-    """What the session tells on the way comes to the bottom line of the screen."""
+    """Session listener that shows notices in the bottom line of the screen."""
 
     def __init__(self) -> None:
         self.tell: Callable[[str], object] | None = None
@@ -56,7 +56,7 @@ _SOON = 8.0  # seconds in which a first screen may still go to another head
 
 
 class Basis(App[str]):
-    """`source` is the model, `surface` the colours."""
+    """Textual app base with state, desk and board; `source` is the model, `surface` the colours."""
 
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar = [
@@ -91,7 +91,7 @@ class Basis(App[str]):
 
     @property
     def board(self) -> Board | None:
-        """None where an answer comes when the screen is gone, or not yet there."""
+        """The board, or None before it is mounted and after the screen is gone."""
         return self._board if self._board is not None and self._board.pane("status").is_mounted else None
 
     def pane(self, name: str) -> Pane:
@@ -101,7 +101,7 @@ class Basis(App[str]):
     # what was read, what was answered
 
     def read(self, text: str | None, *, tower: str | None = None) -> None:
-        """Read a text on a thread of its own; the screen stays as it is until that is done."""
+        """Read a text on a background thread; the screen stays as it is until the text is read."""
         self._reading += 1
         layer = None if self.state is None else self.state.layer
 
@@ -144,22 +144,22 @@ class Basis(App[str]):
             self.tell(f"{told} (/ goes there)")
 
     def tell(self, text: str, bad: bool = False) -> None:
-        """One line at the bottom, until the next key."""
+        """Show one line at the bottom, until the next key."""
         self.message, self.bad = printable(text), bad
         self.draw_status()
 
     @property
     def settled(self) -> bool:
-        """Whether all that is shown is known."""
+        """True where the answer to every shown question is known."""
         return not (self._reading or self.desk.open or self._opening)
 
     @property
     def shown(self) -> Shown | None:
-        """The head that is looked at, None where it is not known."""
+        """The chosen head, or None where its answer is not known yet."""
         return None if self.state is None else head(self.state, self.desk.find)
 
     def go(self, state: State) -> None:
-        """The next state: what it needs is asked, what is known of it drawn at once."""
+        """Switch to a state: ask its questions and draw the answers that are known."""
         self.state, self._gone = state, time.monotonic()
         self._want()
         self.draw()
@@ -173,7 +173,7 @@ class Basis(App[str]):
             self.desk.want(ask.needed(self.state, board is not None and board.explains(self.state) > 0))
 
     def step(self, change: Callable[[State], State]) -> None:
-        """A key: the message of the one before goes; what cannot be is told."""
+        """Apply a key's change of state; show the error of an impossible change."""
         if self.state is None:
             return
         self.message, self._opening = "", False
@@ -183,14 +183,14 @@ class Basis(App[str]):
             self.tell(str(error), bad=True)
 
     def push_card(self, title: str, shown: RenderableType) -> None:
-        """Something to read over the panes."""
+        """Show a card over the panes."""
         lines = len(self.surface.lines(shown, max(min(int(self.size.width * 0.9), 100) - 4, 10)))
         self.push_screen(Card(self.surface, title, shown, lines))
 
     # what is drawn
 
     def draw(self) -> None:
-        """Every pane whose content has changed."""
+        """Draw every pane whose content has changed."""
         board = self.board
         if board is None:
             return

@@ -1,6 +1,6 @@
-"""Every key once: what it does, when it does that, and how it is told: for bindings, bottom line, card.
+"""Keys of the explorer, defined once for the bindings, the bottom line and the help card.
 
-The card (`?`) has the signs and columns of the panes that are on the screen now, then the keys that work.
+The card (`?`) explains signs and columns of the visible panes, then the keys that work.
 """
 
 from collections.abc import Collection, Iterator
@@ -29,9 +29,9 @@ _OPEN = "open the first of the heads that were found, then the next"
 
 @dataclass(frozen=True)
 class Key:
-    """`keys` as Textual names them, `shown` as a person does.
+    """A key binding: `keys` as Textual names them, `shown` as a person does.
 
-    `short` stands in the bottom line: first come those of the smallest `rank`, as far as there is room.
+    `short` is its text in the bottom line, where keys of smaller `rank` come first while there is room.
     """
 
     keys: str
@@ -80,7 +80,7 @@ KEYS = (
 
 
 def working(state: State) -> list[Key]:
-    """Those that do something now."""
+    """Keys that do something in this state."""
     idle = {
         "blank": not state.scene.mask,
         "open": state.view is not View.FOUND,
@@ -91,7 +91,7 @@ def working(state: State) -> list[Key]:
 
 
 def hints(state: State, width: int) -> str:
-    """The keys that matter most in so many cells, whole, in the order of all keys."""
+    """The most important keys that fit into `width` cells, in the order of `KEYS`."""
     told = [key for key in working(state) if key.short]
     kept: list[Key] = []
     for key in sorted(told, key=lambda each: each.rank):
@@ -107,7 +107,7 @@ Entry = tuple[str, str]
 
 
 def card(state: State, find: Find, panes: Collection[str]) -> RenderableType:
-    """`panes` are those that are shown."""
+    """Help card: signs and columns of the shown `panes`, then the working keys."""
     signs = [*_of_head(state, find), *_of_grid(state, find, panes), *_of_main(state, find)]
     signs += [*_of_bars(state, find, panes), *_of_answer(state, panes)]
     keys = [(key.shown, key.does) for key in working(state)]

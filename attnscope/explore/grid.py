@@ -1,4 +1,4 @@
-"""The grid of heads, layers down and heads to the right, each a cell shaded by a measure."""
+"""The grid of heads: a row per layer, a column per head, each cell shaded by a measure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ _FEWEST = 3  # heads that are worth a heading over them
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A head in numbers: its value, the scores that it is one of, and whether it is proved."""
+    """A head's value, the scores it belongs to, and its certificate's verdict."""
 
     value: float
     scores: HeadScores
@@ -39,7 +39,7 @@ Heads = Mapping[Head, Measured]
 
 @lru_cache(maxsize=8)
 def measured(overviews: tuple[Overview, ...], measure: str) -> Heads:
-    """Every head that is known by that measure, all on one scale."""
+    """Values of all known heads by a measure, on one common scale."""
     every = [overview for overview in overviews if measure in overview.scores]
     if not every:
         return {}
@@ -57,7 +57,7 @@ def measured(overviews: tuple[Overview, ...], measure: str) -> Heads:
 
 @dataclass(frozen=True)
 class Places:
-    """Where which head stands in the grid: rows under one heading line, columns after a margin."""
+    """Layout of the grid: its visible layers and heads, under one heading line, after a left margin."""
 
     layers: tuple[int, ...]
     heads: tuple[int, ...]
@@ -73,7 +73,7 @@ class Places:
 
 
 def wide(state: State, most: int) -> int:
-    """The width of the grid in cells, at most `most`: four, two or one for a head."""
+    """The width of the grid in cells, at most `most`: two cells or one for a head."""
     tower = state.scene.tower
     margin = _margin(state)
     return next(
@@ -82,7 +82,7 @@ def wide(state: State, most: int) -> int:
 
 
 def places(state: State, width: int, height: int) -> Places:
-    """What of the grid stands in a pane of this size."""
+    """The layout of the layers and heads that fit a pane of this size."""
     tower, margin = state.scene.tower, _margin(state)
     room = max(width - margin, 1)
     cells = next((size for size in (6, 5, 4, 2) if size * tower.heads <= room), 1)
@@ -92,7 +92,7 @@ def places(state: State, width: int, height: int) -> Places:
 
 
 def grid(state: State, measured: Heads, width: int, height: int, surface: Surface) -> Cells:
-    """The heads by what is known of their layers so far, the chosen one marked, a bad verdict in its cell."""
+    """Draw the heads known so far, with the chosen head and bad verdicts marked."""
     laid = places(state, width, height)
     lines = [Line((" " * laid.margin + _heading(laid), DIM))]
     for layer in laid.layers:
@@ -105,7 +105,7 @@ def grid(state: State, measured: Heads, width: int, height: int, surface: Surfac
 
 
 def part_of(state: State, width: int, height: int) -> str:
-    """Which layers and heads are shown, where these are not all."""
+    """The layers and heads in view, where these are not all; else empty."""
     tower, laid = state.scene.tower, places(state, width, height)
     told = []
     if len(laid.layers) < len(tower.layers):
@@ -166,7 +166,7 @@ def _shade(scores: HeadScores, value: float) -> str:
 
 
 def value_words(state: State, measured: Heads) -> str:
-    """`entropy .83` of the chosen head, or that it is not known yet, or has no meaning here."""
+    """The chosen head's measure: `entropy .83`; its name alone while unknown, "none here" without meaning."""
     head = measured.get(state.place)
     if head is None:
         return state.measure
@@ -178,9 +178,9 @@ def value_words(state: State, measured: Heads) -> str:
 def ranking(
     state: State, measured: Heads, explained: Mapping[Head, str], keys: int, width: int, height: int
 ) -> Text:
-    """What the measure says, where that leaves room, and the heads that it puts first, of those known so far.
+    """Ranked heads known so far, below the measure's meaning where there is room.
 
-    Behind them stand those that are `explained` by something else, with what that is.
+    Heads in `explained` come last, each with its cause.
     """
     if not measured:
         return Text(_UNKNOWN, DIM)

@@ -1,4 +1,4 @@
-"""One head as a matrix with a cursor in it: numbers where they fit, else shades, else a part of them."""
+"""Draws one head's matrix with a cursor: numbers where they fit, else shades, else only a part."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -26,7 +26,7 @@ Shown = HeadWeights | HeadView
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What every drawing of a head needs: its panel, how strong each weight is drawn, its number as text."""
+    """A head prepared for drawing: its panel, the shade of each weight, the number of each cell as text."""
 
     panel: Panel
     shades: Shading
@@ -34,7 +34,7 @@ class Prepared:
 
     @cached_property
     def widest(self) -> int:
-        """The cells of its widest number."""
+        """The width of the widest number, in cells."""
         return widest(self.texts)
 
     @cached_property
@@ -43,7 +43,7 @@ class Prepared:
 
     @cached_property
     def shares(self) -> list[list[float]]:
-        """By row and column, NaN where a pair is masked."""
+        """The shade strength of each cell by row and column, NaN where the pair is masked."""
         listed: list[list[float]] = self.shades.shares.tolist()
         return listed
 
@@ -52,7 +52,7 @@ _PREPARED: WeakKeyDictionary[Shown, Prepared] = WeakKeyDictionary()
 
 
 def prepared(shown: Shown) -> Prepared:
-    """What is drawn of a head, as long as that is kept."""
+    """The `Prepared` head, cached as long as the head itself is kept."""
     ready = _PREPARED.get(shown)
     if ready is None:
         of = panel(shown, "weights")
@@ -75,7 +75,7 @@ def column_of(shown: Shown, key: int) -> int | None:
 
 
 def strongest(shown: Shown, row: int | None) -> int | None:
-    """The column of the largest weight of a row; None where it has no key."""
+    """The column of the largest visible weight of a row; None where the row has no key."""
     if row is None or not shown.answered[row]:
         return None
     ranked = (column for column in descending(shown.weights[row]) if shown.allowed[row, column])
@@ -83,14 +83,14 @@ def strongest(shown: Shown, row: int | None) -> int | None:
 
 
 def cursor(shown: Shown, state: State) -> tuple[int | None, int | None]:
-    """Row and column: the chosen key, or else the strongest of the row."""
+    """Row and column of the cursor: the chosen key, or else the strongest key of the row."""
     row = row_of(shown, state.query)
     column = None if state.key is None else column_of(shown, state.key)
     return row, strongest(shown, row) if column is None else column
 
 
 def query_at(shown: Shown, row: int) -> int:
-    """The position of the first token of a row."""
+    """The position of the first query token of a row."""
     return shown.query_groups[row][0] if isinstance(shown, HeadView) else row
 
 
@@ -108,7 +108,7 @@ _MOST_NAMES = 3  # lines of names above the columns
 
 @dataclass(frozen=True)
 class Laid:
-    """What of the matrix stands where: rows of `lines` under `above`, columns of `cells` after a margin."""
+    """Layout of the matrix in its pane: visible rows and columns, left margin, heading lines, cell size."""
 
     rows: range
     columns: range
@@ -118,7 +118,7 @@ class Laid:
     lines: int = 1
 
     def at(self, x: int, y: int) -> tuple[int, int] | None:
-        """The row and the column at this cell of the pane."""
+        """The row and the column at this cell of the pane, None outside the matrix."""
         row, column = (y - self.above) // self.lines, (x - self.margin) // self.cells
         if not 0 <= row < len(self.rows) or x < self.margin or column >= len(self.columns):
             return None
@@ -126,9 +126,9 @@ class Laid:
 
 
 def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: bool) -> Laid:
-    """Cells with numbers where all columns fit, else of two or one; where some do not fit at all, few of two.
+    """Lay the matrix out: cells wide enough for numbers where all columns fit, else two cells or one.
 
-    Numbers may stand close (`tight`) where their cells have colours of their own.
+    With `tight`, numbers may touch, because their cells have colours.
     """
     shown = of.panel
     rows, columns = len(shown.row_tokens), len(shown.keys)
@@ -154,12 +154,12 @@ def lay(of: Prepared, row: int, column: int, width: int, height: int, tight: boo
 
 
 def lines_needed(rows: int, columns: int) -> int:
-    """What a whole matrix and its words take, in a frame."""
+    """Pane height that a whole matrix needs, with its headings, notes and frame."""
     return rows + 1 + _MOST_NAMES + _WORDS - 1 + 2
 
 
 def matrix(of: Prepared, row: int | None, column: int | None, laid: Laid, surface: Surface) -> Cells:
-    """Rows are queries, columns are keys; the query's row is pointed at, the key's cell in brackets."""
+    """Draw the matrix: rows are queries, columns are keys; a mark at the query, brackets at the key."""
     names = row_heads(of.panel.row_tokens, laid.margin * 2)
     lines = _headings(of.panel, column, laid)
     for number in laid.rows:
@@ -199,7 +199,7 @@ def _row(
 
 
 def window_words(shown: Panel, laid: Laid) -> str:
-    """Which part is shown, where that is not all."""
+    """The visible part, `queries 40-62 of 251`; empty where the whole matrix is shown."""
     sides = (
         part_words(laid.rows, len(shown.row_tokens), "queries"),
         part_words(laid.columns, len(shown.keys), "keys"),

@@ -1,7 +1,4 @@
-"""A pane: shows a drawing in the cells that it has, drawn anew when these change or when it shows another.
-
-And what lies over the panes for a moment: a card to read, a list to choose from, a line to write in.
-"""
+"""Widgets of the explorer: panes, the board that arranges them, and modal card, list and input line."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -41,17 +38,17 @@ _ENDS = 4  # cells of a frame beside what stands in it
 
 
 class Pane(Widget):
-    """`show` takes a function of width and height in cells; nothing is drawn again under the same `key`."""
+    """A pane that draws a function of its width and height, and only again under another `key` or size."""
 
     class Pressed(Message):
-        """A cell of a pane was clicked."""
+        """Message: the user clicked a cell of a pane."""
 
         def __init__(self, pane: "Pane", x: int, y: int) -> None:
             super().__init__()
             self.pane, self.x, self.y = pane, x, y
 
     class Wheeled(Message):
-        """The wheel was turned over a pane: 1 down, -1 up."""
+        """Message: the user turned the wheel over a pane, 1 down, -1 up."""
 
         def __init__(self, pane: "Pane", step: int) -> None:
             super().__init__()
@@ -70,9 +67,9 @@ class Pane(Widget):
         self._first = 0
 
     def show(self, key: Any, drawing: Drawing, title: str = "", subtitle: Subtitle = "") -> None:
-        """The drawing, unless that of the same key stands there in the same size.
+        """Show a drawing, unless the pane already shows the one with this key in this size.
 
-        A subtitle may say which part of all there is has room here.
+        A `subtitle` may be a function of the pane's size.
         """
         size = self.content_size
         self._subtitle = subtitle
@@ -108,7 +105,7 @@ class Pane(Widget):
         self._under()
 
     def _refresh_lines(self, before: Lines, height: int) -> None:
-        """Only what is another line than before: to compose a screen takes longer than to draw it."""
+        """Refresh only the lines that changed, because composing a screen takes longer than drawing it."""
         count = min(max(len(before), len(self.drawn)), height)
         width = self.content_size.width
         changed = [Region(0, y, width, 1) for y in range(count) if before[y : y + 1] != self.drawn[y : y + 1]]
@@ -119,11 +116,11 @@ class Pane(Widget):
 
     @property
     def text(self) -> str:
-        """What stands in the pane, without styles: for tests, and for whoever listens."""
+        """The pane's text without styles, for tests and screen readers."""
         return "\n".join("".join(segment.text for segment in line) for line in self.drawn)
 
     def page(self, step: int) -> None:
-        """Scroll by most of a page."""
+        """Scroll by most of a page, down for 1, up for -1."""
         height = self.content_size.height
         last = max(len(self.drawn) - height, 0)
         self._first = min(max(self._first + step * max(height - 2, 1), 0), last)
@@ -132,7 +129,7 @@ class Pane(Widget):
 
     @property
     def more(self) -> bool:
-        """Whether there are lines below what is seen."""
+        """True where there are lines below the visible ones."""
         return self._first + self.content_size.height < len(self.drawn)
 
     def render_line(self, y: int) -> Strip:
@@ -155,7 +152,7 @@ class Pane(Widget):
 
 
 class Card(ModalScreen[None]):
-    """Something to read; every key but those that scroll closes it."""
+    """A modal card to read; every key but those that scroll closes it."""
 
     BINDINGS: ClassVar = [
         Binding("pageup,up", "page(-1)", show=False),
@@ -192,7 +189,7 @@ class Card(ModalScreen[None]):
 
 
 class Choice(ModalScreen[str | None]):
-    """A list, of which one is chosen by Enter or the mouse; what is typed leaves those that hold it."""
+    """A modal list to choose from; typing narrows it to the options that contain the typed text."""
 
     BINDINGS: ClassVar = [Binding("escape", "leave", show=False)]
 
@@ -247,7 +244,7 @@ def _entry(line: str) -> Text:
 
 
 class Line(ModalScreen[str | None]):
-    """A line to write in at the bottom of the screen: Enter takes it, Esc leaves all as it was."""
+    """A modal input line at the bottom of the screen: Enter accepts it, Esc cancels."""
 
     BINDINGS: ClassVar = [Binding("escape", "leave", show=False)]
 
@@ -290,10 +287,10 @@ _PATIENCE = 0.25  # seconds that the head before is left standing
 
 
 class Board(Container):
-    """`draw` shows a state, as far as its answers are known to `find`."""
+    """The container of all panes; `draw` shows a state, with the answers that `find` knows."""
 
     class Sized(Message):
-        """There is room for more now, or for less."""
+        """Message: the board's size has changed."""
 
     def __init__(self, surface: Surface) -> None:
         super().__init__(id="board", classes="empty")
@@ -329,18 +326,17 @@ class Board(Container):
             self.draw(*self._drawn, full=self._full, since=self._since)
 
     def say(self, line: Text, key: object) -> None:
-        """The bottom line."""
+        """Show the bottom line."""
         self.pane("status").show(key, lambda w, h: line)
 
     def wait(self, why: Text) -> None:
-        """Nothing can be looked at yet, or never: why, in the one pane that there is."""
+        """Show one text in the main pane, before a model is open or where it cannot be opened."""
         self.pane("main").show(why.plain, lambda w, h: why)
 
     def draw(self, state: State, find: Find, *, full: bool, since: float) -> None:
-        """Every pane whose content has changed, the certificate in `full` where that is wished.
+        """Draw every pane whose content has changed, the certificate in `full` on request.
 
-        A head that is not known yet leaves the one before standing for a moment after `since`, when one went
-        there: whole, and under its own name.
+        Until a new head is known, the panes keep the head before for a short time after `since`.
         """
         self._drawn, self._full, self._since = (state, find), full, since
         self._lay(state, find)
@@ -368,7 +364,7 @@ class Board(Container):
             self.pane(name).show(part.key, part.drawing, part.title, part.subtitle)
 
     def explains(self, state: State) -> int:
-        """The lines under the matrix of a short sentence, which the parts of its score get; 0 where few."""
+        """Lines left under the matrix for the score's parts; 0 where these are too few."""
         if not self.has_class("wide") or state.view is not View.MATRIX or state.scene.medium:
             return 0
         room = self.size.height - 4 - matrix.lines_needed(len(state.scene.queries), len(state.scene.keys))

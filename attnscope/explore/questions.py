@@ -1,8 +1,7 @@
-"""What has to be known to show a state, as plain data: each question is asked once, its answer kept.
+"""Questions that a state of the explorer needs answered, as plain data.
 
-And which heads a measured number speaks for: what position or special tokens alone explain stands behind. A
-head that looks one offset away from nearly every query, or gives most of its weight to special tokens, to the
-first key or to keys that every other query looks at too, is sharp whatever the words are.
+It also finds heads whose pattern does not depend on the words: they look at one offset, at special tokens, at
+the first key, or at keys that other queries look at too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +27,7 @@ SHARP = ("entropy", "confidence", "evenness")  # measures of which this says wha
 
 
 def explained(overviews: Iterable[Overview]) -> dict[Head, str]:
-    """The heads that look where they look whatever the words are, and by what that is told."""
+    """Heads whose pattern does not depend on the words, each with its cause (`position`, `special`, ...)."""
     found: dict[Head, str] = {}
     for overview in overviews:
         shares = {
@@ -45,7 +44,7 @@ def explained(overviews: Iterable[Overview]) -> dict[Head, str]:
 
 
 def _at_one_offset(overview: Overview) -> Mapping[Head, float]:
-    """The share of queries whose strongest key stands there, of those with a token at that offset."""
+    """Per head, of the queries with a token at its usual offset, the share whose strongest key is there."""
     count, offsets = len(overview.query_tokens), _values(overview, "offset")
     return {
         head: share * count / max(count - abs(offsets[head]), 1)
@@ -55,7 +54,7 @@ def _at_one_offset(overview: Overview) -> Mapping[Head, float]:
 
 
 def _from_anywhere(overview: Overview) -> Mapping[Head, float]:
-    """The share of a head's weight that lies on keys to which other queries give half as much or more."""
+    """Per head the share of its weight on keys that other queries give at least half as much."""
     if overview.weights is None:
         return {}
     found, crosses = dict[Head, float](), overview.kind is Kind.CROSS
@@ -68,7 +67,7 @@ def _from_anywhere(overview: Overview) -> Mapping[Head, float]:
 
 
 def sharpest(overviews: Iterable[Overview]) -> Head | None:
-    """The head of the least entropy that nothing else explains; None where there is none."""
+    """The head with the lowest entropy whose pattern depends on the words; None where there is none."""
     every = tuple(overviews)
     without = explained(every)
     left = {
@@ -93,7 +92,7 @@ def _values(overview: Overview, measure: str) -> Mapping[Head, float]:
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """The same head in the `other` text; the `difference` of both, or `why` there is none."""
+    """One head in the `other` text, and the `difference` of both texts, or `why` there is none."""
 
     other: HeadWeights | HeadView
     difference: Difference | None
@@ -107,7 +106,7 @@ _PAIRS = 2**20  # of a query and a key: so many heads are measured before somebo
 
 
 class Lane(IntEnum):
-    """What waits for what: a head is shown while a slow answer is still being made."""
+    """Speed class of a question; each class has its own thread, so slow answers do not delay quick ones."""
 
     QUICK = 0
     SLOW = 1
@@ -116,7 +115,7 @@ class Lane(IntEnum):
 
 @dataclass(frozen=True)
 class Question:
-    """Asked of one text and one attention of the model."""
+    """A question about one text and one attention tower of the model."""
 
     text: str
     tower: str
@@ -126,13 +125,13 @@ class Question:
 
     @classmethod
     def of(cls, state: State, *what: Any) -> Self:
-        """Asked of what is looked at."""
+        """The question about a state's text and tower."""
         return cls(state.scene.text, state.scene.tower.pattern, *what)
 
 
 @dataclass(frozen=True)
 class OfHead(Question):
-    """One head, by tokens or by words."""
+    """Question: the attention of one head, by tokens or by words."""
 
     layer: int
     head: int
@@ -144,12 +143,12 @@ class OfHead(Question):
 
 @dataclass(frozen=True)
 class OfParts(OfHead):
-    """Its scores taken apart."""
+    """Question: a head's scores as sums of terms."""
 
 
 @dataclass(frozen=True)
 class OfMap(OfHead):
-    """Its queries and keys in a plane."""
+    """Question: a head's queries and keys as points in a plane (t-SNE)."""
 
     lane = Lane.LONG
     stoppable = True
@@ -157,7 +156,7 @@ class OfMap(OfHead):
 
 @dataclass(frozen=True)
 class OfMedium(Question):
-    """One query of a head laid over the picture or the sound."""
+    """Question: one query's weights of a head over the picture or the sound."""
 
     layer: int
     head: int
@@ -168,7 +167,7 @@ class OfMedium(Question):
 
 @dataclass(frozen=True)
 class OfLayer(Question):
-    """Some heads of a layer by some measures, the first of which is meant."""
+    """Question: some heads of a layer by some measures."""
 
     layer: int
     heads: tuple[int, ...]
@@ -177,12 +176,12 @@ class OfLayer(Question):
 
 @dataclass(frozen=True)
 class OfPrediction(Question):
-    """What the model makes of the text."""
+    """Question: the model's prediction for the text."""
 
 
 @dataclass(frozen=True)
 class OfPair(Question):
-    """Which heads link a query to a key."""
+    """Question: the heads that link a query to a key."""
 
     query: int
     key: int
@@ -192,14 +191,14 @@ class OfPair(Question):
 
 @dataclass(frozen=True)
 class OfWithout(Question):
-    """What the model answers with and without some heads."""
+    """Question: the model's prediction with and without some heads."""
 
     heads: tuple[Head, ...]
 
 
 @dataclass(frozen=True)
 class OfAbsence(Question):
-    """How much some heads do to the answer, beside other heads."""
+    """Question: the effect of removing some heads, compared with other heads."""
 
     heads: tuple[Head, ...]
 
@@ -208,7 +207,7 @@ class OfAbsence(Question):
 
 @dataclass(frozen=True)
 class OfOther(Question):
-    """One head in this text and in another one."""
+    """Question: one head in this text and in another text."""
 
     layer: int
     head: int
@@ -216,12 +215,12 @@ class OfOther(Question):
 
 
 def head_of(state: State) -> OfHead:
-    """The head that is looked at."""
+    """The question about the chosen head."""
     return OfHead.of(state, *state.place, state.words, state.special)
 
 
 def layer_of(state: State, layer: int) -> list[OfLayer]:
-    """All heads of a layer, in as many questions as let a head that is looked at come between them."""
+    """Questions that cover all heads of a layer, split so that a quick question can run between them."""
     measures = tuple(dict.fromkeys((*TOGETHER, *JUDGED))) if state.measure in TOGETHER else (state.measure,)
     every = range(state.scene.tower.heads)
     pairs = max(len(state.scene.queries) * len(state.scene.keys), 1)
@@ -231,12 +230,12 @@ def layer_of(state: State, layer: int) -> list[OfLayer]:
 
 
 def grid_of(state: State) -> list[OfLayer]:
-    """Every head of the grid."""
+    """Questions that cover every head of the grid."""
     return [question for layer in state.scene.tower.layers for question in layer_of(state, layer)]
 
 
 def view_of(state: State) -> Question:
-    """What the largest pane shows."""
+    """The question whose answer the largest pane shows."""
     match state.view:
         case View.TERMS:
             return OfParts.of(state, *state.place)
@@ -252,9 +251,9 @@ def view_of(state: State) -> Question:
 
 
 def needed(state: State, parts: bool = False) -> list[Question]:
-    """All that is shown, the first first: the head, the view, its own layer of the grid, the rest of it.
+    """Questions that fill the screen, in the order to ask them: head, view, its layer, other layers.
 
-    `parts` says that the parts of its score stand under the matrix.
+    `parts` adds the question for the score's parts under the matrix.
     """
     layers = state.scene.tower.layers
     near = sorted(layers, key=lambda layer: abs(layer - state.layer))

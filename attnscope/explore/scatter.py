@@ -1,4 +1,4 @@
-"""A plane as characters: a map of queries and keys, or a picture, bright where the model looks."""
+"""Draws a plane in characters: a map of queries and keys, or a picture shaded by attention."""
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -18,7 +18,7 @@ _CHOSEN = Style(bold=True, reverse=True)
 
 
 def scatter(result: Projection, query: int, width: int, height: int) -> Text:
-    """The plane in `width` by `height` cells, below it how far it can be trusted."""
+    """The t-SNE map in `width` by `height` cells, with notes below it on how far to trust it."""
     say = said(result)
     words = [
         say("trust_says"),
@@ -86,9 +86,9 @@ Weights = Float[np.ndarray, "row column"]
 
 
 def picture(seen: Picture, weights: Weights, width: int, height: int) -> Cells:
-    """The pixels in at most `width` by `height` cells, two above one another in each.
+    """The picture in at most `width` by `height` cells, two pixels above one another in each.
 
-    What a patch is given says how bright it is, on the scale of all weights.
+    A patch is the brighter the more weight it has, on the default scale of weights.
     """
     columns, rows = size(seen, width, height)
     shown = lit(seen, weights, columns, 2 * rows).tolist()
@@ -96,14 +96,14 @@ def picture(seen: Picture, weights: Weights, width: int, height: int) -> Cells:
 
 
 def size(seen: Picture, width: int, height: int) -> tuple[int, int]:
-    """Columns and rows of the cells that it fills: a cell is twice as high as it is wide."""
+    """Columns and rows of cells that the picture fills; a cell is twice as high as wide."""
     high, wide = seen.size
     scale = min(width / wide, 2 * height / high)
     return max(int(wide * scale), 1), max(int(high * scale) // 2, 1)
 
 
 def lit(seen: Picture, weights: Weights, columns: int, rows: int) -> UInt8[np.ndarray, "row column 3"]:
-    """So many of its pixels, each as bright as its patch is given weight."""
+    """RGB pixels of the picture, resampled to `rows` x `columns`, each as bright as its patch's weight."""
     high, wide = seen.size
     down = (np.arange(rows) + 0.5) * high / rows
     across = (np.arange(columns) + 0.5) * wide / columns

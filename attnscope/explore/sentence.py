@@ -1,4 +1,4 @@
-"""The sentence, its tokens shaded by a row or a column of the head, in a few lines around the cursor."""
+"""Draws the sentence, its tokens shaded by a row or a column of the head, in a few lines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _MARKS = " " + SHADES[1:]  # behind a word nothing is enough for next to nothing
 
 @dataclass(frozen=True)
 class Run:
-    """Where a token stands: its number, its line and cells."""
+    """A token laid out in the sentence: its number, line, first cell and text."""
 
     token: int
     line: int
@@ -33,9 +33,9 @@ class Run:
 
 @dataclass(frozen=True)
 class Set:
-    """The runs that are shown, from line `first` on, `lines` of them, after a margin; `more` come later.
+    """Layout of the visible part of a sentence: its runs, from line `first` on, after a margin.
 
-    `before` says that others came earlier.
+    `before` and `more` say whether tokens before and after these are left out.
     """
 
     runs: tuple[Run, ...]
@@ -55,7 +55,7 @@ class Set:
 
 
 def set_sentence(tokens: Tokens, cursor: int, margin: int, width: int, lines: int, marks: bool) -> Set:
-    """The tokens in lines of `width` cells, `lines` of them so that the cursor's is among them."""
+    """Lay tokens out in lines of `width` cells, and keep `lines` of them around the cursor."""
     room = max(width - margin - len(_MORE), 8)
     runs = _runs(tokens.names, room, marks)
     last = runs[-1].line if runs else 0
@@ -102,7 +102,7 @@ def sentence(
     other: int | None,
     surface: Surface,
 ) -> Cells:
-    """The set text; a share of NaN is masked and dim, the cursor stands out, `other` is underlined."""
+    """Draw the sentence shaded by `shares`: NaN is masked and dim, `other` is underlined."""
     lines = []
     for number in range(laid.first, laid.first + laid.lines):
         before = "…" if number == laid.first and laid.before else ""

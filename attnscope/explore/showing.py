@@ -1,7 +1,7 @@
-"""What every pane shows of a state and of the answers that are known: a key, a drawing, a title.
+"""Builds each pane's content from a state and the answers that are known.
 
-The key tells when nothing has changed. What is not known yet says so; what went wrong stands where its
-answer would.
+Content with an unchanged key is not drawn again. Unknown answers are shown as waiting, failed ones as their
+error.
 """
 
 from collections.abc import Callable
@@ -47,7 +47,7 @@ _ELSEWHERE = "o writes a .csv of all"
 
 @dataclass(frozen=True)
 class Part:
-    """What a pane shows."""
+    """Content of a pane: a drawing, its title, and a key that changes whenever the content does."""
 
     key: Any
     drawing: Callable[[int, int], RenderableType]
@@ -56,13 +56,13 @@ class Part:
 
 
 def head(state: State, find: Find) -> Shown | None:
-    """The head as it is looked at, None where it is not known."""
+    """The chosen head's attention, or None where it is unknown or failed."""
     answer = find(ask.head_of(state))
     return None if answer is None or isinstance(answer, Failed) else answer
 
 
 def in_pane(block: Block | Beside) -> Block | Beside:
-    """The block, whose rows and columns without room are told of as they are to be had here, by a key."""
+    """The block with the explorer's own hint for rows and columns that have no room."""
     if isinstance(block, Beside):
         return Beside(tuple(one for each in block.blocks for one in flat(in_pane(each))))
     return replace(block, unshown="", elsewhere=_ELSEWHERE) if isinstance(block, Rows) else block
@@ -74,7 +74,7 @@ FAILED = Style(bold=True, color="white", bgcolor="red", reverse=False)
 def header(
     state: State, shown: HeadWeights | HeadView, query: int | None, key: int | None, width: int
 ) -> Text:
-    """`L2 H1 encoder · 1 I → 9 . .648 · ✓ certified · demo`, the model where it has room."""
+    """Header line of a head: `L2 H1 encoder · 1 I → 9 . .648 · ✓ certified · demo`."""
     head = head_of(shown)
     line = Text(no_wrap=True, overflow="ellipsis")
     line.append(head.name, Style(bold=True, reverse=True))
@@ -93,7 +93,7 @@ def header(
 
 
 def proof(certificate: Certificate, full: bool = False) -> Text | None:
-    """What the verdict rests on: of a certified head only where it is asked for; a failure fills its line."""
+    """The certificate's line; None for a proved head unless `full`."""
     if certificate.verdict.proved and not full:
         return None
     line = certificate_line(certificate, full)
@@ -119,14 +119,14 @@ def of_header(state: State, find: Find) -> Part:
 
 
 def of_proof(state: State, find: Find, full: bool) -> Part | None:
-    """The certificate where it is more than a word, in all its lines; None where there is nothing to say."""
+    """The certificate's pane; None where the certificate needs none."""
     shown = head(state, find)
     line = None if shown is None else proof(head_of(shown).certificate, full)
     return None if line is None else Part((shown, full), lambda w, h: line)
 
 
 def of_sentence(state: State, find: Find, surface: Surface, backwards: bool) -> Part:
-    """The keys by the row of the query, or the queries by the column of what they look at."""
+    """The keys shaded by the query's row, or (`backwards`) the queries shaded by the key's column."""
     shown = head(state, find)
     if shown is None:
         tokens, at = state.scene.queries, state.query
@@ -158,7 +158,7 @@ def of_sentence(state: State, find: Find, surface: Surface, backwards: bool) -> 
 def set_text(
     state: State, shown: Shown, backwards: bool, marks: bool, width: int, height: int
 ) -> sentence.Set:
-    """Where which token stands: to draw it, and to know what was clicked."""
+    """Layout of the sentence's tokens, to draw them and to find the clicked one."""
     row, column = cursor(shown, state)
     tokens = shown.query_tokens if backwards else shown.key_tokens
     at = _asked(state, shown) if backwards else (row if state.scene.one_side else column)
@@ -166,7 +166,7 @@ def set_text(
 
 
 def lines_of(state: State, find: Find, surface: Surface, width: int, height: int) -> tuple[int, int]:
-    """How many lines of the screen each sentence gets: one, of a long one more where there is room."""
+    """Lines that the two sentences get on the screen, at least one each."""
     shown, most = head(state, find), max(height // 16, 1)
     if shown is None:
         return 1, 1
@@ -182,12 +182,12 @@ _FEWEST_KEYS = 3  # that are worth a table
 
 
 def heads_measured(state: State, find: Find) -> heads.Heads:
-    """What is known of the heads of the grid."""
+    """Values of the grid's heads that are known so far."""
     return heads.measured(overviews(state, find), state.measure)
 
 
 def overviews(state: State, find: Find) -> tuple[Overview, ...]:
-    """What is known of the grid, layer by layer."""
+    """Layer overviews of the grid that are known so far."""
     answers = (find(question) for question in ask.grid_of(state))
     return tuple(answer for answer in answers if isinstance(answer, Overview))
 
@@ -239,7 +239,7 @@ def _untitled(block: Any) -> Any:
 
 
 def of_parts(state: State, find: Find) -> Part:
-    """How the score of the query and the chosen key comes about, and beside it those of other keys."""
+    """The terms of the score of the query and the chosen key, beside those of other keys."""
     terms, title = find(ask.OfParts.of(state, *state.place)), f"score by parts · {state.name}"
     if not isinstance(terms, HeadTerms):
         reason = WAITS if terms is None else Text(terms.why, DIM)
@@ -252,7 +252,7 @@ def of_parts(state: State, find: Find) -> Part:
 
 
 def parts_within(terms: HeadTerms, query: int, key: int | None, width: int, height: int) -> RenderableType:
-    """The sum in so many lines, with as many keys as have room: without any where hardly one has."""
+    """The score's sum, then its terms for as many keys as fit, or for none where hardly one fits."""
     shown = shown_key(terms, query, key)
     if shown is None:
         return Text(NO_KEY, DIM)
@@ -266,5 +266,5 @@ def parts_within(terms: HeadTerms, query: int, key: int | None, width: int, heig
 
 
 def parts_lines(state: State) -> int:
-    """The lines that these take at most: all keys, the sum, headings, remarks, a frame."""
+    """Most lines that the score's parts take: all keys, the sum, headings, notes and frame."""
     return len(state.scene.keys) + 9

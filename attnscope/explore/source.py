@@ -1,7 +1,6 @@
-"""Who answers the questions: the model, opened once, and what it has read, all of it through the session.
+"""Answers the explorer's questions with a model that is opened once, through the session.
 
-Every method may take long and is called off the screen's own thread. A mistake of the user is an
-`AttnscopeError` in one line; nothing here is shown.
+Every method may be slow and is called on a background thread. User errors are `AttnscopeError`s.
 """
 
 from collections import OrderedDict
@@ -30,7 +29,7 @@ _TEXTS = 3  # whose attention is kept: the first, the second, and the one before
 
 
 class Source:
-    """One model. `scene` reads a text, `answer` answers what is asked of it."""
+    """An open model with its last texts: `scene` reads a text, `answer` answers a question about it."""
 
     def __init__(self, request: ModelRequest, inputs: Inputs, wanted: Wanted, listener: Listener) -> None:
         self.request, self.inputs, self.wanted, self.listener = request, inputs, wanted, listener
@@ -40,9 +39,9 @@ class Source:
         self._kept: OrderedDict[tuple[str, str], HeldReading] = OrderedDict()
 
     def scene(self, text: str | None = None, tower: str | None = None, layer: int | None = None) -> Scene:
-        """What there is to look at in `text`, by default what was given first; the model is opened for it.
+        """Read a text (default: the first one) and return its tokens, towers and provenance as a `Scene`.
 
-        `layer` is the one that is read first, where there is a choice.
+        `layer` is read first, where the tower has it.
         """
         from attnscope.render.kit.words import head_of
         from attnscope.session.choosing import towers_of
@@ -69,7 +68,7 @@ class Source:
         )
 
     def answer(self, question: ask.Question) -> Any:
-        """The result that answers it; raises `AttnscopeError` where there is none."""
+        """The result that answers a question; raises `AttnscopeError` where there is none."""
         kept = self._of(question)
         match question:
             case ask.OfParts():

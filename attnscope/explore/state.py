@@ -1,6 +1,6 @@
-"""What is looked at: plain data, and every key a function from one state to the next.
+"""State of the explorer as plain data; each key press is a function from one state to the next.
 
-Nothing here knows the screen, the model or a result. A state never points outside of what there is.
+It knows neither screen nor model nor results. A state's positions always exist in its scene.
 """
 
 import re
@@ -17,7 +17,7 @@ Head = tuple[int, int]
 
 
 class View(StrEnum):
-    """What fills the largest pane."""
+    """The view in the largest pane."""
 
     MATRIX = "weights"
     TERMS = "score by parts"
@@ -29,9 +29,9 @@ class View(StrEnum):
 
 @dataclass(frozen=True)
 class Tower:
-    """One attention of the model: what it is called, its layers, and how many heads each of them has.
+    """One attention tower of the model: its name, its layers, and the number of heads in each.
 
-    `pattern` is what tells it from every other.
+    `pattern` identifies the tower.
     """
 
     name: str
@@ -43,10 +43,10 @@ class Tower:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What there is to look at once something was read: the tokens of both sides, the towers of the model.
+    """A text read by a model: tokens of both sides, the model's towers, and where to start.
 
-    `place` is the head and `first` the query to begin with; `medium` what was read that is no text; `mask` is
-    how the model spells the blank that it fills, empty where it fills none.
+    `place` is the first head and `first` the first query to show; `medium` describes a picture or sound;
+    `mask` is the mask token's text, empty where the model fills no blanks.
     """
 
     model: str
@@ -63,22 +63,22 @@ class Scene:
 
     @property
     def one_side(self) -> bool:
-        """Whether queries and keys are the same tokens."""
+        """True for self-attention, where queries and keys are the same tokens."""
         return self.tower.kind is not Kind.CROSS
 
     @property
     def in_pieces(self) -> bool:
-        """Whether some word of a text is several tokens."""
+        """True where some word of the text is several tokens."""
         sides = [] if self.medium else [self.queries, self.keys]
         words = [[(each.part, each.word) for each in side.items if each.word is not None] for side in sides]
         return any(len(set(each)) < len(each) for each in words)
 
     def is_masked(self, query: int) -> bool:
-        """Whether the token is a mask."""
+        """True where the query's token is the mask token."""
         return bool(self.mask) and self.queries.items[query].piece == self.mask
 
     def with_mask(self, query: int) -> str:
-        """The text with a mask in the place of that token; `InputError` that says why there can be none."""
+        """The text with a mask in place of the query's token; `InputError` where that is impossible."""
         if not self.mask:
             raise InputError(f"{self.model} fills in no blanks here: there is no mask to put in the text")
         token, name = self.queries.items[query], self.queries.named(query)
@@ -95,7 +95,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class State:
-    """Where one stands. `key` is None where it follows the strongest one; `other` is a second text."""
+    """The explorer's state: chosen head, query and key (None: the strongest), measure, view, options."""
 
     scene: Scene
     layer: int
@@ -119,19 +119,19 @@ class State:
         return f"L{self.layer} H{self.head}"
 
     def to_head(self, layer: int, head: int) -> "State":
-        """That head; a number beyond the last is the last, below the first the first."""
+        """The state at the nearest layer and head that exist."""
         layers = self.scene.tower.layers
         nearest = min(layers, key=lambda there: abs(there - layer))
         return replace(self, layer=nearest, head=_within(head, self.scene.tower.heads))
 
     def by_heads(self, layers: int, heads: int) -> "State":
-        """So many layers down and heads to the right."""
+        """The state `layers` further down and `heads` further right, within the grid."""
         there = self.scene.tower.layers
         row = _within(there.index(self.layer) + layers, len(there))
         return replace(self, layer=there[row], head=_within(self.head + heads, self.scene.tower.heads))
 
     def to_query(self, query: int) -> "State":
-        """That query, with its own strongest key."""
+        """The state at a query, whose key follows the strongest one."""
         return replace(self, query=_within(query, len(self.scene.queries)), key=None)
 
     def to_key(self, key: int) -> "State":
@@ -141,7 +141,7 @@ class State:
         return self.to_query(query).to_key(key)
 
     def jumped(self, where: str) -> "State":
-        """The head that `3.11`, `L3H11` or `3 11` names; `InputError` where there is none."""
+        """The state at the head that `3.11`, `L3H11` or `3 11` names; `InputError` where there is none."""
         match = _JUMP.fullmatch(where)
         tower = self.scene.tower
         there = f"layers {tower.layers[0]}-{tower.layers[-1]}, heads 0-{tower.heads - 1}"
@@ -153,15 +153,16 @@ class State:
         return replace(self, layer=layer, head=head)
 
     def shows(self, view: View) -> "State":
-        """That view, or the matrix where it was shown already."""
+        """The state with a view, or with the matrix where that view is already shown."""
         return replace(self, view=View.MATRIX if self.view is view else view)
 
     def seeks(self, key: int) -> "State":
-        """Which heads link the query to this key."""
+        """The state that shows the heads linking the query to this key."""
         return replace(self, view=View.FOUND, sought=(self.query, key), key=key)
 
     def takes(self) -> "State":
-        """Without the head that is looked at, or with it again; the last one put back ends that view."""
+        """The state with the chosen head removed or put back, and the view of removed heads while there are
+        any."""
         kept = tuple(place for place in self.removed if place != self.place)
         removed = kept if self.place in self.removed else (*self.removed, self.place)
         view = View.WITHOUT if removed else View.MATRIX
@@ -171,16 +172,16 @@ class State:
         return replace(self, measure=measure)
 
     def with_special(self) -> "State":
-        """The next way to treat special tokens."""
+        """The state with the next way to treat special tokens."""
         every = list(Special)
         return replace(self, special=every[(every.index(self.special) + 1) % len(every)])
 
     def beside(self, other: str | None) -> "State":
-        """A second text beside the first; without one the first alone."""
+        """The state with a second text beside the first; None shows the first alone."""
         return replace(self, other=other, view=View.MATRIX if other is None else View.BESIDE)
 
     def on(self, scene: Scene) -> "State":
-        """The same place in what was read now: the same head and, of other text, the token at that place.
+        """The state for a newly read text: same head and query position; answers of the old text are dropped.
 
         What was found, taken away or held beside goes with the attention that it was of.
         """
@@ -198,7 +199,7 @@ class State:
 
 
 def start(scene: Scene) -> State:
-    """Where one begins: the scene's own head and query, by words where some of these are several tokens."""
+    """The first state: the scene's own head and query, by words where some are several tokens."""
     return State(scene, *scene.place, words=scene.in_pieces).to_query(scene.first)
 
 

@@ -1,6 +1,6 @@
-"""Lines of styled cells, which are drawn at every key without the cost of text that could wrap.
+"""Lines of styled cells, which are drawn at every key press faster than wrapping text.
 
-`Surface` turns any renderable into such lines in our colours, by a console that is never printed.
+`Surface` turns any renderable into such lines by a console that never prints.
 """
 
 import io
@@ -22,7 +22,7 @@ DEPTHS = {"truecolor": "truecolor", "256": "256", "standard": "standard", "windo
 
 
 class Line:
-    """Parts in a row; neighbours of one style are one part."""
+    """A line of styled parts; neighbours with the same style are merged."""
 
     def __init__(self, *parts: Part) -> None:
         self.parts: list[Part] = []
@@ -40,7 +40,7 @@ class Line:
         return self
 
     def segments(self, style: Callable[[StyleType], Style]) -> list[Segment]:
-        """The parts as they are printed; made once for a line that is drawn again as it is."""
+        """The line as Rich segments; cached."""
         if self._segments is None:
             parts = self.parts
             self._segments = [Segment(printable(text, LEFT_TO_RIGHT), style(name)) for text, name in parts]
@@ -48,13 +48,13 @@ class Line:
 
 
 class Cells:
-    """Lines that are as long as they are: whoever shows them cuts what has no room."""
+    """Lines of any length; the pane that shows them crops them."""
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
 
     def segments(self, style: Callable[[StyleType], Style]) -> list[list[Segment]]:
-        """The lines with what the names of their styles mean."""
+        """The lines as Rich segments, with style names resolved by `style`."""
         return [line.segments(style) for line in self.lines]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -64,7 +64,7 @@ class Cells:
 
 
 def window(count: int, room: int, cursor: int) -> range:
-    """`room` of `count` places around `cursor`; all of them where they fit."""
+    """Range of `room` indices out of `count` around `cursor`; all of them where they fit."""
     if count <= room:
         return range(count)
     room = max(room, 1)
@@ -73,17 +73,17 @@ def window(count: int, room: int, cursor: int) -> range:
 
 
 def part_words(shown: range, count: int, noun: str) -> str:
-    """`queries 40-62 of 251`; empty where all are shown."""
+    """The visible part, `queries 40-62 of 251`; empty where all are shown."""
     if len(shown) >= count or not shown:
         return ""
     return f"{noun} {shown[0]}-{shown[-1]} of {count}"
 
 
 class Surface:
-    """`depth` is the terminal's depth of colour, None where it shows none; `background` light or dark.
+    """Renders to lines of styled cells in the terminal's `depth` of colour (None: no colour).
 
-    `colours` says whether cells can be told from one another by them, `shades` whether characters shade
-    cells: without colours, and where these are few.
+    `colours` is true where cells can have colours, `shades` where characters shade cells, for want of colours
+    or of enough of them.
     """
 
     def __init__(self, depth: str | None, background: Background, no_color: bool = False) -> None:
@@ -101,14 +101,14 @@ class Surface:
         self._styles: dict[StyleType, Style] = {"": _PLAIN}
 
     def style(self, name: StyleType) -> Style:
-        """What a name of a style means here; nothing where it is unknown."""
+        """The Rich style of a name; an empty style where the name is unknown."""
         style = self._styles.get(name)
         if style is None:
             style = self._styles[name] = self.console.get_style(name, default=_PLAIN)
         return style
 
     def lines(self, drawn: RenderableType, width: int) -> Lines:
-        """The lines of `drawn` in `width` cells; every cell has a style, as Textual's filters want it."""
+        """`drawn` as lines of `width` cells; every segment has a style, as Textual's filters need."""
         if isinstance(drawn, Cells):
             return drawn.segments(self.style)
         self.console.width = width

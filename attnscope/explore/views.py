@@ -1,4 +1,4 @@
-"""What the largest pane shows: the matrix, or the view that was asked for in its place."""
+"""Builds the largest pane (the matrix or another view) and the prediction pane."""
 
 from dataclasses import replace
 from typing import Any
@@ -34,7 +34,7 @@ _TALL = 30  # lines of a pane in which a picture stands above its words, and not
 
 
 def of_main(state: State, find: Find, surface: Surface) -> Part:
-    """The largest pane."""
+    """Content of the largest pane."""
     answer = find(ask.view_of(state))
     title = f"{state.view} · {state.name}"
     if isinstance(answer, Failed):
@@ -65,7 +65,7 @@ def of_main(state: State, find: Find, surface: Surface) -> Part:
 
 
 def of_sheet(result: Result, width: int, focus: Focus = WHOLE) -> RenderableType:
-    """What stands under the header of its sheet: model and text are known here."""
+    """A result's sheet without its header, because the explorer shows model and text already."""
     sheet = sheet_of(result, focus)
     return body(replace(sheet, blocks=tuple(map(in_pane, sheet.blocks))), width)
 
@@ -120,7 +120,7 @@ def _medium(state: State, answer: Any, title: str, surface: Surface) -> Part:
 
 
 def found(finding: Finding) -> list[Head]:
-    """Layer and head of all that were found, in the order of the finding: the strongest evidence first."""
+    """Layer and head of every found head, strongest evidence first."""
     return [(finding.layers[i], finding.heads[j]) for i, j in finding.ranking]
 
 
@@ -162,7 +162,7 @@ _NO_MASK = "the text has no [MASK]"
 
 
 def of_prediction(state: State, find: Find) -> Part:
-    """What the model makes of the text, or what becomes of that without the heads that were taken out."""
+    """Prediction pane: the model's prediction, or its change without the removed heads."""
     if state.removed:
         return _of_absence(
             state, find(ask.OfWithout.of(state, state.removed)), find(ask.OfAbsence.of(state, state.removed))
@@ -176,12 +176,12 @@ def of_prediction(state: State, find: Find) -> Part:
 
 
 def asks_nothing(state: State, find: Find) -> bool:
-    """Whether the model would answer, but this text asks nothing of it."""
+    """True where the prediction failed, because this text has nothing to predict."""
     return not state.removed and isinstance(find(ask.OfPrediction.of(state)), Failed)
 
 
 def answers(state: State, find: Find) -> bool:
-    """Whether there is something to predict, or may be: a pane for it stays empty else."""
+    """True where the prediction pane has or may get content."""
     predicted = find(ask.OfPrediction.of(state))
     return not isinstance(predicted, Failed) or bool(state.scene.mask) or bool(state.removed)
 

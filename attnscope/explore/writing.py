@@ -1,4 +1,4 @@
-"""Keys that take a line: another sentence, a second one, a head to jump to, a file to write."""
+"""Keys that open an input line: edit the text, add a second one, jump to a head, write a file."""
 
 import os
 import threading
@@ -23,7 +23,7 @@ from attnscope.vocabulary import Unit
 
 
 class Writing(Basis):
-    """What `y` showed is in `commands` when it ends."""
+    """Actions that write; `commands` lists the shell commands that `y` showed."""
 
     def __init__(self, source: Source, notices: Notices, surface: Surface) -> None:
         super().__init__(source, notices, surface)
@@ -42,7 +42,7 @@ class Writing(Basis):
             self.read(text, tower=self.state.scene.tower.pattern)
 
     def action_blank(self) -> None:
-        """A mask in the place of the token under the cursor; there already, the token again."""
+        """Put a mask in place of the token at the cursor, or the token back where it is masked."""
         if self.state is None:
             return
         scene, query = self.state.scene, self.state.query
@@ -67,7 +67,7 @@ class Writing(Basis):
         self.step(lambda state: state.beside(text if text.strip() else None))
 
     def action_write(self) -> None:
-        """What is seen as a page, under a name that no file has yet."""
+        """Write the view to a page, under a name that no file has yet."""
         if self.state is not None:
             self._saved(str(unused(Path(file_name(self.state, ".html")))))
 
@@ -77,7 +77,7 @@ class Writing(Basis):
             self._line("write what is seen to (.png .svg .pdf .html .npz .json .csv)", str(name), self._saved)
 
     def _saved(self, name: str) -> None:
-        """Write it on a thread: a picture takes a second, and matplotlib more when it is first needed."""
+        """Write the view on a background thread, because a picture takes a second or more."""
         state, shown = self.state, self.shown
         if state is None or not name.strip():
             return
@@ -122,7 +122,7 @@ class Writing(Basis):
 
 
 def command(state: State) -> str:
-    """One line for a shell; of two sentences side by side three commands in it."""
+    """Shell command line for the view; for two sentences, three commands."""
     scene, place = state.scene, ["--layer", str(state.layer), "--head", str(state.head)]
     query = ["--query", label(scene.queries, state.query)]
     key = [] if state.key is None else ["--key", label(scene.keys, state.key)]
@@ -150,7 +150,7 @@ def command(state: State) -> str:
 
 
 def focus(state: State, row: int | None, column: int | None) -> Focus:
-    """What of the result a picture shows: the whole of a matrix, of the other views the query."""
+    """Focus of the saved picture: the query for parts and map, else the whole result."""
     if state.view is View.TERMS or (state.view is View.MAP and row is not None):
         assert row is not None, "a query of the head itself"
         return Focus(queries=(row,), key=column if state.view is View.TERMS else None)
@@ -158,21 +158,21 @@ def focus(state: State, row: int | None, column: int | None) -> Focus:
 
 
 def file_name(state: State, suffix: str) -> str:
-    """What the file is called unless something else is written: `L3H11.png`, `L3H11-map.html`."""
+    """Default file name of the view: `L3H11.png`, `L3H11-map.html`."""
     of = dict(zip(View, ("", "-parts", "-map", "-found", "-without", "-beside"), strict=True))[state.view]
     return f"L{state.layer}H{state.head}{of}{suffix}"
 
 
 def unused(target: Path) -> Path:
-    """The same name, or with the first number behind it that no file has."""
+    """`target`, or with the first free number behind its stem where that file exists."""
     numbered = (target.with_stem(f"{target.stem}-{number}") for number in count(2))
     return target if not target.exists() else next(each for each in numbered if not each.exists())
 
 
 def save(answer: Any, target: Path, focus: Focus, notice: Callable[[str], None]) -> list[Path]:
-    """Write what the view shows, of two sentences their difference, or the second one's head.
+    """Write the view's result; for two sentences their difference, or else the second one's head.
 
-    `InputError` for a suffix that it has no form for, before any work.
+    `InputError`, before any work, for a suffix that the result cannot be written with.
     """
     from attnscope.explore.questions import Beside
     from attnscope.render.look import USUAL

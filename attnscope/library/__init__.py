@@ -1,4 +1,4 @@
-"""The library: a model, what it reads, and everything that can be asked of that, for notebooks and scripts.
+"""The Python library: load a model, read a text, and ask questions, for notebooks and scripts.
 
     import attnscope as at
 

@@ -1,4 +1,4 @@
-"""The ways in: a model by its name, one that is in memory, and what there is of one before its weights."""
+"""Entrances of the library: `load` a model by name, `wrap` one that is in memory."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -25,35 +25,33 @@ class _Load(ModelRequest):
 @alone
 @taking(_Load)
 def load(asked: _Load) -> Model:
-    """The model called `name`: a hub id, a folder, or a bundled one, as `demo`.
+    """Load the model called `name`: a hub id, a folder, or a bundled one, such as `demo`.
 
-    Without a name it is ATTNSCOPE_MODEL, else `bert-base-uncased`. It is loaded whole, with the head that it
-    predicts with where the checkpoint has one. `revision` is a branch, a tag or a commit of a hub model,
-    `adapter` what a tuning put beside it, as a folder or a hub id, `tokenizer` the model or folder whose
-    tokenizer is read where it has none of its own. It runs on a `device` (`auto`, `cpu`,
-    `cuda`, `cuda:1`, `mps`) in the arithmetic `dtype` (`float32`, or `auto` for the checkpoint's own).
-    `attn` is the kernel; without one it is eager, and for some rows of a long text the fused one. A model
-    that one device does not hold is spread by `device_map`: `auto`, within `max_memory`, or a map from its
-    parts to devices, `cpu` and `disk`.
+    The default name is ATTNSCOPE_MODEL, else `bert-base-uncased`. The model is loaded whole, with its
+    prediction head where the checkpoint has one. `revision` is a branch, tag or commit of a hub model,
+    `adapter` a PEFT adapter (folder or hub id), `tokenizer` the model or folder whose tokenizer is used where
+    the model has none. It runs on a `device` (`auto`, `cpu`, `cuda`, `cuda:1`, `mps`) with `dtype`
+    (`float32`, or `auto` for the checkpoint's own). `attn` is the attention kernel; the default is eager, and
+    for some rows of a long text the fused one. `device_map` spreads a model that is too large for one device:
+    `auto`, within `max_memory`, or a map from modules to devices, `cpu` and `disk`.
 
-    Pickled weights, which can run code, are loaded with `allow_pickle`, code that a model brings is run with
-    `trust_remote_code`, and stored weights that the model does not read are passed over with `ignore_unread`.
-    Notices go to the `listener`, by default the logger `attnscope`.
+    `allow_pickle` loads pickled weights, which can run code; `trust_remote_code` runs a model's own code;
+    `ignore_unread` accepts stored weights that the model does not read. Notices go to the `listener`, by
+    default the logger `attnscope`.
 
-    Raises `ModelUnavailableError` where it cannot be had, `DoesNotFitError` where it needs more memory than
-    there is, `InputError` for an option that is no choice.
+    Raises `ModelUnavailableError` where the model cannot be found or fetched, `DoesNotFitError` where it
+    needs more memory than there is, `InputError` for an invalid option.
     """
     return opened(asked, asked.listener or Log())
 
 
 @alone
 def wrap(module: Any, processor: Any = None, *, listener: Listener | None = None) -> Model:
-    """A model of transformers that is in memory already, with its tokenizer or processor, or a pipeline.
+    """Wrap a transformers model that is in memory, with its tokenizer or processor, or a pipeline.
 
-    `module` runs as it is, under its own kernel and on its own device, and is left exactly as it was. Of
-    training mode, compiled code and kernels without masks a notice says what was read, to the `listener`, by
-    default the logger `attnscope`. Without a tokenizer as `processor` it reads `ids`. Raises `InputError` for
-    what is no model of transformers.
+    `module` keeps its own kernel and device, and is left unchanged. Notices about training mode, compiled
+    code and kernels without masks go to the `listener`, by default the logger `attnscope`. Without a
+    tokenizer as `processor` the model reads `ids`. Raises `InputError` for anything but a transformers model.
     """
     module, processor = out_of_pipeline(module, processor)
     written = _without_peft(as_written(module))

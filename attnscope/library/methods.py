@@ -1,4 +1,4 @@
-"""Every question as a method: what the verbs that are there say of themselves, put on the classes."""
+"""Adds a method to the library's classes for every question of the registered verbs."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def with_questions(owner: type[T], asked: Callable[..., Any] = asks) -> type[T]:
-    """The class with a method for each question that names one of it: `asked` makes that."""
+    """Add to class `owner` a method for each question that lists one; `asked` makes the method."""
     found: dict[str, list[Any]] = {}
     for verb in registered().values():
         for question in verb.questions:

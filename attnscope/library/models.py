@@ -1,4 +1,4 @@
-"""A model in memory: what `attnscope.load` and `attnscope.wrap` return."""
+"""Model: a model in memory, as `attnscope.load` and `attnscope.wrap` return it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,12 +29,12 @@ else:
 @each_alone
 @with_questions
 class Model(OfModel):
-    """A model in memory, which `load` and `wrap` return: `read` gives it something to read.
+    """A model in memory, which `load` and `wrap` return; its `read` reads a text, picture or sound.
 
-    In all methods `layers` and `heads`, by default all, are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
+    In all methods `layers` and `heads` (default: all) are numbers from 0 (3, -1, [0, 3], "4-8"), heads also
     with their layer ("L3H11"); `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
-    several attentions of one model. `seed` repeats what is drawn by lot. Numbers that are not there, and
-    questions that such a model has no answer to, raise `InputError`.
+    several attention towers. `seed` fixes random draws. `InputError` for numbers that do not exist, and for
+    questions that the model cannot answer.
     """
 
     def __init__(self, opened: Opened, listener: Listener, handed_over: Any = None) -> None:
@@ -44,17 +44,17 @@ class Model(OfModel):
 
     @property
     def name(self) -> str:
-        """What it is called in results: the name that it was loaded by, or its class."""
+        """The model's name in results: the name that it was loaded by, or its class."""
         return self._opened.model.name
 
     @property
     def module(self) -> Any:
-        """The model of transformers itself."""
+        """The transformers model itself."""
         return self._opened.model.module
 
     @property
     def tokenizer(self) -> Any:
-        """The tokenizer of transformers itself; None where the model reads no text."""
+        """The transformers tokenizer itself; None where the model reads no text."""
         tokenizer = self._opened.model.tokenizer
         return tokenizer.own if isinstance(tokenizer, Tokenizer) else tokenizer
 
@@ -66,22 +66,21 @@ class Model(OfModel):
 
     @property
     def towers(self) -> dict[str, dict[int, int]]:
-        """Where it has attention: by tower how many query heads each layer has, 0 where that is not told."""
+        """Query heads per layer, by attention tower; 0 where the number is unknown."""
         return {tower.called: dict(tower.heads) for tower in towers_of(self._opened.model)}
 
     @taking(InputOptions)
     def read(self, asked: InputOptions) -> Reading:
-        """What the model reads: a `text` or a `pair`, a picture or a sound; `generate` tokens are its own.
+        """Read a `text` or a `pair`, a picture or a sound, and let the model `generate` further tokens.
 
-        `image` and `audio` are files. What is generated is the likeliest each time. A text that is longer
-        than the model reads raises `InputError`, or is cut with `truncate`. `target` is what the decoder of
-        an encoder-decoder reads, `target_ids` the same as numbers (default: what the model writes). With
-        `split` the words of a text are those between its blanks. In place of a text stand its `words`, cut
-        already, or `ids`, exactly these tokens, spelled by the tokenizer or as in the file `vocab`, or a
-        `chat`: messages ({"role": ..., "content": ...}), a mapping that has them beside `tools` and what else
-        the model's chat template knows, or a JSON file of either. With `system`, which may be empty, a text
-        is the user's message behind that. `fields` are parts of the text by name, their words or their
-        characters: `field:a` then names the tokens of that one.
+        `image` and `audio` are files. Generation is greedy. A text that is too long raises `InputError`, or
+        is cut with `truncate`. `target` is the decoder's text in an encoder-decoder, `target_ids` its token
+        ids (default: what the model generates). With `split` the words of a text are those between its
+        blanks. In place of a text: its `words`, split already; or token `ids`, spelled by the tokenizer or
+        the file `vocab`; or a `chat`, which is messages ({"role": ..., "content": ...}), a mapping with
+        messages, `tools` and other variables of the chat template, or a JSON file of either. With `system`,
+        which may be empty, the text becomes the user message after it. `fields` are named parts of the text,
+        as words or character positions: `field:a` then names the tokens of field a.
         """
         if all(each is None for each in (asked.text, asked.image, asked.audio, asked.ids, asked.chat)):
             raise InputError("give a text to read, its words or ids, a chat, or a file with image or audio")
@@ -94,10 +93,10 @@ class Model(OfModel):
         fill: Sequence[Mapping[str, str]] | None = None,
         **read: Any,
     ) -> "Prompted":
-        """Many prompts, of which one question is asked: `texts`, or texts with fields by name.
+        """Many prompts for one question: `texts`, or texts with fields by name.
 
-        `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
-        book", that is filled in from each of `fill`. `field:a` names the tokens of a field. Other options are
+        Such as `[{"text": "Mary gave Ann a book", "spans": {"a": "Mary"}}]`; or a template, "{a} gave {b} a
+        book", filled from each mapping of `fill`. `field:a` names the tokens of field a. Other options are
         those of `read`.
         """
         return Prompted(self.read, self._listener, prompts_of(texts, fill), read)
@@ -123,5 +122,5 @@ class Model(OfModel):
 
 
 def opened(request: ModelRequest, listener: Listener) -> Model:
-    """The model that is asked for, in memory for whatever may be asked of it."""
+    """Open the requested model, loaded for any question."""
     return Model(open_model(request, Inputs(), None, Purpose.ANYTHING, listener), listener)

@@ -1,4 +1,4 @@
-"""What a model has read, one text or many prompts, and every question as a method."""
+"""Reading and Prompted: a text or many prompts that a model has read, with a method per question."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,17 +33,17 @@ else:
 @each_alone
 @with_questions
 class Reading(OfReading):
-    """A model and what it has read: every method asks one thing of it.
+    """A model and a text that it has read: every method answers one question about it.
 
-    `layer` and `head` count from 0, negatives from the end; `layers` and `heads`, by default all, are
-    several: 3, [0, 3], "4-8". `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among
-    several attentions of one model. `query` and `key` are tokens by their text, the second of it (`door#2`),
-    or their position. `by` is what rows and columns are: token, word (the same as `words`), sentence or
-    passage; `special` tokens are shown (`show`), hidden (`hide`), or left out and the rest brought to 1
-    (`renormalise`). `seed` repeats what is drawn by lot.
+    `layer` and `head` count from 0, negatives from the end; `layers` and `heads` (default: all) are several:
+    3, [0, 3], "4-8". `kind` (encoder, decoder, cross), `tower`, `block` and `route` choose among several
+    attention towers. `query` and `key` are tokens, by text (`door#2` is the second “door”) or position. `by`
+    is the unit of rows and columns: token, word (equal to `words`), sentence or passage; `special` tokens are
+    shown (`show`), hidden (`hide`), or left out and the rows renormalised (`renormalise`). `seed` fixes
+    random draws.
 
-    A layer, head or token that is not there, and what such a model cannot be asked, raise `InputError`; what
-    needs more memory than there is raises `DoesNotFitError`.
+    `InputError` for a layer, head or token that does not exist, and for questions that the model cannot
+    answer; `DoesNotFitError` where memory is too small.
     """
 
     def __init__(self, opened: Opened, inputs: Inputs, listener: Listener) -> None:
@@ -53,12 +53,12 @@ class Reading(OfReading):
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens that were read, those of the encoder where there are two sides."""
+        """Tokens of the text; those of the encoder where there are two sides."""
         return self._encoded.encoded.tokens
 
     @property
     def labels(self) -> list[str]:
-        """What the tokens are called."""
+        """Labels of the tokens."""
         return list(self.tokens.labels)
 
     def ask(self, question: Question[R]) -> R:
@@ -109,12 +109,12 @@ def _cut(done: SessionReading, chosen: Chosen) -> SessionReading:
 @each_alone
 @partial(with_questions, asked=asks_each)
 class Prompted(OfPrompted):
-    """Prompts that are read one after the other; each question is asked of all of them.
+    """Many prompts, read one after the other; each question is asked of all of them.
 
-    A prompt that has no answer is told to the listener, stands in `refused`, and the others go on. Options
-    are those of the same question to one `Reading`, among them `layer`, `head`, `layers`, `heads`, `kind`,
-    `tower`, `block`, `route`, `words`, `special`, `by`, `seed`, `query`, `key` and its other `options`;
-    `field:a` names a field of each prompt. `InputError` where none of the prompts has an answer.
+    A prompt without an answer is reported to the listener and in `refused`, and the others go on. Options are
+    those of one `Reading`, among them `layer`, `head`, `layers`, `heads`, `kind`, `tower`, `block`, `route`,
+    `words`, `special`, `by`, `seed`, `query`, `key` and its other `options`; `field:a` names a field of each
+    prompt. `InputError` where none of the prompts has an answer.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What a type checker sees of what the verbs put on the library; a program never imports this."""
+"""The library's question methods for type checkers; never imported by a running program."""
 
 from attnscope.session.question import asks, asks_each, either
 from attnscope.verbs.ablate.question import Ablate
@@ -25,7 +25,7 @@ from attnscope.verbs.why.question import WhyAnswers, WhyLooks
 
 
 class OfReading:
-    """The questions of what was read."""
+    """Question methods of `Reading`."""
 
     head, long_head, terms, dimensions = asks(Weights), asks(Long), asks(Terms), asks(Pair)
     overview, grid, over, measure = asks(AtAGlance), asks(Grid), asks(Over), measuring.measure
@@ -38,7 +38,7 @@ class OfReading:
 
 
 class OfPrompted:
-    """The questions of many prompts."""
+    """Question methods of `Prompted`."""
 
     ablate, find, flow, links = asks_each(Ablate), asks_each(Find), asks_each(Follow), asks_each(FindLinks)
     predict, predict_layers = asks_each(Predict), asks_each(PredictLayers)
@@ -46,7 +46,7 @@ class OfPrompted:
 
 
 class OfModel:
-    """The questions of a model."""
+    """Question methods of `Model`."""
 
     cite, retrieval, compare = asks(Judge), asks(Retrieve), asks(Tuned)
     composition, dependencies = asks(Compose), asks(Relate)

@@ -1,5 +1,5 @@
-"""Result in, rich renderable, matplotlib figure or bytes out; nothing here computes or prints.
+"""Rendering: turns a result into a rich renderable, matplotlib figure or bytes; computes nothing.
 
-`terminal` holds what a console shows, `figure` what a picture shows (the only place that imports
-matplotlib), `files` what is written for other programs.
+`terminal` renders for consoles, `figure` as pictures (the only importer of matplotlib), `files` for other
+programs.
 """

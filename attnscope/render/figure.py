@@ -1,8 +1,7 @@
 """A result as a matplotlib figure, and a figure as the same bytes every time.
 
-`figure_of` is the door for every result that has a picture, `pages` for its PDF, `plot` for an Axes of the
-user's. Figures are made without pyplot, on a light page that is as large as its labels need. The `plot`
-modules of the rooms draw the same on any Axes.
+`figure_of` draws any result that has a picture, `pages` its PDF, `plot` on the user's Axes. Figures are made
+without pyplot, on a light page as large as its labels need. The `plot` modules draw on any Axes.
 """
 
 import io
@@ -40,7 +39,7 @@ def figure_of(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> Figur
 
 
 def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figure]:
-    """The pages of a result's PDF: a panel a page where it has panels, else its one picture."""
+    """The figures of a result's PDF pages: one per panel, or its one picture."""
     if (own := _own(result)) is None:
         return [figure_of(result, focus, look)]
     with dressed(look):
@@ -48,7 +47,7 @@ def pages(result: Result, focus: Focus = WHOLE, look: Look = USUAL) -> list[Figu
 
 
 def panels(result: Result, look: Look = USUAL) -> dict[str, Figure]:
-    """The panels of a result, each as a page of its own, by their names; none where it has no panels."""
+    """The panels of a result as figures by name; empty where it has no panels."""
     if (own := _own(result)) is None:
         return {}
     with dressed(look):
@@ -83,10 +82,10 @@ _MOST_DOTS = 2**16 - 1  # of a side
 def figure_bytes(
     figure: Figure | Sequence[Figure], format: Format, dpi: int = DPI, described: str = ""
 ) -> bytes:
-    """The file of `figure`: the same bytes for the same result, without any time or random name in it.
+    """The file content of `figure`, without times or random names: equal results give equal bytes.
 
-    Several figures are the pages of one PDF. The file's metadata hold what is `described`. Raises
-    `InputError` for more dots than a picture can have.
+    Several figures are the pages of one PDF. `described` goes into the file's metadata. Raises `InputError`
+    for more dots than a picture can have.
     """
     buffer = io.BytesIO()
     metadata = {**_NO_TIME[format], **({_TOLD_AS[format]: printable(described)} if described else {})}
@@ -105,9 +104,9 @@ def figure_bytes(
 
 
 def plot(result: Result, ax: Axes | None, look: Look = USUAL, **looked_at: Any) -> Axes | Figure:
-    """`result` on `ax`, which is returned, or without one a finished figure that a notebook shows.
+    """Draw `result` on `ax` and return it; without one, return a finished figure.
 
-    What is `looked_at` is named as for `focus_on`.
+    `looked_at` are the arguments of `focus_on`.
     """
     focus = drawn_focus(result, **looked_at)
     if ax is None:
@@ -127,6 +126,6 @@ def plot(result: Result, ax: Axes | None, look: Look = USUAL, **looked_at: Any) 
 
 
 def drawn_focus(result: Result, **looked_at: Any) -> Focus:
-    """What is to be drawn; `InputError` for what a picture of this result cannot show."""
+    """Focus of a picture of `result`; `InputError` for a focus that its picture cannot show."""
     _check_picture(result)
     return focus_on(result, **looked_at)

@@ -1,5 +1,4 @@
-"""What other programs read: JSON, CSV and npz, full precision, the verdict and the provenance in each; and of
-claims a program that computes them again (`attnscope.render.script`).
+"""Files for other programs: JSON, CSV and npz in full precision, and scripts that recompute claims.
 
 `FORMATS` is the table of them by suffix. JSON and npz are written, and read again, in
 `attnscope.results.stored`; the rows of CSV, of data frames and of the numbers of a page are those that the
@@ -29,7 +28,7 @@ from attnscope.results.stored.document import as_npz, schema
 
 
 def as_csv(result: Result) -> str:
-    """Comment lines with what this is and where it comes from, one heading line, then a row per fact."""
+    """CSV: comment lines with subject and provenance, a heading line, then the sheet's rows."""
     sheet = sheet_of(result)
     buffer = io.StringIO()
     buffer.writelines(f"# {key}: {harmless_cell(str(value))}\n" for key, value in _comments(result, sheet))
@@ -39,7 +38,7 @@ def as_csv(result: Result) -> str:
 
 
 def rows(result: Result) -> Iterator[Row]:
-    """The heading line and the rows below it."""
+    """The heading line and the table's rows."""
     return _rows(sheet_of(result))
 
 
@@ -50,7 +49,7 @@ def _rows(sheet: Sheet) -> Iterator[Row]:
 
 
 def _cell(value: object) -> object:
-    """A number as the shortest text that reads back as the same, nothing for none."""
+    """A float as the shortest text that reads back as the same number, a missing value as ''."""
     return "" if missing(value) else exact(value) if isinstance(value, float) else value
 
 
@@ -77,19 +76,19 @@ def _comments(result: Result, sheet: Sheet) -> Iterator[tuple[str, object]]:
 
 
 def said(result: Result) -> dict[str, str]:
-    """The sentence that answers and the command that leads on, as the screen has them."""
+    """The answering sentence and the next command, as the screen shows them."""
     sheet = sheet_of(result)
     told = {"answer": sheet.answer, "next": sheet.next.command if sheet.next else ""}
     return {key: words for key, words in told.items() if words}
 
 
 def as_json(result: Result) -> str:
-    """One document, one key a line."""
+    """JSON document with one key per line."""
     return document.as_json(result, said(result))
 
 
 def as_json_line(result: Result, first: Mapping[str, object]) -> str:
-    """One document on one line, behind what comes `first`."""
+    """JSON document on one line; the keys of `first` come first."""
     return document.as_json_line(result, said(result), first)
 
 
@@ -98,7 +97,7 @@ SCRIPT = ".py"
 
 
 def formats(kind: type[Result]) -> tuple[str, ...]:
-    """Which of these there are of one kind of result, by their suffixes."""
+    """File suffixes that this kind of result can be written with."""
     return *FORMATS, *_own(kind), *([SCRIPT] if has_script(kind) else [])
 
 
@@ -108,7 +107,7 @@ def _own(kind: type[Result]) -> Mapping[str, str]:
 
 
 def numbers(result: Result, suffix: str) -> bytes:
-    """The file of a result that `suffix` names, one of its `formats`."""
+    """The file content of a result for `suffix`, one of its `formats`."""
     own = _own(type(result))
     write = as_script if suffix == SCRIPT else there(own[suffix]) if suffix in own else FORMATS[suffix]
     content = write(result)

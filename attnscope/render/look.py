@@ -1,7 +1,7 @@
-"""How a picture is dressed: its title, its size, how fine it is, and what stands around it.
+"""The style of a picture: title, size, resolution and caption.
 
-What a picture shows is a `Focus`; a `Look` changes no number in it. While a figure is made its look is in
-force (`dressed`), as the fonts are, and what lays out pages and writes words asks for it (`look_now`).
+A `Look` changes no number; a `Focus` says what is shown. `dressed` puts a look in force while a figure is
+made, and `look_now` returns it.
 """
 
 import re
@@ -26,11 +26,11 @@ Size: TypeAlias = tuple[float, float]  # width and height in inches
 
 @dataclass(frozen=True)
 class Look:
-    """By default a picture with its heading and a short caption, as large as its labels need.
+    """Style options of a picture; by default a heading, a short caption, and the size its labels need.
 
-    `title` stands in place of the heading, `none` for no heading at all. `size` is width and height in
-    inches, `dpi` dots in an inch of a PNG. `caption` is `short`, `full` with everything that pins the numbers
-    down, or `none`. `bare` leaves the axes alone. Raises `InputError` for what cannot be.
+    `title` replaces the heading, `none` drops it. `size` is width and height in inches, `dpi` the dots per
+    inch of a PNG. `caption` is `short`, `full` with everything about the numbers' origin, or `none`. `bare`
+    leaves the axes alone. Raises `InputError` for an impossible value.
     """
 
     title: str | None = None
@@ -51,12 +51,12 @@ class Look:
 
     @property
     def sides(self) -> Size | None:
-        """Width and height in inches, None where the picture is as large as it needs to be."""
+        """Width and height in inches, None where the picture takes the size that its labels need."""
         return None if self.size is None else _sides(self.size)
 
     @property
     def in_full(self) -> bool:
-        """Whether everything that pins the numbers down is to be told."""
+        """True where the caption tells everything about the numbers' origin."""
         return self.caption == "full"
 
     @property
@@ -68,7 +68,7 @@ class Look:
         return not self.bare and self.caption != "none"
 
     def heading(self, usual: str) -> str:
-        """What stands above the picture in place of its `usual` heading; empty for nothing."""
+        """The picture's heading: the given title, else `usual`; empty for none."""
         return "" if not self.headed else usual if self.title is None else printable(self.title)
 
 
@@ -78,7 +78,7 @@ _now: ContextVar[Look] = ContextVar("look", default=USUAL)
 
 @contextmanager
 def dressed(look: Look, remark: str = "") -> Iterator[None]:
-    """Figures that are made within have this look; a title that was given is followed by `remark`."""
+    """Context manager: figures made within have this look; a given title is followed by `remark`."""
     if remark and look.headed and look.title is not None:
         look = replace(look, title=f"{look.title} · {remark}")
     before = _now.set(look)
@@ -89,7 +89,7 @@ def dressed(look: Look, remark: str = "") -> Iterator[None]:
 
 
 def look_now() -> Look:
-    """The look of the figure that is being made."""
+    """The look that is in force."""
     return _now.get()
 
 

@@ -1,9 +1,9 @@
-"""What a result shows of itself, wherever it is: called by `attnscope.results.base.presented`.
+"""Views of a result for Python: text, picture, page, notebook HTML, one-line summary, data frame.
 
-In a notebook its picture is small and follows the theme: what is white is left out of it, and on a dark one
-light and dark change places while hues stay. A page is a fragment: as high as it is, light or dark as the
-notebook, and neither knows the other's names and styles. A table of pandas has its axes named: matrices as
-they are, all else as the rows of its CSV. matplotlib and pandas are loaded by what needs them.
+A notebook's picture is small and follows the theme: white is transparent, and in dark mode lightness is
+inverted while hues stay. A page is a fragment that shares no names or styles with the notebook. Data frames
+have named axes: matrices as they are, other results as the rows of their CSV. matplotlib and pandas are
+imported only when needed.
 """
 
 import base64
@@ -49,19 +49,19 @@ if TYPE_CHECKING:
 
 
 def text(result: Result, *, width: int | None = None, **looked_at: Any) -> str:
-    """What a terminal shows of it, without colour."""
+    """The terminal's text of a result, without colour."""
     return written(result, focus_on(result, **looked_at), width)
 
 
 def plot(result: Result, ax: "Axes | None", *, look: Mapping[str, Any], **looked_at: Any) -> "Axes | Figure":
-    """See `attnscope.render.figure`."""
+    """Draw the result on `ax`, or without one as a new figure (`attnscope.render.figure.plot`)."""
     from attnscope.render import figure
 
     return figure.plot(result, ax, Look(**look), **looked_at)
 
 
 def save(result: Result, path: str | Path, *, look: Mapping[str, Any], **looked_at: Any) -> Path:
-    """`result` at `path`, as its suffix says; a warning tells of characters that no font can draw."""
+    """Write `result` to `path`, as its suffix says; warns of characters that no font can draw."""
     target, dressed = Path(os.path.expanduser(path)), Look(**look)
     check_targets([target], type(result))
     suffix, focus = target.suffix.lower(), focus_on(result)
@@ -86,8 +86,8 @@ _DPI, _PIXELS = 144, 96  # dots of an inch, and how many pixels a screen makes o
 _MOST_BYTES = 44_000  # of a picture: a third more where it stands in a page
 _SHRUNK = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4)  # of its dots, as many as there is room for
 _COLOURS, _PHOTO_COLOURS = 64, 256
-_WHITE = 252  # of 255: a colour that is no darker is the page
-_PHOTOS = (PictureAttention, PictureHeads)  # whose own light and dark are meant
+_WHITE = 252  # of 255: colours at least this light are background
+_PHOTOS = (PictureAttention, PictureHeads)  # results whose colours must not be inverted
 _TURNED = "{filter:invert(.9) hue-rotate(180deg)}"  # nearly white is not nearly black, which the ground is
 _STYLE = (
     ".attnscope{max-width:100%;height:auto}"
@@ -103,7 +103,7 @@ _drawn: WeakKeyDictionary[Result, bytes] = WeakKeyDictionary()
 
 
 class Page:
-    """The interactive page of a result, for a notebook, which shows it where a cell ends with it."""
+    """The interactive page of a result, shown by a notebook where a cell ends with it."""
 
     def __init__(self, title: str, page: bytes) -> None:
         self._title, self._page = title, page
@@ -116,7 +116,7 @@ class Page:
 
 
 def page(result: Result) -> Page:
-    """The page as a fragment; `InputError` for one that a notebook should not hold."""
+    """The page as a fragment; `InputError` where it is too large for a notebook."""
     made = content(result, PAGE, beside=Beside(fragment=True))
     if len(made) > MOST_FRAMED:
         size = f"{len(made) / 1e6:.1f} MB"
@@ -125,7 +125,7 @@ def page(result: Result) -> Page:
 
 
 def png(result: Result) -> bytes | None:
-    """The picture of the whole result, on white; None where it has none."""
+    """PNG of the whole result, on white; None where it has no picture."""
     if not picture_suffixes(type(result)):
         return None
     if result not in _drawn:
@@ -173,7 +173,7 @@ def _bytes(picture: "Image", **options: Any) -> bytes:
 
 
 def html(result: Result) -> str:
-    """One `<div>`; every text of the model or the user is escaped."""
+    """One `<div>` for notebooks, with the picture or else the text; all texts are escaped."""
     picture = png(result)
     if picture is None:
         return f'<div><pre style="{_TEXT}">{escape(written(result, width=USUAL_CELLS))}</pre></div>'
@@ -206,7 +206,7 @@ _MOST, _MOST_NAME = 150, 40  # cells of all but the verdict, and of one name in 
 
 
 def summary(result: Result) -> str:
-    """`<HeadAttention L3 H11 · encoder self-attention · 11 queries x 11 keys · demo · ✓ certified>`."""
+    """One line: `<HeadAttention L3 H11 · encoder self-attention · 11 queries x 11 keys · demo · ✓ ...>`."""
     sheet = sheet_of(result)
     model = [fit(model_words(each), _MOST_NAME) for each in sheet.origins[:1]]
     parts = [fit(sheet.title, 2 * _MOST_NAME), *sheet.summary, *model]
@@ -216,7 +216,7 @@ def summary(result: Result) -> str:
 
 
 def to_pandas(result: Result, show: str | None = None) -> "DataFrame":
-    """The numbers of a result with their names, `show` a stage of a head; `attrs` has the verdict.
+    """The numbers of a result as a data frame; `show` is a stage of a head, `attrs` has the verdict.
 
     Raises `InputError` where pandas is not installed.
     """
@@ -246,7 +246,7 @@ def _stage(result: HeadWeights | HeadView, stage: Any) -> "DataFrame":
 
 
 def unique(tokens: Tokens) -> list[str]:
-    """The labels of the tokens; where a token happens to be called as another's label, with its position."""
+    """Unique labels of tokens; equal ones get their position behind them."""
     count = Counter(tokens.labels)
     whole = zip(tokens.positions, tokens.labels, strict=True)
     return [label if count[label] == 1 else f"{label} ({position})" for position, label in whole]

@@ -1,7 +1,7 @@
-"""A result at a path, as its suffix says: complete or not at all, refused before any work where it can be.
+"""Writes a result to a file, as its suffix says: complete or not at all, refused before any work if possible.
 
-Importing this loads no matplotlib: that happens when a picture is drawn. MPLBACKEND is left as it is, since a
-notebook has its own; the command line sets it.
+Importing this loads no matplotlib. MPLBACKEND is left alone, since a notebook has its own; the command line
+sets it.
 """
 
 import tempfile
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 Notice = Callable[[str], None]
 PICTURES = (".png", ".svg", ".pdf")
 PAGE = ".html"
-PANEL = "{panel}"  # in the name of a file, for what each panel of a report is called
+PANEL = "{panel}"  # stands in a file name for the name of each panel of a report
 
 
 def picture_suffixes(kind: type) -> tuple[str, ...]:
-    """The suffixes of the pictures that there are of one kind of result; empty where there are none."""
+    """Picture suffixes of one kind of result; empty where it has no picture."""
     return () if no_picture(kind) else PICTURES
 
 
@@ -41,7 +41,7 @@ def suffixes(kind: type) -> tuple[str, ...]:
 
 
 def check_targets(targets: Sequence[Path], kind: type) -> None:
-    """Refuse a target that could not be written, before any work: in its folder a file is tried."""
+    """Raise `InputError`, before any work, for a target with a wrong suffix or an unwritable place."""
     from attnscope.render import files
     from attnscope.render.script import why_none
 
@@ -55,7 +55,7 @@ def check_targets(targets: Sequence[Path], kind: type) -> None:
 
 
 def check_panels(targets: Sequence[Path], kind: str) -> None:
-    """Refuse a file for each panel of what has none, or for numbers."""
+    """Raise `InputError` for `{panel}` in a name whose result has no panels, or that is no picture."""
     panelled = any(each.drawing and each.result.endswith(f":{kind}") for each in kinds().values())
     for target in targets:
         if PANEL in target.name and (not panelled or target.suffix.lower() not in PICTURES):
@@ -63,7 +63,7 @@ def check_panels(targets: Sequence[Path], kind: str) -> None:
 
 
 def _check_place(target: Path) -> None:
-    """Rights alone do not tell: a folder may be immutable, on a disk that is read only, or no real one."""
+    """Raise `InputError` where a temporary file cannot be made in the target's folder."""
     try:
         if target.is_dir():
             raise InputError(f"cannot write '{target}': it is a folder")
@@ -77,7 +77,7 @@ def _check_place(target: Path) -> None:
 
 
 def write(target: Path, content: bytes) -> None:
-    """`content` at `target`, complete or not at all; folders are made as needed, and none is left empty."""
+    """Write `content` to `target`, complete or not at all; makes folders, and leaves none empty."""
     try:
         with _in_its_folder(target), written_whole(target) as file:
             file.write(content)
@@ -87,7 +87,7 @@ def write(target: Path, content: bytes) -> None:
 
 @contextmanager
 def _in_its_folder(target: Path) -> Iterator[None]:
-    """The folders that `target` lies in are made, and those go again that are empty when this ends."""
+    """Context manager: makes the target's folders, and removes new ones that stay empty."""
     made = [folder for folder in target.parents if not folder.exists()]
 
     def clear() -> None:
@@ -104,7 +104,7 @@ def _in_its_folder(target: Path) -> Iterator[None]:
 
 
 def silent(notice: str) -> None:
-    """Where nobody listens to notices."""
+    """A `Notice` that ignores its text."""
 
 
 def content(
@@ -115,11 +115,10 @@ def content(
     notice: Notice = silent,
     beside: Beside = NOTHING,
 ) -> bytes:
-    """The file of a result: a picture of what `focus` says, dressed as `look` says, or all of its numbers.
+    """File content of a result: its picture with `focus` and `look`, its page, or all of its numbers.
 
-    A page opens with what `focus` says, and holds what is `beside`.
-
-    `notice` hears of what no installed font can draw, and of a verdict that the picture does not tell.
+    A page opens on `focus` and holds `beside`. `notice` is called for characters that no installed font has,
+    and for a doubtful verdict that the picture does not show.
     """
     if suffix in PICTURES:
         from attnscope.render import figure
@@ -144,7 +143,7 @@ def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, not
     from attnscope.render import figure
 
     missing = next(filter(None, map(figure.missing_glyphs, drawn)), "")
-    if missing and suffix != ".svg":  # whose letters are drawn by who shows it
+    if missing and suffix != ".svg":  # its viewer draws the letters
         notice(f"no installed font has {missing}: drawn as boxes")
     silent, verdict = look.bare or not (look.headed or look.captioned), result.verdict
     if silent and verdict is not None and not verdict.proved:
@@ -157,7 +156,7 @@ def _picture(result: Result, drawn: "list[Figure]", suffix: str, look: Look, not
 
 
 def _described(result: Result, look: Look) -> str:
-    """Proof and origin, which no look leaves out; a folder's path only where the caption has everything."""
+    """Metadata of a picture: certificate and origin, whatever its look."""
     from attnscope.render.kit.words import own_name, whole_source
 
     sources = [
@@ -175,9 +174,9 @@ def save(
     notice: Notice = silent,
     beside: Beside = NOTHING,
 ) -> list[Path]:
-    """`result` at `target`, as its suffix says; a report at `x-{panel}.png` with a file for each panel.
+    """Write `result` to `target`; with `{panel}` in its name, each panel of a report to a file.
 
-    Returns the files that there are now.
+    Returns the paths of the written files.
     """
     if PANEL in target.name:
         return list(_save_panels(result, target, look, notice))

@@ -1,1 +1,1 @@
-"""What every rendering is made of: numbers, labels, colours, cells, pages, and the words that all share."""
+"""Parts that every rendering shares: numbers, labels, colours, cells, pages and words."""

@@ -1,7 +1,8 @@
-"""Labels and numbers in the cells of a terminal: cut, padded and stacked without ever splitting a character.
+"""Text in terminal cells: cuts, pads and stacks labels and numbers without splitting a character.
 
-Wide characters take two cells, combining marks none; all widths here are cells. The pieces that every grid is
-made of stand below: row heads, coloured numbers, stacked headings."""
+All widths are cells: wide characters take two, combining marks none. Row headings, coloured numbers and
+stacked column headings of grids are here too.
+"""
 
 import unicodedata
 from collections.abc import Sequence
@@ -36,7 +37,7 @@ def settled(name: str) -> str:
 
 
 def clusters(text: str) -> list[str]:
-    """`text` in pieces that must stay together: a character with its marks, joiners and skin tone."""
+    """`text` split into grapheme clusters: a character with its marks, joiners and skin tone."""
     graphemes: list[str] = []
     for character in text:
         if graphemes and (_follows(character) or graphemes[-1].endswith("\u200d")):
@@ -68,19 +69,19 @@ def _start(text: str, cells: int) -> str:
 
 
 def left(text: str, cells: int) -> str:
-    """`text` at the left of a field of exactly `cells`."""
+    """`text`, left-aligned in exactly `cells`."""
     fitted = fit(text, cells)
     return fitted + " " * (cells - cell_len(fitted))
 
 
 def right(text: str, cells: int) -> str:
-    """`text` at the right of a field of exactly `cells`."""
+    """`text`, right-aligned in exactly `cells`."""
     fitted = fit(text, cells)
     return " " * (cells - cell_len(fitted)) + fitted
 
 
 def stacked(text: str, cells: int) -> list[str]:
-    """`text` cut into lines of at most `cells`; a character wider than that gives way to `…`."""
+    """`text` cut into lines of at most `cells`; a wider single character becomes `…`."""
     lines = [""]
     for cluster in clusters(text):
         piece = cluster if cell_len(cluster) <= cells else "…"
@@ -93,8 +94,8 @@ def stacked(text: str, cells: int) -> list[str]:
 def column_widths(labels: Sequence[str], least: int, room: int) -> list[int]:
     """Width of each column so that its heading stands in as few stacked lines as `room` allows.
 
-    Every column gets `least` cells. What is left goes first to headings of more than `_MOST_LINES` lines,
-    then of more than one less, the cheapest first. One cell of each column is its gap.
+    Every column gets `least` cells. Spare cells go to the headings with the most lines first, the cheapest
+    among them before others. One cell of each column is its gap.
     """
     widths = [least] * len(labels)
     spare = room - sum(widths)
@@ -119,12 +120,12 @@ HEADING = Style(bold=True)
 DIM = Style(dim=True)
 _LEAST_LABEL, _MOST_LABEL, _LEAST_HEAD = 6, 24, 8
 _MOST_SENTENCE = 60
-_MOST_NAME = 62  # of what is no token
+_MOST_NAME = 62  # of names other than tokens
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def line(*parts: tuple[str, StyleType] | str) -> Text:
-    """One line of a grid: never wrapped, without blanks at its end."""
+    """One unwrapped line of styled parts, without trailing blanks."""
     text = Text(no_wrap=True, overflow="crop")
     for part in parts:
         text.append(part) if isinstance(part, str) else text.append(*part)
@@ -133,7 +134,7 @@ def line(*parts: tuple[str, StyleType] | str) -> Text:
 
 
 def bar(share: float, cells: int) -> str:
-    """A bar of `share` of `cells`, to an eighth of a cell; never nothing for a share above 0."""
+    """A bar of `share` of `cells`, to an eighth of a cell; never empty for a share above 0."""
     eighths = max(round(min(share, 1.0) * cells * 8), 1) if share > 0 else 0
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
@@ -156,7 +157,7 @@ def widest(texts: Sequence[Sequence[str]]) -> int:
 
 @dataclass(frozen=True)
 class RowHeads:
-    """The left edge of a grid: position and name of each token, `cells` wide with the gap that follows."""
+    """Row headings of a grid: position and name of each token, `cells` wide including a gap."""
 
     tokens: Tokens
     cells: int
@@ -167,12 +168,12 @@ class RowHeads:
 
 
 def digits_of(tokens: Tokens) -> int:
-    """How many digits the largest position has."""
+    """The number of digits of the largest position."""
     return len(str(max(tokens.positions, default=0)))
 
 
 def row_heads(tokens: Tokens, room: int) -> RowHeads:
-    """Row heads as wide as the longest name where `room` allows, else cut, but never to nothing."""
+    """Row headings as wide as the longest name where `room` allows, else cut."""
     before = digits_of(tokens) + 1
     longest = max((cell_len(settled(name)) for name in _whole(tokens)), default=0)
     most = _MOST_LABEL if isinstance(tokens, Tokens) else _MOST_NAME
@@ -190,7 +191,7 @@ def of_sentences(tokens: object) -> bool:
 
 
 def columns_of(tokens: Tokens) -> Sequence[str]:
-    """What columns are called: sentences by their number alone, their text stands in the margin."""
+    """Column names: the tokens' names; empty for sentences, which are named by number alone."""
     return [""] * len(tokens) if of_sentences(tokens) else tokens.names
 
 
@@ -201,9 +202,9 @@ def headings(
     names: Sequence[str],
     widths: list[int],
 ) -> list[Text]:
-    """The lines above a grid: what is shown and the axis words, positions, names stacked under them.
+    """Heading lines above a grid: its title and axis words, then positions, then stacked names.
 
-    `words` are the title, the word of the rows and the word of the columns.
+    `words` are the title, the rows' word and the columns' word.
     """
     title, row_word, column_word = words
     numbers = "".join(right(str(i), width) for i, width in zip(positions, widths, strict=False))

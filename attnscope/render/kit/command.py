@@ -1,6 +1,6 @@
-"""Commands that ask something else of what a result is of, as they are pasted into a shell.
+"""Shell commands that ask another question about a result's model and text.
 
-A result knows what was read and how its model was run (`Provenance`); of one that does not there is none.
+They are made from the result's `Provenance`; without it there is no command.
 """
 
 import re
@@ -24,13 +24,13 @@ _GO_ON = ("heads", "find", "tsne", "flow", "report", "explore", "compare")  # co
 
 
 class Command(Text):
-    """A line to be pasted, which is printed without a line break at whatever width."""
+    """A shell command, printed without line breaks at any width."""
 
 
 def continued(command: str) -> list[str]:
-    """The command in lines that a shell takes as one, set in; in one line where the shell has no such mark.
+    """The command in lines joined by a backslash; one line on Windows.
 
-    A word is never broken, and neither are an option and what it is given.
+    No word is broken, and an option stays with its value.
     """
     words = _WORD.findall(command)
     if sys.platform == "win32" or " ".join(words) != command:
@@ -50,14 +50,14 @@ def continued(command: str) -> list[str]:
 
 
 class Run(Protocol):
-    """What was computed in one run: enough to say how something else is asked of it."""
+    """Protocol of a result that knows its provenance."""
 
     @property
     def provenance(self) -> Provenance: ...
 
 
 class Heads(Run, Protocol):
-    """What shows heads, with the tokens that are their queries and keys."""
+    """Protocol of a result about heads, with the tokens of their queries and keys."""
 
     @property
     def query_tokens(self) -> Tokens: ...
@@ -67,13 +67,13 @@ class Heads(Run, Protocol):
 
 
 def opening(result: Overview, layer: int, head: int) -> str:
-    """`attnscope heads 'a text' -m demo --layer 3 --head 11`, looked at as `result` is."""
+    """Command that opens a head of an overview: `attnscope heads 'a text' -m demo --layer 3 --head 11`."""
     aim = result.aim or (None, None)
     return opening_head(result, layer, head, aim[0]) + looked_at(result.by, result.special)
 
 
 def looked_at(by: Unit, special: Special) -> str:
-    """` --by word --special hide`, empty where tokens are shown as they are."""
+    """Options for units and special tokens, ` --by word --special hide`; empty for the defaults."""
     left = "" if special is Special.SHOW else f" --special {special.value}"
     return f"{f' --by {by.value}' if by.joins else ''}{left}"
 
@@ -81,22 +81,22 @@ def looked_at(by: Unit, special: Special) -> str:
 def opening_head(
     result: Heads, layer: int | str, head: int | str, query: int | None = None, key: int | None = None
 ) -> str:
-    """The command that opens a head of `result`, with the query and the key at these positions."""
+    """Command that opens a head of `result`, with the query and the key at these positions."""
     asked = [] if query is None else ["--query", label(result.query_tokens, query)]
     asked += [] if key is None else ["--key", label(result.key_tokens, key)]
     return asking(result, "heads", "--layer", str(layer), "--head", str(head), *asked)
 
 
 def finding(result: Heads, query: int, key: int, span: Sequence[int] = ()) -> str:
-    """The command that ranks all heads by one link, beside control texts; the query may be a `span`."""
+    """Command that ranks all heads by one link; the query may be a `span`."""
     sides = label(result.query_tokens, query, span), label(result.key_tokens, key)
     return asking(result, "find", "--from", sides[0], "--to", sides[1])
 
 
 def asking(result: Run, command: str, *options: str) -> str:
-    """`attnscope find 'a text' -m demo --from [MASK] --to opened`: the same run, asked something else.
+    """Command for the same model and text: `attnscope find 'a text' -m demo --from [MASK] --to opened`.
 
-    Empty where it is not known what was read, or the command does not read it.
+    Empty where the input is unknown, or `command` cannot read it.
     """
     told = result.provenance
     if told.read is None or ("--generate" in told.read and command not in _GO_ON):
@@ -105,7 +105,7 @@ def asking(result: Run, command: str, *options: str) -> str:
 
 
 def asked_by(result: Any) -> str:
-    """The command whose answer a result is; empty where that is not known."""
+    """The command that computed a result; empty where it is unknown."""
     verb, *options = getattr(result, "asked_by", ()) or ("",)
     if verb and result.asks_alone:
         return " ".join(["attnscope", verb, *map(word, options)])
@@ -113,20 +113,20 @@ def asked_by(result: Any) -> str:
 
 
 def asking_of_text(command: str, text: str, told: Provenance, *options: str) -> str:
-    """A command that asks of one text of many; empty where that is not for a line."""
+    """Command about one text; empty where the text does not fit a command line."""
     return asking_of_model(f"{command} {word(text)}", told, *options) if _is_for_a_line(text) else ""
 
 
 def asking_of_model(command: str, told: Provenance, *options: str) -> str:
-    """`attnscope compose -m demo`: what is asked of a model and not of one text.
+    """Command about a model alone: `attnscope compose -m demo`.
 
-    Empty where the model was in memory already.
+    Empty for a model that was handed over in memory.
     """
     return " ".join(["attnscope", command, *map(word, told.run), *options]) if told.run else ""
 
 
 def _read(read: Sequence[str]) -> Iterator[str]:
-    """What is read, word by word; what does not go on a line comes from a file."""
+    """Command-line words of the input; a text that is too long for the line comes from a file."""
     text, *options = read if read and not read[0].startswith("--") else ("", *read)
     piped = "your-text.txt" if text and not _is_for_a_line(text) else ""
     if "-" in options:
@@ -144,7 +144,7 @@ def _is_for_a_line(text: str) -> bool:
 def label(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:
     """The name of a token as a word of a command.
 
-    A sentence is named by its own number, and several tokens, the `span`, by where they stand.
+    A sentence is named by its number, several tokens (`span`) by their positions.
     """
     if tokens.of_sentences:
         return str(tokens.positions[position])

@@ -1,4 +1,4 @@
-"""How a number is written for whoever reads it: one rule for terminal, picture, page and notebook.
+"""Number formats for readers: one rule for terminal, picture, page and notebook.
 
 * Nothing stands before the point of a number below one, `.28`; thousands have separators, `12,345`; from a
   million on and below a thousandth digits are few and have an exponent, `3.1e-8`.
@@ -29,14 +29,14 @@ from attnscope.printable import printable
 
 NONE, MINUS = "-", "−"
 _LEAST, _MOST = 1e-3, 1e6  # sizes that are written without an exponent
-_RARE = 9.5e-4  # a probability that is no 0.1 % any more
+_RARE = 9.5e-4  # a probability below this is written as 1 in N
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z")
 _SCALES = ("", " thousand", " million", " billion", " trillion")
 _ROUNDING = 1e-5  # a sum of weights that is so near to 1 is all of it
 
 
 def number(value: float, decimals: int | None = 2) -> str:
-    """`1.47`, `.28`, `−.03`; `.003` where two decimals say nothing. None: two digits that tell, `.021`."""
+    """`1.47`, `.28`; one significant digit, `.003`, instead of zeros. Decimals None: two significant."""
     if decimals is None or value == 0 or abs(value) >= _MOST:
         return significant(value)
     text = cell(value, decimals)
@@ -44,17 +44,17 @@ def number(value: float, decimals: int | None = 2) -> str:
 
 
 def signed(value: float, decimals: int | None = 2) -> str:
-    """A change: `+.79`, `−.02`, `0`."""
+    """A number with its sign: `+.79`, `−.02`, `0`."""
     return f"{'+' if value > 0 else ''}{number(value, decimals)}"
 
 
 def give_or_take(value: float, decimals: int | None = 2) -> str:
-    """`±.07`; nothing for none."""
+    """`±.07`; empty for NaN."""
     return "" if math.isnan(value) else f"±{number(abs(value), decimals)}"
 
 
 def with_error(value: float, error: float) -> str:
-    """A change and how sure it is, `+.064 ±.013`: two digits of the error, and as many decimals before it."""
+    """A change with its error, `+.064 ±.013`: two digits of the error, and as many decimals for both."""
     if not 1e-6 * abs(value) < error < 100:  # less is rounding
         return f"{signed(value, None)} {give_or_take(error, None)}".strip()
     decimals = max(0, 1 - math.floor(math.log10(error)))
@@ -62,7 +62,7 @@ def with_error(value: float, error: float) -> str:
 
 
 def significant(value: float, digits: int = 2) -> str:
-    """So many digits that tell, and all those before the point: `.021`, `1.3`, `12,345`, `3.1e-8`, `0`."""
+    """`value` to so many significant digits: `.021`, `1.3`, `12,345`, `3.1e-8`, `0`."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else cell(value)
     mantissa, exponent = f"{abs(value):.{digits - 1}e}".split("e")
@@ -72,13 +72,13 @@ def significant(value: float, digits: int = 2) -> str:
 
 
 def parameter(value: float, digits: int = 4) -> str:
-    """What was set, or the end of a scale: at most so many digits and none in vain: `.1768`, `.125`, `50`."""
+    """A parameter without trailing zeros, at most `digits` significant: `.1768`, `.125`, `50`."""
     mantissa, e, exponent = significant(value, digits).partition("e")
     return (mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa) + e + exponent
 
 
 def cell(value: float, decimals: int = 2) -> str:
-    """A number of a matrix or a grid, with so many decimals whatever it is: `.28`, `−.03`, `.00`."""
+    """A number in a matrix or grid, with a fixed number of decimals: `.28`, `−.03`, `.00`."""
     if not math.isfinite(value):
         return NONE if math.isnan(value) else f"{MINUS if value < 0 else ''}∞"
     digits = f"{abs(value):,.{decimals}f}"
@@ -87,7 +87,7 @@ def cell(value: float, decimals: int = 2) -> str:
 
 
 def signed_cell(value: float, decimals: int = 2) -> str:
-    """A change in a matrix or a grid: `+.79`, `−.02`, `.00`."""
+    """A signed number in a matrix or grid: `+.79`, `−.02`, `.00`."""
     text = cell(value, decimals)
     return f"+{text}" if value > 0 and not _is_nothing(text) else text
 
@@ -97,7 +97,7 @@ def _is_nothing(digits: str) -> bool:
 
 
 def weight(value: float, decimals: int = 2) -> str:
-    """A weight between 0 and 1 that stands alone: `.87`, `1.0`, `<.01`, `0`; `-` for none."""
+    """A weight from 0 to 1 that stands alone: `.87`, `1.0`, `<.01`, `0`; `-` for NaN."""
     text = weight_cell(value, decimals)
     if not _is_nothing(text):
         return text
@@ -105,13 +105,13 @@ def weight(value: float, decimals: int = 2) -> str:
 
 
 def weight_cell(value: float, decimals: int = 2) -> str:
-    """A weight of a matrix, in `decimals + 1` characters: `.87`, `1.0`, `.00`."""
+    """A weight in a matrix, in `decimals + 1` characters: `.87`, `1.0`, `.00`."""
     text = cell(value, decimals)
     return text[: decimals + 1] if text.startswith("1.") else text
 
 
 def chance(probability: float, decimals: int = 1) -> str:
-    """A probability, which is never written as a weight is: `8.3 %`, `>99.9 %`, `<0.1 %`."""
+    """A probability in per cent, so that it cannot be read as a weight: `8.3 %`, `>99.9 %`, `<0.1 %`."""
     if not 0 < probability < 1:
         return NONE if math.isnan(probability) else f"{100 * probability:.0f} %"
     text, least = f"{100 * probability:.{decimals}f}", 10.0**-decimals
@@ -120,19 +120,19 @@ def chance(probability: float, decimals: int = 1) -> str:
 
 
 def likely(probability: float) -> str:
-    """A probability where there is room: of what is rarer than 0.1 % `1 in 50,000`."""
+    """A probability in per cent; below 0.1 % as `1 in 50,000`."""
     if not 0 < probability < _RARE:
         return chance(probability)
     return f"1 in {significant(float(f'{1 / probability:.1e}'))}"
 
 
 def percent(share: float) -> str:
-    """Two digits, and more near nothing and all: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `0 %`."""
+    """A share in per cent: `43 %`, `3.1 %`, `99.8 %`, `<0.1 %`, `0 %`."""
     return per_hundred(100 * share)
 
 
 def per_hundred(value: float) -> str:
-    """What is counted in hundredths already, as a percentile is, in the same way; below 1 with its zero."""
+    """A value already in per cent (such as a percentile), written like `percent`."""
     size, minus = abs(value), MINUS if value < 0 else ""
     if not math.isfinite(value):
         return cell(value)
@@ -145,13 +145,13 @@ def per_hundred(value: float) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """Three digits with a prefix of ten: `438 MB`, `97.2 GFLOP`, `109 M`."""
+    """An amount to three digits with a metric prefix: `438 MB`, `97.2 GFLOP`, `109 M`."""
     digits, power = _by_thousands(value)
     return f"{digits} {_PREFIXES[power]}{unit}".rstrip()
 
 
 def roughly(count: int) -> str:
-    """`624 thousand`, `109 million`, `671 billion`."""
+    """A count to three digits: `624 thousand`, `109 million`, `671 billion`."""
     digits, power = _by_thousands(count)
     return f"{digits}{_SCALES[power]}"
 
@@ -167,7 +167,7 @@ def _by_thousands(value: float) -> tuple[str, int]:
 def alike(
     values: Float[np.ndarray, "..."], decimals: int, write: Callable[..., str] = cell
 ) -> Callable[[float], str]:
-    """How the cells of a matrix are written, all with the same decimals, by `write`.
+    """The function that writes the cells of a matrix, all with the same decimals, by `write`.
 
     `decimals` are for values from 0.1 to 1000; where all are smaller there are up to two more, of larger ones
     none, and beyond that every cell has its own digits that tell.
@@ -185,7 +185,7 @@ def alike_texts(values: Float[np.ndarray, "..."], decimals: int) -> Shaped[np.nd
 
 
 def in_words(word: Callable[[float], str], values: Float[np.ndarray, "..."]) -> Shaped[np.ndarray, "..."]:
-    """Every value through `word`, as an object array of the same shape."""
+    """Every value written by `word`, as an object array of the same shape."""
     words: Shaped[np.ndarray, " ..."] = np.empty(values.shape, object)
     for place, value in np.ndenumerate(values):
         words[place] = word(value)
@@ -199,12 +199,12 @@ def largest_magnitude(values: Float[np.ndarray, "..."]) -> float:
 
 
 def descending(values: Float[np.ndarray, " key"]) -> list[int]:
-    """Positions by falling value, the earlier first where two are alike, NaN last."""
+    """Indices by falling value, ties in order, NaN last."""
     return [int(i) for i in np.argsort(-values, kind="stable")]
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 head`, `1,024 heads`, `3 queries`, `2 patches`."""
+    """A count with its noun: `1 head`, `1,024 heads`, `3 queries`, `2 patches`."""
     return f"{number:,} {noun if number == 1 else plural(noun)}"
 
 
@@ -213,7 +213,7 @@ def plural(noun: str) -> str:
 
 
 def pooled(values: Float[np.ndarray, "row column"], rows: int, columns: int) -> Float[np.ndarray, "r c"]:
-    """Of every so many rows and columns the value that is farthest from 0; NaN where there is none."""
+    """Blocks of `rows` x `columns` reduced to the value farthest from 0; NaN for a block without values."""
     for axis, each in enumerate((rows, columns)):
         starts = np.arange(0, values.shape[axis], each)
         high, low = (find.reduceat(values, starts, axis=axis) for find in (np.fmax, np.fmin))
@@ -234,7 +234,7 @@ def exact(value: float) -> str:
 
 
 def harmless_cell(text: str) -> str:
-    """`text` harmless on a screen and in a spreadsheet, which runs what begins with one of `= + - @`.
+    """`text` without terminal controls and spreadsheet formulas (cells that begin with `= + - @`).
 
     An apostrophe before it keeps it a text: wherever a cell could begin in `text`, at its start and behind a
     comma or semicolon. A single such character is no formula, nor is a number.

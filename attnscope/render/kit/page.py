@@ -1,6 +1,4 @@
-"""What pictures have in common: inks, the room that axes need, an empty page on which things are placed to
-the inch from its upper left corner; a figure that is written as large as it was asked to be.
-"""
+"""Matplotlib figures and pages: inks, frames, text lines, and placement in inches."""
 
 import io
 import re
@@ -25,10 +23,7 @@ _SIDES = re.compile(r'(?<=\swidth=")([\d.]+)(pt"\s+height=")([\d.]+)(?=pt")')
 
 
 class ShownFigure(Figure):
-    """As any other; without pyplot nothing else would show it where it is the last thing in a cell.
-
-    `zoom` is how large it is written, letters, lines and all: it was drawn 1 / `zoom` times as large.
-    """
+    """A matplotlib figure that notebooks show without pyplot, written `zoom` times its drawn size."""
 
     zoom = 1.0
 
@@ -39,7 +34,7 @@ class ShownFigure(Figure):
         return buffer.getvalue()
 
     def savefig(self, fname: Any, **kwargs: Any) -> None:
-        """As matplotlib's, `zoom` times as large."""
+        """Save the figure like matplotlib, `zoom` times as large."""
         if self.zoom == 1.0 or isinstance(fname, PdfPages):
             super().savefig(fname, **kwargs)
             return
@@ -67,7 +62,7 @@ class ShownFigure(Figure):
 
 
 class ZoomedPages(PdfPages):
-    """The pages of a PDF, each as large as its figure is to be written."""
+    """PDF whose pages are scaled by the `zoom` of their figures."""
 
     def savefig(self, figure: Any = None, **kwargs: Any) -> None:
         self._ensure_file().zoom = getattr(figure, "zoom", 1.0)
@@ -95,7 +90,7 @@ EDGE = 1 + 1e-9  # so that no side ends a hair below a whole number of dots
 class Frame:
     """Width and height of the axes, and the room for tick labels and axis words around them.
 
-    On a page that is too small they may have this share of both, and what is drawn on them has room still.
+    On a small page the axes may shrink to `share` of both and stay legible.
     """
 
     width: float
@@ -107,7 +102,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Line:
-    """One line around a picture, its size in points."""
+    """A line of text around a picture, its size in points."""
 
     text: str
     size: float
@@ -116,7 +111,7 @@ class Line:
 
 
 def write_lines(figure: Figure, lines: Sequence[Line], left: float, top: float) -> None:
-    """Lines one under the other from `top`, in inches from the lower left corner of the page."""
+    """Write lines one below the other from `top`, in inches from the page's lower left corner."""
     width, height = figure.get_size_inches()
     for line in lines:
         top -= line_height(line.size)
@@ -142,7 +137,7 @@ RULE = "#dcdcdc"
 class Sheet:
     """A page of `width` by `height` inches; every `top` is the distance from its upper edge.
 
-    It lies in the middle of the figure, which has other sides where a size was asked for.
+    The page is centred in the figure, which may be larger where the user asked for a size.
     """
 
     figure: Figure
@@ -167,12 +162,12 @@ class Sheet:
         color: str = INK,
         **style: Any,
     ) -> None:
-        """One line with its base line at `base`."""
+        """Write one line with its base line at `base`."""
         style |= {"size": size, "weight": weight, "color": color, "va": "baseline", "parse_math": False}
         self.figure.text(*self._place(left, base), printable(text, LEFT_TO_RIGHT), **style)
 
     def title(self, left: float, top: float, title: str, subtitle: str = "", zoom: float = 1.0) -> None:
-        """The two lines above a panel whose content begins at `top`, `zoom` times as large as usual."""
+        """Write title and subtitle above a panel whose content begins at `top`."""
         self.write(left, top - title_rise(zoom) / 72, title, zoom * TITLE, "bold")
         if subtitle:
             self.write(left, top - _SUBTITLE_RISE / 72, subtitle, zoom * SUBTITLE, color=FAINT)
@@ -182,7 +177,7 @@ class Sheet:
             self.write(left, top + (i + 0.78) * line_height(size), line, size, color=color)
 
     def set(self, left: float, top: float, text: SetText) -> None:
-        """A text that was set, its marked token white on a chip."""
+        """Draw a typeset text, its marked token white on a chip."""
         for i, line in enumerate(text.lines):
             base = top + text.base + i * text.pitch
             for indent, run in line:
@@ -196,12 +191,12 @@ class Sheet:
 
 
 def title_rise(zoom: float = 1.0) -> float:
-    """Points from the content of a panel up to the base line of its title."""
+    """Points from the top of a panel's content to the base line of its title."""
     return _SUBTITLE_RISE + 1.6 * zoom * SUBTITLE
 
 
 def sheet(width: float, height: float) -> Sheet:
-    """An empty page of that size; where another is asked for, in the middle of one as large as that."""
+    """An empty page of that size, centred in a figure of the size that the user asked for."""
     size = look_now().sides
     zoom = 1.0 if size is None else min(size[0] / width, size[1] / height)
     sides = (width, height) if size is None else (EDGE * size[0] / zoom, EDGE * size[1] / zoom)

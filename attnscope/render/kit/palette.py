@@ -1,4 +1,4 @@
-"""All colours: shades of weights and of signed numbers, queries and keys, marks and verdicts.
+"""Colours: ramps for weights and signed numbers, queries and keys, marks and verdicts.
 
 On a light ground more is darker, on a dark one more is brighter, so that 0 recedes, and every ramp is told in
 grey. A picture is drawn on light, a page and a terminal on either. Cells of a terminal have names of styles,
@@ -51,7 +51,7 @@ RAMPS: dict[Ground, dict[str, tuple[str, ...]]] = {
         ),
     },
 }
-# the same of 256 and of 16 colours, by their numbers
+# the ramps in 256 and in 16 colours, by colour number
 FEW: dict[Ground, dict[str, tuple[int, ...]]] = {
     "light": {
         WEIGHT: (255, 153, 75, 32, 25, 19, 17),
@@ -66,8 +66,8 @@ FEWEST: dict[Ground, dict[str, tuple[int, ...]]] = {
     "light": {WEIGHT: (15, 14, 6, 12, 4), SIGNED: (1, 9, 15, 12, 4)},
     "dark": {WEIGHT: (0, 4, 12, 6, 14, 11), SIGNED: (9, 1, 0, 4, 12)},
 }
-# of terminals, exact, of 256 and of 16 colours: bars, bars of what speaks against something, queries and keys
-# of a map, what is taken out
+# terminal colours (exact, of 256, of 16): bars, bars of opposing evidence, queries and keys
+# of a map, removed heads
 MARKS: dict[Ground | Literal["unknown"], dict[str, tuple[str, int, int]]] = {
     "light": {
         BAR: ("#1c60a6", 25, 4), BAR_BACK: ("#b2182b", 124, 1),
@@ -82,7 +82,7 @@ MARKS: dict[Ground | Literal["unknown"], dict[str, tuple[str, int, int]]] = {
         QUERY: ("#c8662a", 166, 9), KEY: ("#2f7fc4", 32, 12), LOSES: ("#d6604d", 167, 9),
     },
 }  # fmt: skip
-# each has a marker of its own too: a query is a circle, a key a square
+# queries and keys differ in marker too: circles and squares
 SIDES: dict[Ground, dict[str, str]] = {
     "light": {"query": "#b23a00", "key": "#0a559c"},
     "dark": {"query": "#ffb07c", "key": "#6cb6f0"},
@@ -99,12 +99,12 @@ VERDICTS: dict[Ground, dict[Verdict, str]] = {
         Verdict.FAILED: "#ff5c4d",
     },
 }  # fmt: skip
-# of 256 colours on light and on dark, and of 16
+# verdicts in 256 colours on light and on dark, and in 16
 FEW_VERDICTS: dict[Verdict, tuple[int, int, int]] = {
     Verdict.CERTIFIED: (29, 79, 2), Verdict.RECOMPUTED: (29, 79, 2), Verdict.INCONCLUSIVE: (94, 220, 3),
     Verdict.PARTIAL: (94, 220, 3), Verdict.UNCERTIFIED: (98, 141, 5), Verdict.FAILED: (124, 203, 1),
 }  # fmt: skip
-# of pages and pictures: what is written, what is drawn around it, and what is chosen
+# colours of pages and pictures: text, frames and the chosen item
 PAPER: dict[Ground, dict[str, str]] = {
     "light": {
         "ground": "#ffffff", "ink": "#1a1f26", "faint": "#5a6572", "rule": "#d9dee5", "panel": "#f6f8fa",
@@ -115,12 +115,12 @@ PAPER: dict[Ground, dict[str, str]] = {
         "line": "#6cb6f0", "chosen": "#ffb07c", "bar": "#3f86bf",
     },
 }  # fmt: skip
-# of pictures, which are drawn on light: words, sides, and lines around heads that are not certified
+# colours of pictures, on light: text, queries and keys, and outlines of uncertified heads
 INK, FAINT, CHOSEN = (PAPER["light"][name] for name in ("ink", "faint", "chosen"))
 INKS, OUTLINES = SIDES["light"], VERDICTS["light"]
-# of the heads that are laid over one another, in their order
+# colours of overlaid heads, in their order
 HEADS = ("#0072b2", "#d55e00", "#009e73", "#e08fc0", "#e6a800", "#56b4e9", "#4b1f77", "#5a5a5a")
-# by the meaning of a mark
+# colours of marks by their meaning
 TINTS = {
     "own": "#357dbd", "kin": "#52b893", "other": "#d55e00", "faint": "#c4c4c4", "loses": "#b2182b",
     "gains": "#2166ac", "floor": "#e4e4e4", "control": INK, "limit": "#d55e00", "noise": INK,
@@ -130,14 +130,14 @@ TINTS = {
 
 
 def sequential(value: float, largest: float = 1.0) -> str:
-    """The style from 0 to `largest`; none for NaN."""
+    """Style name of a weight from 0 to `largest`; empty for NaN."""
     if math.isnan(value) or not largest > 0:
         return ""
     return f"{WEIGHT}.{round(min(max(value / largest, 0.0), 1.0) * STEPS)}"
 
 
 def diverging(value: float, extent: float) -> str:
-    """The style from `-extent` over 0 to `extent`; none for NaN."""
+    """Style name of a signed value from `-extent` to `extent`; empty for NaN."""
     if math.isnan(value):
         return ""
     share = min(max(value / extent, -1.0), 1.0) if extent > 0 else 0.0
@@ -145,7 +145,7 @@ def diverging(value: float, extent: float) -> str:
 
 
 def between(anchors: tuple[str, ...], share: float) -> ColorTriplet:
-    """The colour at a share, from 0 to 1, of a ramp."""
+    """The interpolated colour of a ramp at `share`, from 0 to 1."""
     place = share * (len(anchors) - 1)
     first = min(int(place), len(anchors) - 2)
     low, high = triplet(anchors[first]), triplet(anchors[first + 1])
@@ -153,12 +153,12 @@ def between(anchors: tuple[str, ...], share: float) -> ColorTriplet:
 
 
 def triplet(colour: str) -> ColorTriplet:
-    """A colour that is written `#rrggbb`."""
+    """A `#rrggbb` string as a ColorTriplet."""
     return ColorTriplet(*bytes.fromhex(colour[1:]))
 
 
 def readable_on(background: ColorTriplet) -> ColorTriplet:
-    """White on dark colours, else black; on middle blues white is easier to read than its contrast says."""
+    """White for text on dark backgrounds, else black; middle blues count as dark."""
     return _WHITE if luminance(background) < _DARK else _BLACK
 
 
@@ -172,17 +172,17 @@ def luminance(colour: ColorTriplet) -> float:
 TICKS = (0.0, 0.01, 0.1, 0.5, 1.0)  # on the colour bar of the square root
 _end = partial(parameter, digits=2)
 _DECADES = 5  # that a logarithmic scale has at most
-_OF_EVEN = 0.1  # of the weight that a key of an even row has: what is less is 0 on a logarithmic scale
-_APART = 0.08  # of a colour bar, between two of its numbers at least
+_OF_EVEN = 0.1  # share of the even weight below which weights are 0 on a logarithmic scale
+_APART = 0.08  # least distance between two numbers on a colour bar, as a share of it
 _FAINTEST = 0.01  # quantile of the weights at which it begins
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """The shades of one panel of weights.
+    """Mapping from the weights of one panel to shades.
 
-    `tops` are the weights of the strongest shade, row by row; `least` is the weight that is the faintest, and
-    all below it: 0 but on a logarithmic scale.
+    `tops` are the weights of the strongest shade, row by row; `least` is the weight of the faintest shade, 0
+    except on a logarithmic scale.
     """
 
     kind: Scaling
@@ -197,7 +197,7 @@ class Scale:
     def shades(
         self, weights: Float[np.ndarray, "row key"], rows: slice | list[int] = slice(None)
     ) -> Float[np.ndarray, "row key"]:
-        """Every weight as a shade from 0 to 1, NaN where it is; `rows` where not all rows are given."""
+        """Every weight as a shade from 0 to 1, NaN kept; `rows` selects the rows that are given."""
         tops = self.tops[rows, None]
         if self.kind is not Scaling.LOG:
             shares = np.clip(weights / tops, 0.0, 1.0)
@@ -206,12 +206,12 @@ class Scale:
         return np.asarray(np.clip(np.log(raised / self.least) / np.log(tops / self.least), 0.0, 1.0))
 
     def shade(self, weight: float) -> float:
-        """The shade of one weight, in the row with the largest; of rows by themselves that of a share."""
+        """The shade of one weight in the row with the largest; with row scaling, the shade of a share."""
         alone = Scale(self.kind, np.array([1.0 if self.kind is Scaling.ROW else self.top]), self.least)
         return float(alone.shades(np.array([[weight]]))[0, 0])
 
     def weight(self, shade: float) -> float:
-        """The weight that has a shade, of rows on a scale of their own the share of the largest."""
+        """The weight of a shade; with row scaling, its share of the row's largest."""
         match self.kind:
             case Scaling.SQRT:
                 return self.top * shade * shade
@@ -223,7 +223,7 @@ class Scale:
 
     @property
     def told(self) -> str:
-        """What is said of a scale that was asked for; nothing of the square root."""
+        """Description of the scale; empty for the default, the square root."""
         low, high = _end(self.least), _end(self.top)
         return {
             Scaling.SQRT: "",
@@ -235,12 +235,12 @@ class Scale:
 
     @property
     def legend(self) -> str:
-        """What shades stand for where no colour bar shows it, one phrase."""
+        """Phrase for what the shades stand for, where no colour bar shows it."""
         return self.told or f"the square root of the weight, 0 to {_end(self.top)}"
 
     @property
     def label(self) -> str:
-        """What a colour bar measures, and on what scale where one was asked for."""
+        """Label of the colour bar: attention weight, and the scale unless it is the default."""
         asked = {
             Scaling.ONE: ": in proportion",
             Scaling.MAX: f": 0 to {_end(self.top)}, the largest",
@@ -251,7 +251,7 @@ class Scale:
 
     @property
     def ticks(self) -> list[tuple[float, str]]:
-        """Weights to mark on a colour bar, with their texts; of a logarithmic one ends and decades."""
+        """Weights to mark on a colour bar, with their texts; on a logarithmic one, ends and decades."""
         if self.kind is Scaling.SQRT:
             return [(share * self.top, _end(share * self.top)) for share in TICKS]
         if self.kind is not Scaling.LOG:
@@ -263,14 +263,14 @@ class Scale:
 
 
 def by_root(rows: int = 1) -> Scale:
-    """The square root from 0 to 1, on which weights are drawn unless another scale is asked for."""
+    """The default scale: the square root from 0 to 1."""
     return Scale(Scaling.SQRT, np.ones(rows))
 
 
 def scale_of(
     weights: Float[np.ndarray, "row key"], visible: Bool[np.ndarray, "row key"], asked: Scaling = Scaling.SQRT
 ) -> Scale:
-    """The scale that is asked for; some of them go as far as the visible weights do."""
+    """The `asked` kind of scale, fitted to the visible weights where its kind needs that."""
     shown = np.where(visible & np.isfinite(weights), weights, 0.0)
     rows, largest = len(shown), float(shown.max(initial=0.0)) or 1.0
     match asked:
@@ -287,7 +287,7 @@ def scale_of(
 
 
 def scaling(name: str) -> Scaling:
-    """The scale called `name`; `InputError` where none is."""
+    """The scale called `name`; `InputError` where there is none."""
     found = next((each for each in Scaling if each == name.casefold()), None)
     if found is None:
         raise InputError(f"no scale is called '{name}': {', '.join(Scaling)}")
@@ -297,7 +297,7 @@ def scaling(name: str) -> Scaling:
 def _least(
     shown: Float[np.ndarray, "row key"], visible: Bool[np.ndarray, "row key"], largest: float
 ) -> float:
-    """Where a logarithmic scale begins: near the smallest weights worth a look, within five decades."""
+    """Lower end of a logarithmic scale: near the smallest relevant weights, within five decades."""
     positive = shown[visible & (shown > 0)]
     faintest = float(np.quantile(positive, _FAINTEST, method="lower")) if positive.size else 0.0
     even = float(shown.sum()) / max(int(visible.sum()), 1)

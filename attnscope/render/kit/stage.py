@@ -1,4 +1,4 @@
-"""One stage of a head as a panel: numbers with named axes, the same for a terminal and for a picture."""
+"""One stage of a head (weights, scores, q, k, v, output) as a panel of numbers with named axes."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -36,12 +36,11 @@ NO_KEY, NOTHING_LEFT = "no valid key", "nothing left"
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """Rows are tokens; columns are the key tokens, or the dimensions of a vector (`column_tokens` None).
+    """One stage of a head as a matrix; without `column_tokens` the columns are a vector's dimensions.
 
-    `visible` is False for masked pairs, `answered` for queries that may look at nothing, of which
-    `unanswered` is said. `limit` stands for the extent where several panels share one, `scaling` is the
-    scale of weights that is asked for, `common` one that is shared. `form` is how a number is read where
-    that is not as its stage has it.
+    `visible` is False for masked pairs, `answered` for queries without a visible key, which show
+    `unanswered`. `limit` replaces the extent where several panels share one, `common` the scale; `scaling` is
+    the kind of scale. `form` writes a number where the stage's own form does not fit.
     """
 
     show: Show
@@ -64,7 +63,7 @@ class Panel:
 
     @property
     def keys(self) -> Tokens:
-        """The columns of what is no vector, whose dimensions have no names."""
+        """The key tokens of the columns; an AssertionError for vectors."""
         assert self.column_tokens is not None, "vectors have no names for their columns"
         return self.column_tokens
 
@@ -74,24 +73,24 @@ class Panel:
 
     @property
     def columns_apart(self) -> bool:
-        """Whether columns are sentences that no row has: their numbers alone would tell nobody which."""
+        """True where some column is a sentence that no row is, so its number alone does not identify it."""
         return not set(_sentences(self.column_tokens)) <= set(_sentences(self.row_tokens))
 
     @property
     def extent(self) -> float:
-        """Largest magnitude of what is visible, the end of a colour scale around 0; 1 for weights."""
+        """Largest visible magnitude, the end of a colour scale around 0; 1 for weights."""
         if self.limit is not None:
             return self.limit
         return 1.0 if self.show == "weights" else largest_magnitude(self.values[self.visible])
 
     @cached_property
     def scale(self) -> Scale:
-        """How dark each weight is; of no other stage."""
+        """The scale of a panel of weights."""
         return self.common or scale_of(self.values, self.visible, self.scaling)
 
     @property
     def masked(self) -> bool:
-        """Whether a pair of tokens is masked while its query may look elsewhere."""
+        """True where a pair is masked whose query may look at other keys."""
         return bool((~self.visible & self.answered[:, None]).any())
 
 
@@ -104,7 +103,7 @@ def _sentences(tokens: object) -> Iterable[tuple[int, str]]:
 def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling.SQRT) -> Panel:
     """The stage `show` of a head. Dimensions of a vector are all visible, unless its query had no key.
 
-    A view has weights and nothing else.
+    A view has only weights.
     """
     if isinstance(result, HeadView):
         return _viewed(result, scaling)
@@ -127,7 +126,7 @@ def panel(result: HeadWeights | HeadView, show: Show, scaling: Scaling = Scaling
 
 
 def only(shown: Panel, row: int) -> Panel:
-    """One row of a panel, on the colours of the whole."""
+    """One row of a panel, on the colour scale of the whole."""
     tokens = replace(shown.row_tokens.only([row]), numbers=(shown.row_tokens.positions[row],))
     return replace(
         shown,

@@ -1,7 +1,7 @@
-"""Text in pictures: the fonts that are installed, how wide a text is, where it wraps, what cannot be drawn.
+"""Text in pictures: installed fonts, text width, line breaks, and missing glyphs.
 
-All widths and heights are inches, font sizes points. Nothing here reads text as mathematics, and what could
-steer is measured and wrapped as it is written, as an escape.
+Widths and heights are inches, font sizes points. Text is never parsed as mathematics; control characters are
+measured and wrapped as their escapes.
 """
 
 import re
@@ -23,7 +23,7 @@ from attnscope.render.kit.cells import clusters
 from attnscope.render.kit.numbers import parameter
 from attnscope.tokens import Tokens
 
-_NEXT_TO_NOTHING = 1e-12  # where an axis means 0 and rounding made a little of it
+_NEXT_TO_NOTHING = 1e-12  # tick values below this are rounding errors of 0
 _FIRST = "DejaVu Sans"
 _FURTHER = (
     *("Noto Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Noto Sans JP", "Noto Sans KR"),
@@ -32,23 +32,23 @@ _FURTHER = (
     *("Noto Sans Arabic", "Noto Sans Hebrew", "Noto Sans Devanagari", "Noto Sans Bengali", "Noto Sans Tamil"),
     *("Noto Sans Thai", "Arial Unicode MS", "Noto Emoji", "Symbola", "Segoe UI Emoji", "Segoe UI Symbol"),
 )
-_ALIKE = ("Bitstream Vera Sans", "Verdana", "Geneva", "Arial")  # for who looks at an SVG without the first
+_ALIKE = ("Bitstream Vera Sans", "Verdana", "Geneva", "Arial")  # for viewers of an SVG without the first font
 _DPI = 200
 _BREAK = re.compile(r"(?<!:) (?!%|H\d)|(?<=:) (?!\.\d)")  # but not within `8.3 %`, `L3 H11`, `: .98`
 
 
 @lru_cache
 def families() -> tuple[str, ...]:
-    """Font families to fall back through, those of the list that this machine has."""
+    """Installed font families, in order of fallback."""
     installed = {font.name for font in fontManager.ttflist}
     return (_FIRST, *(name for name in _FURTHER if name in installed))
 
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """The settings under which every figure is made and saved, whatever a user's matplotlibrc says.
+    """Context manager: fixed matplotlib settings for every figure, whatever the user's matplotlibrc says.
 
-    matplotlib's warnings about glyphs are left out here, since `missing_glyphs` tells the same.
+    It silences matplotlib's warnings about glyphs, since `missing_glyphs` reports these.
     """
     settings: dict[Any, Any] = {
         "font.family": [*families(), "sans-serif"],
@@ -69,18 +69,18 @@ def drawing() -> Iterator[None]:
 
 
 def tick(value: float, _place: object = None) -> str:
-    """What stands at a place of an axis or a colour bar, for matplotlib to ask: `−.25`, `0`, `1.5`."""
+    """Tick formatter for matplotlib: `−.25`, `0`, `1.5`."""
     return "0" if abs(value) < _NEXT_TO_NOTHING else parameter(value)
 
 
 def percent_tick(value: float, _place: object = None) -> str:
-    """A tick of a probability: `0 %`, `25 %`."""
+    """Tick formatter of probabilities: `0 %`, `25 %`."""
     return f"{tick(100 * value)} %"
 
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """Width of one line of `text`; call it within `drawing`."""
+    """Width of one line of `text` in inches; call it within `drawing`."""
     paper, shown = _paper(), printable(text, LEFT_TO_RIGHT)
     drawn = paper.figure.text(0, 0, shown, size=size, weight="bold" if bold else "normal", parse_math=False)
     width = float(drawn.get_window_extent(paper.get_renderer()).width)  # type: ignore[no-untyped-call]
@@ -90,17 +90,17 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 @lru_cache
 def _paper() -> FigureCanvasAgg:
-    """What widths are measured on: made once, since a renderer takes longer than a word."""
+    """Canvas for measuring widths, made once because a renderer is slow to make."""
     return FigureCanvasAgg(Figure(dpi=_DPI))
 
 
 def line_height(size: float) -> float:
-    """From one base line to the next."""
+    """Inches between two base lines."""
     return size * 1.3 / 72
 
 
 def wrapped(text: str, width: float, size: float, bold: bool = False) -> list[str]:
-    """`text` in lines of at most `width`, broken at blanks, within a word only where it is too long."""
+    """`text` in lines of at most `width`, broken at blanks, or within a word that is too long."""
     lines = [""]
     for word in _BREAK.split(printable(text, LEFT_TO_RIGHT)):
         joined = f"{lines[-1]} {word}" if lines[-1] else word
@@ -112,7 +112,7 @@ def wrapped(text: str, width: float, size: float, bold: bool = False) -> list[st
 
 
 def shortened(text: str, width: float, size: float, most: int) -> list[str]:
-    """`text` wrapped in at most `most` lines, the last one ending in an ellipsis where more follows."""
+    """`text` wrapped in at most `most` lines, with an ellipsis where text was cut."""
     lines = wrapped(text, width, size)
     if len(lines) <= most:
         return lines
@@ -134,7 +134,7 @@ def _broken(word: str, width: float, size: float, bold: bool) -> list[str]:
 
 
 def missing_glyphs(figure: Figure) -> str:
-    """The characters of the figure, in order of first use, that no installed font can draw; `""` if none."""
+    """The figure's characters, in order of first use, that no installed font can draw; `""` if none."""
     texts = [text.get_text() for text in figure.findobj(Text) if isinstance(text, Text)]
     used = dict.fromkeys("".join(texts))
     return "".join(character for character in used if character > " " and not _drawable(character))
@@ -160,14 +160,14 @@ Sizes: TypeAlias = tuple[tuple[float, ...], ...]  # in which to set one line, tw
 
 @dataclass(frozen=True)
 class Run:
-    """Characters that stand together; `spaced` after a blank, `chosen` where they are the marked token."""
+    """A run of characters: `spaced` after a blank, `chosen` where it is the marked token."""
 
     text: str
     chosen: bool
     spaced: bool
 
     def pad(self, size: float) -> float:
-        """Room at either side of a marked token."""
+        """Inches of padding at either side of a marked token."""
         return _PAD * size / 72 if self.chosen else 0.0
 
     def width(self, size: float) -> float:
@@ -176,7 +176,7 @@ class Run:
 
 @dataclass(frozen=True)
 class SetText:
-    """Lines of runs, each run with its distance from the left edge."""
+    """Typeset text: lines of runs, each run with its distance from the left edge."""
 
     size: float
     lines: tuple[tuple[tuple[float, Run], ...], ...]
@@ -187,7 +187,7 @@ class SetText:
 
     @property
     def base(self) -> float:
-        """From the top to the first base line."""
+        """Inches from the top to the first base line."""
         return 0.76 * self.pitch
 
     @property
@@ -196,7 +196,7 @@ class SetText:
 
 
 def set_text(tokens: Tokens, chosen: int | None, width: float, sizes: Sizes) -> SetText:
-    """The text of `tokens` in the fewest lines, in the largest of their `sizes` that has room, else cut."""
+    """Typeset `tokens` in the fewest lines, in the largest of `sizes` that fits, else cut."""
     words = _words(runs(tokens, chosen))
     for most, several in enumerate(sizes, start=1):
         for size in several:
@@ -214,11 +214,9 @@ def set_text(tokens: Tokens, chosen: int | None, width: float, sizes: Sizes) -> 
 
 
 def runs(tokens: Tokens, chosen: int | None) -> list[Run]:
-    """The text cut at blanks and around the token `chosen`, texts of a pair with a bar between them.
+    """The text as runs: cut at blanks and around the token `chosen`, with a bar between the texts of a pair.
 
-    An arrow leads to what the model went on to write.
-
-    A token that the tokenizer added goes in front of the text of its part, or behind it.
+    An arrow stands before generated text. A token that the tokenizer added is put before or behind its text.
     """
     runs: list[Run] = []
     for part, text in enumerate(tokens.texts):

@@ -1,6 +1,6 @@
-"""What stands above every result: which model, which head, how it was read, and the text it was given.
+"""Words around a result: its model, head, kernel, text, weights and certificate.
 
-At the end of a line of proof stands the same in a few words (`origin_words`).
+`origin_words` is their short form, at the end of a line of proof.
 """
 
 import math
@@ -47,7 +47,7 @@ CROSS_ROWS = "a row is the token that the decoder reads, and decides on the next
 
 
 def model_words(provenance: Provenance) -> str:
-    """The model's name, that of a folder alone, and its adapter; whether it is a demo or a replacement."""
+    """The model's name with its adapter, and whether it is a demo or a replacement."""
     name = own_name(provenance.model)
     if provenance.demo:
         name = f"bundled {name} model"
@@ -62,9 +62,9 @@ def model_words(provenance: Provenance) -> str:
 
 
 def own_name(model: str) -> str:
-    """A hub id as it is, of a folder in the hub's cache the hub id, of another folder's path its last part.
+    """Short name of a model: a hub id, or the last part of a folder's path.
 
-    It is the last two where the last says nothing of the model: `snapshot`, `checkpoint-500`, a hash.
+    The last two parts where the last one is generic: `snapshot`, `checkpoint-500`, a hash.
     """
     if _HUB_ID.fullmatch(model):
         return printable(model)
@@ -80,14 +80,14 @@ def attention_words(kind: Kind) -> str:
 
 
 def reading(provenance: Provenance) -> Text:
-    """What pins the weights down, and on what and by which way they were run."""
+    """Line of revision, device, dtype, kernel and route of a run."""
     source = f"revision {provenance.source}" if provenance.revision else provenance.source
     parts = (source, provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)
     return Text(" · ".join(printable(part) for part in parts), style="dim")
 
 
 def feature_words(result: HeadWeights | Overview) -> list[str]:
-    """What sets this head, or these, apart from plain attention, one phrase each."""
+    """Phrases for the features that set a head or heads apart from plain attention."""
     features = [CROSS_ROWS] if result.kind is Kind.CROSS else []
     if origin := written_words(result.query_tokens):
         features.append(origin)
@@ -101,7 +101,7 @@ def feature_words(result: HeadWeights | Overview) -> list[str]:
 
 
 def written_words(tokens: Tokens) -> str:
-    """What of the text the model wrote itself, and how; empty where all was given."""
+    """Phrase for the text that the model generated; empty where all text was given."""
     if not tokens.written:
         return ""
     what = "what follows →" if len(tokens.texts) > 1 else "the decoder's text"
@@ -142,7 +142,7 @@ def _sharing(result: Overview) -> list[str]:
 
 
 def quoted(tokens: Tokens) -> Text:
-    """The source texts in quotation marks, cut at the width of the console; an arrow as in `sentence`."""
+    """The texts in quotation marks, cut at the console's width; an arrow leads to generated text."""
     given = tokens.texts[:-1] if tokens.written and len(tokens.texts) > 1 else tokens.texts
     quoted = " | ".join(f"“{printable(text)}”" for text in given)
     if len(given) < len(tokens.texts):
@@ -156,7 +156,7 @@ _USUAL_DEVICE = "cpu"
 
 
 def origin_words(origins: Sequence[Provenance]) -> tuple[str, ...]:
-    """`demo e4cc4168`, `eager float32`: each model once, kernel and precision always, an unusual device."""
+    """Short words of models, kernels, dtypes and unusual devices: `demo e4cc4168`, `eager float32`."""
     told = dict.fromkeys(_model(each) for each in origins)
     told |= dict.fromkeys(_run(each) for each in origins)
     told |= dict.fromkeys(each.device for each in origins if each.device != _USUAL_DEVICE)
@@ -191,7 +191,7 @@ _MOST_NAMES = 4
 
 
 def joined_words(by: Unit) -> str:
-    """What a weight between words, sentences or passages is."""
+    """Phrase for a weight between words, sentences or passages."""
     if by is Unit.WORD:
         return "words: sum over the pieces of a key, mean over those of a query"
     return f"{by.several}: sum over the tokens of a key, mean over those of a query"
@@ -216,7 +216,7 @@ def head_of(result: HeadWeights | HeadView) -> HeadWeights:
 
 
 def key_groups(result: HeadWeights | HeadView) -> Groups:
-    """The positions of the head's keys behind each column."""
+    """Positions of the head's keys behind each column."""
     return (
         result.key_groups
         if isinstance(result, HeadView)
@@ -225,18 +225,18 @@ def key_groups(result: HeadWeights | HeadView) -> Groups:
 
 
 def divides(result: HeadWeights | HeadView) -> bool:
-    """Whether rows are divided by what remains without special tokens."""
+    """True where rows are renormalised without special tokens."""
     return isinstance(result, HeadView) and result.special is Special.RENORMALISE
 
 
 def weights_words(result: HeadWeights | HeadView) -> list[str]:
-    """All that is to be said of the weights, one phrase each."""
+    """Phrases about the weights: row sums, special tokens, and the view."""
     phrases = [sums_words(result), special_words(head_of(result).special_mass), *view_words(result)]
     return [phrase for phrase in phrases if phrase]
 
 
 def sums_words(result: HeadWeights | HeadView) -> str:
-    """What a row adds up to."""
+    """Phrase for the sum of a row."""
     head = head_of(result)
     sink = isinstance(head, HeadAttention) and head.sink is not None
     if not isinstance(result, HeadView) or sum(map(len, result.key_groups)) >= len(head.key_tokens):
@@ -251,7 +251,7 @@ def sums_words(result: HeadWeights | HeadView) -> str:
 
 
 def view_words(view: HeadWeights | HeadView) -> list[str]:
-    """What was joined, what is left of it, and what is proved; nothing of a head as it is."""
+    """Phrases for a view: joined tokens, emptied rows, and what the certificate covers."""
     if not isinstance(view, HeadView):
         return []
     remarks = [joined_words(view.by)] if view.by.joins else [SPANS] if spans(view) else []
@@ -264,13 +264,13 @@ def view_words(view: HeadWeights | HeadView) -> list[str]:
 
 
 def spans(view: HeadView) -> bool:
-    """Whether several tokens are taken together that are no word."""
+    """True where a view joins several tokens that are not a word, sentence or passage."""
     return not view.by.joins and any(len(group) > 1 for group in (*view.query_groups, *view.key_groups))
 
 
 def overview_view_words(result: Overview) -> list[str]:
-    """How several heads are looked at, in words."""
-    mass = result.special_mass if result.aim is None else None  # that of all rows says nothing of one
+    """Phrases for the view of several heads."""
+    mass = result.special_mass if result.aim is None else None  # all rows together say nothing of one
     phrases = [special_words(mass, "the attention of all heads")]
     phrases += [joined_words(result.by)] if result.by.joins else [SPANS] if result.aim_spans else []
     if result.special is Special.RENORMALISE:
@@ -280,30 +280,30 @@ def overview_view_words(result: Overview) -> list[str]:
     return [phrase for phrase in phrases if phrase]
 
 
-MOSTLY = 0.8  # of the rows: what looks at one distance in so many does so by position
-SINK = 0.5  # of the weight: what leaves more on special tokens tells little of the text
+MOSTLY = 0.8  # share of rows at one distance from which position alone explains a head
+SINK = 0.5  # share of weight on special tokens above which a head says little of the text
 _NO_DECIMALS = 2.95  # tokens
 
 
 def tokens_looked_at(entropy: float) -> float:
-    """How many tokens, weighed alike, have this entropy in nats."""
+    """exp(entropy): the number of equally weighted tokens with this entropy in nats."""
     return float(np.exp(entropy))
 
 
 def mean_entropy(weights: Float[np.ndarray, "query key"]) -> float:
-    """The mean over the rows that have a key, in nats (Clark et al. 2019)."""
+    """Mean entropy in nats over the rows that have a key (Clark et al. 2019)."""
     rows = weights[np.isfinite(weights).all(axis=1)]
     held = np.where(rows > 0, rows, 1.0)
     return float(-(held * np.log(held)).sum(axis=1).mean()) if len(rows) else float("nan")
 
 
 def many(tokens: float) -> str:
-    """`1.3`, `6`: so many tokens, with a decimal where they are few."""
+    """A number of tokens as text, `1.3`, `6`: with a decimal below 3."""
     return f"{tokens:.0f}" if tokens >= _NO_DECIMALS else cell(tokens, 1)
 
 
 def mostly(distance: AtDistance) -> bool:
-    """Whether so many rows look at one distance that position alone can do it."""
+    """True where at least .8 of the rows look most at one distance, which position alone can explain."""
     return distance.of > 1 and distance.rows >= MOSTLY * distance.of
 
 
@@ -324,7 +324,7 @@ _WORDS = {
     Verdict.STORED: "as stored, not checked here",
     Verdict.FAILED: "FAILED",
 }
-_MOST_POWER = 1_000_000  # beyond this a larger number tells nobody anything
+_MOST_POWER = 1_000_000  # larger numbers are written as over this
 
 _EFFECTS = {
     Effect.OWN: "acts on its own rows",
@@ -332,7 +332,7 @@ _EFFECTS = {
     Effect.UNKNOWN: "its effect was not tried",
     Effect.NONE: "",
     Effect.OTHER: "",
-}  # nothing where the reason says it
+}  # empty where the reason says so already
 
 _PLACES = {
     Standing.OWN: "tokens in place",
@@ -348,10 +348,10 @@ def verdict_words(verdict: Verdict) -> str:
 
 
 def certificate_line(certificate: Certificate, full: bool = False) -> Text:
-    """One line without a line break: the verdict, and `full` or where it is not certified what it rests on.
+    """The certificate in one line: verdict, and the evidence if `full` or not certified.
 
-    That is: what is open, errors against tolerances, faults, positions. Rows that are not the tokens in
-    their place, or not these alone, are always told.
+    The evidence is the reason, errors against tolerances, faults and positions. Rows that are not the tokens
+    in their place, or not only these, are always reported.
     """
     line = Text(verdict_words(certificate.verdict), style=STYLES[certificate.verdict])
     if certificate.verdict is Verdict.RECOMPUTED:
@@ -381,12 +381,12 @@ def certificate_line(certificate: Certificate, full: bool = False) -> Text:
 
 
 def certificate_words(certificate: Certificate) -> str:
-    """The line of a certificate in full as plain text, for a picture or a file."""
+    """The full line of a certificate as plain text, for a picture or a file."""
     return certificate_line(certificate, full=True).plain
 
 
 def power_words(power: float) -> str:
-    """How many times the tolerance, in two digits: `.20 times`, `29,000 times`, `over 1,000,000 times`."""
+    """A multiple of the tolerance, in two digits: `.20 times`, `29,000 times`, `over 1,000,000 times`."""
     if power > _MOST_POWER:
         return f"over {_MOST_POWER:,} times"
     return f"{significant(power) if power < 1000 else cell(float(f'{power:.1e}'), 0)} times"
@@ -410,7 +410,7 @@ def _beside(certificate: Certificate) -> str:
 
 
 def _errors(certificate: Certificate) -> str:
-    """`weights off 3.1e-8 (tolerated 5.2e-7), output 1.1e-7 (1.0e-6)`; a failure may itself be no number."""
+    """`weights off 3.1e-8 (tolerated 5.2e-7), output 1.1e-7 (1.0e-6)`; errors may be NaN in a failure."""
     failed = certificate.verdict is Verdict.FAILED
     weights, output = "weights not compared", "output not compared"
     if failed or not math.isnan(certificate.weight_error):
@@ -435,17 +435,17 @@ def _faults(certificate: Certificate) -> str:
 
 
 def proof_words(certificate: Certificate) -> str:
-    """The certificate for the small print: in a few words, unless the caption has everything."""
+    """The certificate for the small print, in full only with the full caption."""
     return certificate_line(certificate, full=look_now().in_full).plain
 
 
 def source_words(provenance: Provenance) -> str:
-    """What pins the numbers down, for the small print of a picture that has everything; else nothing."""
+    """The model's origin for the small print with the full caption; else empty."""
     return whole_source(provenance, provenance.model) if look_now().in_full else ""
 
 
 def whole_source(provenance: Provenance, name: str) -> str:
-    """The model by this name, commit or hash, device, kernel, route, versions."""
+    """`name` with revision or hash, device, dtype, kernel, route and versions."""
     versions = " ".join(f"{name} {version}" for name, version in sorted(provenance.versions.items()))
     how = (provenance.device, provenance.dtype, f"kernel {provenance.kernel}", provenance.route)
     parts = (name, provenance.source, *how, versions)

@@ -1,1 +1,1 @@
-"""Blocks and sheets drawn by matplotlib, on a page of their own or on any Axes."""
+"""Draws blocks and sheets by matplotlib, on a page of their own or on any Axes."""

@@ -1,6 +1,4 @@
-"""Every head on Axes, layers down and heads across: a number each with the scale below, or a small picture of
-its weights, all on one scale.
-"""
+"""Grids of all heads on Axes, layers down and heads across: a number each, or a small matrix of weights."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -30,7 +28,7 @@ _ROOM = 5.0  # inches that every page has for a grid
 
 @dataclass(frozen=True)
 class _Cells:
-    """Inches of a cell, and whether it has a number and a text below it."""
+    """Size of a grid's cell in inches, and whether it has a number and a text below."""
 
     wide: float
     high: float
@@ -39,7 +37,7 @@ class _Cells:
 
 
 def panel(block: HeadGrid, alone: bool = False) -> Panel:
-    """As large as its numbers need; of many heads as large as can be taken in, larger where it is `alone`."""
+    """Panel of a grid of heads, sized for its numbers, or smaller where there are many heads."""
     cells = _cells(block, alone)
     return Panel(
         title=block.heading,
@@ -82,7 +80,7 @@ def _meant(block: HeadGrid, cells: _Cells) -> Iterator[str]:
 
 
 def draw(block: HeadGrid, axes: Axes, cells: _Cells) -> None:
-    """Coloured cells, with their numbers where these can be read, and the scale below them."""
+    """Draw the coloured cells, their numbers where these are legible, and the colour bar."""
     (layers, heads), scale = block.values.shape, block.scale
     if inches(axes)[0] < 0.95 * cells.wide * heads:  # on axes of whoever asked for it
         cells = replace(cells, below=False)
@@ -134,7 +132,7 @@ def _name_heads(block: HeadGrid | HeadMatrices, axes: Axes) -> None:
 
 
 def colour_bar(drawn: ScalarMappable, axes: Axes, ticks: Sequence[tuple[float, str]]) -> None:
-    """A small colour bar under axes, with its ticks and their texts."""
+    """Draw a small colour bar under axes, with its ticks and their texts."""
     figure, place = axes.figure, axes.get_position()
     wide, high = figure.get_size_inches()  # type: ignore[union-attr]
     width = min(1.5, place.width * wide)
@@ -153,7 +151,7 @@ _MASKED, _EDGE = "#ececec", "#b8b8b8"
 
 
 def panel_of_weights(block: HeadMatrices) -> Panel:
-    """As large as each head can be read, with the names of layers and heads beside them."""
+    """Panel of small weight matrices, one per head, with the names of layers and heads."""
     cell = max(min(_WIDTH / len(block.heads), _MOST), _LEAST)
     said = [block.says]
     said += ["grey: masked"] if np.isnan(block.values).any() else []
@@ -172,7 +170,7 @@ def panel_of_weights(block: HeadMatrices) -> Panel:
 
 
 def draw_weights(block: HeadMatrices, axes: Axes) -> None:
-    """Every head from `(j, i)` to `(j + 1, i + 1)`, its first query on top and its first key at the left."""
+    """Draw every head from `(j, i)` to `(j + 1, i + 1)`, first query on top, first key at the left."""
     norm, drawn = weight_norm(block.scale), None
     axes.set(xlim=(0, len(block.heads)), ylim=(len(block.layers), 0))
     for i, j in np.ndindex(block.values.shape[:2]):

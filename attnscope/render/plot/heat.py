@@ -1,8 +1,8 @@
-"""One stage of a head drawn on an Axes: rows from top to bottom, columns from left to right.
+"""Heat map of one stage of a head on Axes: rows from top to bottom, columns from left to right.
 
-Up to 64 tokens all are named. Of more, every tenth or so, with its position, beside a mark; cells are then
-whole dots of a picture, so that none is wider than another, and of very many several share a block. Messages
-of a chat are stretches beside the axes: a line along each, with whose it is.
+Up to 64 tokens all are named, of more every tenth or so, with its position, beside a mark; cells are then
+whole dots, and of very many several are drawn as one block. Chat messages are lines beside the axes, with
+their roles.
 """
 
 import math
@@ -45,11 +45,11 @@ _LARGEST_SIDE, _LEAST_BLOCK = 2200, 2  # dots, of a whole heat map and of a bloc
 
 @dataclass(frozen=True)
 class Grid:
-    """Size of a cell in inches, the labels of both sides and their font size in points.
+    """Layout of a heat map: cell size in inches, labels of both sides and their font size in points.
 
-    A label is "" where none is shown. Labels stand upright (`rotated`) above columns that are narrower than
-    the widest of them. Where there are very many tokens, `block` rows and columns are drawn as one. Messages
-    of a chat are drawn along the sides that have some, `down` and `across`.
+    A label is "" where none is shown. Labels are upright (`rotated`) above columns narrower than the widest
+    of them. With very many tokens, `block` rows and columns are drawn as one. `down` and `across` are the
+    chat messages along the sides.
     """
 
     wide: float
@@ -64,24 +64,24 @@ class Grid:
 
     @property
     def above(self) -> float:
-        """Inches that the labels of the columns take, and messages below them."""
+        """Inches of the column labels, and of message lines below them."""
         turned = [label for label in self.columns if self.turned(label)]
         labels = max([line_height(self.size), *(text_width(label, self.size) for label in turned)])
         return labels + (BAND / 72 if self.across else 0.0)
 
     @property
     def left(self) -> float:
-        """Inches that the labels of the rows take, and messages beside them."""
+        """Inches of the row labels, and of message lines beside them."""
         labels = max((text_width(label, self.size) for label in self.rows), default=0.0)
         return labels + (BAND / 72 if self.down else 0.0)
 
     @property
     def marked(self) -> bool:
-        """Whether only some are named, beside a mark."""
+        """True where only some tokens are named, beside a tick mark."""
         return max(len(self.rows), len(self.columns)) > MOST_NAMED
 
     def turned(self, label: str) -> bool:
-        """Whether a label is turned: one character never lies on its side."""
+        """True where a label is rotated; a single character never is."""
         return self.rotated and len(clusters(label)) > 1
 
 
@@ -106,7 +106,7 @@ def _sections(tokens: object) -> tuple[Section, ...]:
 
 
 def _dimension(count: int) -> float:
-    """Width of one dimension of a vector: whole dots where there are many."""
+    """Width in inches of one dimension of a vector: whole dots where there are many."""
     return min(0.44, 9 / count) if count <= MOST_NAMED else max(9 * _DOTS // count, 1) / _DOTS
 
 
@@ -115,7 +115,7 @@ def _fits(labels: list[str], size: float, wide: float) -> bool:
 
 
 def side(cells: int) -> float:
-    """Side of a cell in inches: generous for a few tokens, small enough for many to stay on one page."""
+    """Side of a cell in inches: generous for a few tokens, small enough for many to fit on one page."""
     if cells <= MOST_NAMED:
         return 0.44 if cells <= MOST_NUMBERS else 0.25 if cells <= 30 else 0.17
     block = math.ceil(cells * _LEAST_BLOCK / _LARGEST_SIDE)
@@ -152,7 +152,7 @@ def _across(shown: Stage, columns: int, wide: float) -> list[str]:
 
 
 def tick_step(cell: float) -> int:
-    """Every how many cells of this size there is room for a label: 1, 2, 5, 10, 20, 50, ..."""
+    """Step between labels that leaves room for each, for cells of this size: 1, 2, 5, 10, 20, 50, ..."""
     unit = 1
     while True:
         for step in (unit, 2 * unit, 5 * unit):
@@ -162,12 +162,12 @@ def tick_step(cell: float) -> int:
 
 
 def sparse(labels: list[str], every: int) -> list[str]:
-    """Every so many of the labels, "" in the place of the others."""
+    """Every `every`-th label, "" in place of the others."""
     return [label if i % every == 0 else "" for i, label in enumerate(labels)]
 
 
 def token_labels(tokens: Named) -> list[str]:
-    """Unique labels; one that has to be cut carries its position instead of its end, if it is a token's."""
+    """Unique labels; a token's label that has to be cut gets its position behind it."""
     if not isinstance(tokens, Tokens):
         return [fit(label, _WIDEST_NAME) for label in tokens.labels]
     cut = [fit(label, _WIDEST_LABEL) for label in tokens.labels]
@@ -176,7 +176,7 @@ def token_labels(tokens: Named) -> list[str]:
 
 
 def head_frame(shown: Stage, laid: Grid | None = None) -> Frame:
-    """The size of the axes for `shown` and the room that its labels need."""
+    """Size of the axes for `shown`, and the room around them for labels."""
     laid = laid or grid(shown)
     rows, columns = shown.values.shape
     left, top = laid.left + 0.4, laid.above + 0.32
@@ -184,7 +184,7 @@ def head_frame(shown: Stage, laid: Grid | None = None) -> Frame:
 
 
 def _share(laid: Grid) -> float:
-    """How much of their size the cells can do with before labels touch; whole dots stay what they are."""
+    """Smallest share of the axes' size at which labels do not touch; 1 where cells are whole dots."""
     if laid.marked:
         return 1.0
     letters = line_height(laid.size)
@@ -197,7 +197,7 @@ _GAP = 0.12  # of a cell, between two messages
 
 
 def draw_sections(axes: Axes, which: Literal["x", "y"], sections: Sequence[Section], cell: float) -> None:
-    """A line for each along one side, its name where that has room; a cell is so many inches long."""
+    """Draw a line along each message's stretch at one side, with its name where that fits."""
     dots = axes.get_figure(root=True).dpi_scale_trans  # type: ignore[union-attr]
 
     def off(points: float) -> ScaledTranslation:
@@ -232,10 +232,10 @@ WEIGHTS, AROUND = (LinearSegmentedColormap.from_list(name, RAMPS["light"][name])
 
 
 def draw_head(shown: Stage, axes: Axes, laid: Grid | None = None) -> QuadMesh:
-    """Colour map, labels, axis words and, where they fit, numbers. Returns what a colour bar is made for.
+    """Draw heat map, labels, axis words and, where they fit, numbers; returns the mesh for a colour bar.
 
-    `laid` is the layout where it is not that of `grid`. What is drawn of weights is the weights themselves,
-    on a scale of each row's own their share of its largest.
+    `laid` replaces the layout of `grid`. With row scaling the colours show shares of each row's largest
+    weight.
     """
     laid = laid or grid(shown)
     background(shown.values.shape, axes)
@@ -254,14 +254,14 @@ def draw_head(shown: Stage, axes: Axes, laid: Grid | None = None) -> QuadMesh:
 
 
 def drawn_values(shown: Stage) -> Float[np.ndarray, "row column"]:
-    """What the colours are of: NaN where a cell is masked, weights on a scale of each row's own as shares."""
+    """Values that the colours show: NaN where masked; shares of the row's largest with row scaling."""
     values = np.where(shown.visible, shown.values, np.nan)
     by_row = shown.show == "weights" and shown.scale.kind is Scaling.ROW
     return values / shown.scale.tops[:, None] if by_row else values
 
 
 def norm_of(shown: Stage) -> Normalize:
-    """From what is drawn to a shade: of weights as their scale has it, of all else even around 0."""
+    """Norm from drawn values to shades: the scale's for weights, else linear around 0."""
     if shown.show == "weights":
         return weight_norm(shown.scale)
     extent = shown.extent or 1.0
@@ -269,7 +269,7 @@ def norm_of(shown: Stage) -> Normalize:
 
 
 def weight_norm(scale: Scale) -> Normalize:
-    """The shades of `scale` as matplotlib has them."""
+    """The matplotlib norm of a `scale`."""
     if scale.kind is Scaling.LOG:
         return LogNorm(scale.least, scale.top, clip=True)
     if scale.kind is Scaling.SQRT:
@@ -297,7 +297,7 @@ def _mesh(shown: Stage, values: Float[np.ndarray, "row column"], axes: Axes, blo
 
 
 def background(shape: tuple[int, ...], axes: Axes) -> None:
-    """Hatching that shows wherever no cell is drawn."""
+    """Draw hatching, which shows wherever no cell is drawn."""
     rows, columns = shape
     style = {"facecolor": "#f3f3f3", "edgecolor": "#d8d8d8", "hatch": "/////", "linewidth": 0, "zorder": 0}
     axes.add_patch(Rectangle((0, 0), columns, rows, **style))  # type: ignore[arg-type]
@@ -343,7 +343,7 @@ _BAR, _BAR_GAP, _BAR_ROOM, _LEAST_BAR, _TALLEST_BAR = 0.16, 0.12, 0.95, 1.5, 4.0
 
 
 def panel(block: Matrix) -> Panel:
-    """Numbers on their scale, with the labels of a head; a map of numbered rows and columns is small."""
+    """Panel of a matrix: heat map with labels; a pictured map of numbered rows and columns is small."""
     stage = as_panel(block)
     laid = _small(stage) if block.pictured else grid(stage)
     frame = head_frame(stage, laid)
@@ -380,7 +380,7 @@ def _small(stage: Stage) -> Grid:
 
 
 def colour_bar(block: Matrix, mesh: QuadMesh, axes: Axes) -> None:
-    """What the colours stand for, at the right of the matrix."""
+    """Draw the colour bar at the right of the matrix."""
     wide, high = inches(axes)
     tall = min(max(high, _LEAST_BAR), _TALLEST_BAR) / high
     beside = axes.inset_axes((1 + _BAR_GAP / wide, 1 - tall, _BAR / wide, tall))

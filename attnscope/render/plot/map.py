@@ -1,8 +1,7 @@
-"""The map of a head on Axes: a circle for every query, a square for every key, each with its token.
+"""A head's t-SNE map on Axes: a circle for every query, a square for every key, each with its token.
 
-The axes have no unit and therefore no ticks. Of labels it is said which points share one, how large they are,
-where they stand, and which lines lead to them. Lengths are inches from the lower left corner of the Axes
-unless they are said to be points.
+The axes have no unit and no ticks. Points in one place share a label. Lengths are inches from the lower left
+corner of the Axes, unless they are called points.
 """
 
 from dataclasses import dataclass
@@ -41,7 +40,7 @@ _FAR = 0.16  # a mean distance of labels from their markers above which a smalle
 
 @dataclass(frozen=True)
 class Plane:
-    """`width` by `height` of the Axes, `scale` units of the map to an inch, markers `share` of their size."""
+    """Scale of a map on Axes: size in inches, map units per inch, and relative marker size."""
 
     width: float
     height: float
@@ -50,7 +49,7 @@ class Plane:
     share: float
 
     def radius(self, side: str, ring: bool = False) -> float:
-        """From the middle of a marker to its edge, or to the ring around it, in points."""
+        """Radius in points of a marker, or of the ring around it."""
         return self.share * _RADII[side] + (_RING if ring else 0.0)
 
     def inches(self, places: Float[np.ndarray, "*point 2"]) -> Float[np.ndarray, "*point 2"]:
@@ -61,7 +60,7 @@ class Plane:
 
 
 def plane_on(axes: Axes, result: Projection) -> Plane:
-    """Sets limits of one scale on both axes: the map in the middle, room for labels and legend around it."""
+    """Set equal-scale limits on both axes, with room for labels and legend around the map."""
     box, dpi = axes.get_window_extent(), axes.get_figure(root=True).dpi  # type: ignore[union-attr]
     # rounded, so that panels of one size have limits of the same bits
     width, height = round(box.width / dpi, 6), round(box.height / dpi, 6) - LEGEND
@@ -79,7 +78,7 @@ def plane_on(axes: Axes, result: Projection) -> Plane:
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """The label of one point, or of all of a side that lie in one place; `bold` where it stands out."""
+    """The label of one point, or of several points of a side in one place; `bold` where it stands out."""
 
     side: str
     place: Float[np.ndarray, " 2"]
@@ -88,7 +87,7 @@ class Mark:
     radius: float
 
     def lines(self, size: float) -> list[str]:
-        """What is written, at `size` points; many names are wrapped, very many cut."""
+        """Lines of the label at `size` points; many names are wrapped, very many cut."""
         if len(self.names) == 1:
             return list(self.names)
         lines = wrapped(", ".join(self.names), _STACK_WIDTH, size)
@@ -96,7 +95,7 @@ class Mark:
 
 
 def draw_labels(block: Map, axes: Axes, plane: Plane) -> int:
-    """A label at every point, in the largest size in which all find room; returns how many have none."""
+    """Draw point labels in the largest size in which all fit; returns how many are left out."""
     every, around = _marks(block, plane), _surroundings(block, plane)
     marks = _roomiest(every, int(min(_MOST_MARKS, _CROWD * plane.width * plane.height)))
     for size in _SIZES:
@@ -208,7 +207,7 @@ _WORDS = 7.0
 
 
 def panel(block: Map) -> Panel:
-    """As large as its labels need."""
+    """Panel of a map, sized for its labels."""
     places = np.concatenate([block.result.queries, block.result.keys])
     width = float(np.clip(2.8 + 0.52 * np.sqrt(len(places)), 5.9, 11.0))
     spread = np.ptp(places, axis=0)
@@ -224,7 +223,7 @@ def panel(block: Map) -> Panel:
 
 
 def draw(block: Map, axes: Axes) -> None:
-    """Markers, labels and legend; links as wide as their weights, which the labels of their keys tell."""
+    """Draw markers, labels, legend, and links as wide as their weights."""
     plane = plane_on(axes, block.result)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(color=_EDGE_INK, linewidth=0.6)

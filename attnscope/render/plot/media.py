@@ -1,8 +1,8 @@
-"""Attention over a picture on Axes: one head in full beside what the model sees, or a grid of many.
+"""Attention over a picture or a sound on Axes: one head in full, or a grid of many.
 
-The weights are one opaque square of colour for each patch, so that a colour says a weight and nothing else,
-however bright the picture is; of the picture its outlines are drawn above them, and its greys where there are
-no weights. Rows of patches run from top to bottom, columns from left to right.
+Weights are opaque squares of colour, one for each patch, so that a colour depends on the weight alone. The
+picture's outlines are drawn above them, and its greys where there are no weights. Rows of patches run from
+top to bottom, columns from left to right.
 """
 
 import math
@@ -39,17 +39,17 @@ _SOFTENED = 90  # of a side: the size of details that have no outline
 
 
 def faded(pixels: Float[np.ndarray, "height width 3"]) -> Float[np.ndarray, "height width"]:
-    """The picture's luma (Rec. 601) in the middle of the greys, so that it turns no colour into another."""
+    """The picture's luma (Rec. 601), squeezed into middle greys."""
     return np.asarray(0.3 + 0.6 * (pixels @ np.array([0.299, 0.587, 0.114])))
 
 
 def original(block: Original) -> Panel:
-    """The picture as the model saw it."""
+    """Panel of the picture as the model saw it."""
     return _panel(block.title, "", block.picture, partial(_draw_original, block.picture))
 
 
 def overlay(block: Overlay) -> Panel:
-    """The weights under the outlines of the picture, with their colour bar at the right."""
+    """Panel of the weights under the picture's outlines, with a colour bar at the right."""
     result = block.result
     told = ["lines: outlines of the picture"]
     own = result.gaze.cell is not None
@@ -92,7 +92,7 @@ def _draw_overlay(block: Overlay, axes: Axes) -> None:
 
 
 def weight_bar(drawn: ScalarMappable, axes: Axes, scale: Weights, beside: float = 0.1) -> None:
-    """The colour bar of weights, so many inches right of the axes, no taller than can be read at once."""
+    """Draw the colour bar of weights, `beside` inches right of the axes."""
     wide, high = inches(axes)
     tall = min(1.0, TALLEST_BAR / high)
     bar = axes.figure.colorbar(
@@ -108,7 +108,7 @@ def weight_bar(drawn: ScalarMappable, axes: Axes, scale: Weights, beside: float 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a picture stands on an Axes, y downwards."""
+    """Rectangle of a picture on an Axes, y downwards."""
 
     left: float
     top: float
@@ -152,9 +152,9 @@ def _line_inks(
 
 
 def outlines(grey: Float[np.ndarray, "height width"]) -> Float[np.ndarray, "height width 4"]:
-    """The edges of a picture as thin lines that let colours through, nothing everywhere else.
+    """RGBA image of a picture's edges as thin lines, transparent everywhere else.
 
-    An edge is where the softened picture changes fastest, on few of its pixels and not where it is even.
+    Edges are where the smoothed picture changes fastest, at most a fifth of its pixels.
     """
     drawn = np.ones((*grey.shape, 4))
     drawn[..., 3] = 0.0
@@ -169,7 +169,7 @@ def outlines(grey: Float[np.ndarray, "height width"]) -> Float[np.ndarray, "heig
 
 
 def _crest(slope: Float[np.ndarray, "row column"]) -> Bool[np.ndarray, "row column"]:
-    """Where a slope is larger than in the row before, and not smaller than in the next."""
+    """True where a slope is larger than in the row before, and not smaller than in the next."""
     around = np.pad(slope, ((1, 1), (0, 0)), mode="edge")
     return np.asarray((slope > around[:-2]) & (slope >= around[2:]))
 
@@ -219,7 +219,7 @@ def _small(result: PictureHeads) -> tuple[float, float]:
 
 
 def overlays(block: Overlays) -> Panel:
-    """As large as the pictures of all heads, with room for `L11` and `H11` beside them."""
+    """Panel of one picture per head, with row and column labels `L11` and `H11`."""
     result = block.result
     high, wide = _small(result)
     told = ["above each: largest weight on a patch, and share on the picture"]
@@ -290,7 +290,7 @@ _NARROWEST, _LONGEST, _SECOND = 5.5, 11.0, 0.5  # inches of the time axis, and o
 
 
 def timeline(block: Timeline) -> Panel:
-    """As wide as the sound is long, as high as its rows need."""
+    """Panel of a sound: as wide as it is long, as high as its rows need."""
     told = [] if block.result.gaze.cell is None else ["marked: the query's own frame"]
     told += [] if block.pointed is None else ["dashed: the key"]
     if _of_heads(block):
@@ -313,7 +313,6 @@ def timeline(block: Timeline) -> Panel:
 
 
 def _draw_timeline(block: Timeline, axes: Axes) -> None:
-    """The spectrogram on the upper part of the axes, where it is wanted, and the weights below it."""
     result, shown = block.result, [axes]
     if block.spectrogram:
         axes.set_axis_off()

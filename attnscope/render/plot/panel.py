@@ -1,8 +1,7 @@
-"""A panel: the axes of one block, the room that its labels need, and what draws it.
+"""Panels: a block's axes, the room for their labels, and the function that draws them.
 
-What stands around bars is said here too: the names of their rows, and the edges of the frame that are left.
-Two panels are words alone: two columns with lines between those that belong together, and sentences, each
-with its question and its figures. A command is for a screen.
+Legends, row names and frames of axes are here too, and two panels of words alone: linked columns, and
+sentences with their questions and figures.
 """
 
 import math
@@ -23,10 +22,10 @@ TITLE, SAYS, TICK, SMALL = 8.5, 6.5, 7.0, 6.5  # points
 
 @dataclass(frozen=True)
 class Panel:
-    """Axes of `width` by `height` inches under a title, with so much room around them for their labels.
+    """Axes of `width` by `height` inches under a title, with room around them for their labels.
 
-    `key` are the labels of its marks: of panels side by side with the same key one shows it. On a page that
-    is too small its axes may have the share `least` of both sides, and can still be read.
+    `key` are the labels of its legend; panels side by side with the same key show it once. On a small page
+    the axes may shrink to `least` of both sides and stay legible.
     """
 
     title: str
@@ -43,7 +42,7 @@ class Panel:
 
     @property
     def words(self) -> tuple[tuple[str, float, str], ...]:
-        """The lines above it: text, size in points, weight."""
+        """Heading lines of the panel: text, size in points, weight."""
         told = (self.title, TITLE, "bold"), (self.says, SAYS, "normal")
         return () if look_now().bare else tuple(each for each in told if each[0])
 
@@ -54,7 +53,7 @@ class Panel:
 
     @property
     def head(self) -> float:
-        """From the top of the panel to its axes."""
+        """Inches from the top of the panel to its axes."""
         return sum(line_height(size) for _, size, _ in self.words) + (0.06 if self.words else 0) + self.above
 
     @property
@@ -63,18 +62,18 @@ class Panel:
 
 
 def inches(axes: Axes) -> tuple[float, float]:
-    """Width and height of axes, on whatever page."""
+    """Width and height of axes in inches."""
     place, (wide, high) = axes.get_position(), axes.figure.get_size_inches()  # type: ignore[union-attr]
     return float(place.width * wide), float(place.height * high)
 
 
 def colours(scale: Scale) -> LinearSegmentedColormap:
-    """The colours of a scale, from its low end to its high one."""
+    """The matplotlib colour map of a scale."""
     return LinearSegmentedColormap.from_list("", scale.anchors)
 
 
 def key_above(axes: Axes, labels: Sequence[str], room: float) -> None:
-    """What each mark is, above axes that are `room` wide, as many side by side as have room."""
+    """Draw a legend above axes that are `room` wide, with as many labels side by side as fit."""
     if not labels:
         return
     handles, told = axes.get_legend_handles_labels()
@@ -86,12 +85,12 @@ def key_above(axes: Axes, labels: Sequence[str], room: float) -> None:
 
 
 def lines_of_key(labels: Sequence[str], room: float) -> int:
-    """How many lines the labels of a key take."""
+    """Number of lines of a legend's labels."""
     return math.ceil(len(labels) / _abreast(labels, room)[0])
 
 
 def width_of_key(labels: Sequence[str], room: float) -> float:
-    """How many inches the labels of a key take."""
+    """Width of a legend's labels in inches."""
     return _abreast(labels, room)[1]
 
 
@@ -107,14 +106,14 @@ def _abreast(labels: Sequence[str], room: float) -> tuple[int, float]:
 
 
 def only_spines(axes: Axes, *kept: str) -> None:
-    """Of the frame around `axes` only the `kept` edges."""
+    """Hide the frame around `axes` but for the `kept` edges."""
     for name, spine in axes.spines.items():
         spine.set_visible(name in kept)
         spine.set_color(FAINT)
 
 
 def named_rows(axes: Axes, names: Sequence[str], places: Sequence[int], measured: str, size: float) -> None:
-    """One row below the other, at its place and by its name, over one axis that says what is measured."""
+    """Name rows at their places from top to bottom, over one axis labelled `measured`."""
     axes.set_ylim((places[-1] if places else 0) + 0.6, -0.6)
     axes.set_yticks(places, names, size=size)
     axes.tick_params(axis="y", length=0, pad=5, colors=INK)  # clear of a ring at 0
@@ -129,7 +128,7 @@ _Line = tuple[str, float, str, str]  # text, size, weight and colour
 
 
 def statements_panel(block: Statements) -> Panel:
-    """As high as its lines are many."""
+    """Panel of sentences, as high as its lines."""
     told = [_lines(each) for each in block.statements]
     height = sum(line_height(size) for lines in told for _, size, _, _ in lines)
     height += _BETWEEN * max(len(told) - 1, 0)
@@ -163,7 +162,7 @@ _FAINTEST, _GAP = 0.25, 0.04
 
 
 def linked_panel(block: Linked) -> Panel:
-    """As high as the longer side has words."""
+    """Panel of two columns of words, as high as the longer column."""
     rows = max(len(block.left), len(block.right))
     return Panel(
         block.title,
@@ -180,7 +179,6 @@ def linked_panel(block: Linked) -> Panel:
 
 
 def _draw_linked(block: Linked, axes: Axes) -> None:
-    """Words from the top, each side as far down as the other: a word of few has more room."""
     axes.set_axis_off()
     axes.set_xlim(0, 1)
     axes.set_ylim(1, 0)

@@ -1,10 +1,9 @@
-"""Where the labels of a map go: near their points, off every marker and every other label.
+"""Places the labels of a map near their points, off every marker and every other label.
 
-A label may stand in sixteen directions around its point, further and further out, the right side preferred.
-Labels choose in turn, the crowded ones first, and choose again until none would rather stand elsewhere;
-then those that stand badly and their neighbours are taken off and choose anew. No random numbers and no
-clock: the same input gives the same places. All lengths are inches, from the lower left corner. Boxes are
-(left, bottom, right, top), segments (x, y to x, y), all pairs of them are looked at at once.
+A label may stand in sixteen directions around its point, at growing distances, the right side preferred.
+Labels choose in turn, the crowded ones first, until none would move; then badly placed ones and their
+neighbours choose again. It uses no random numbers and no clock. Lengths are inches from the lower left
+corner, boxes (left, bottom, right, top), segments (x, y, to x, to y).
 """
 
 from collections.abc import Callable
@@ -15,19 +14,19 @@ from jaxtyping import Bool, Float, Int
 
 
 def grown(boxes: Float[np.ndarray, "box 4"], by: float) -> Float[np.ndarray, "box 4"]:
-    """Boxes with every edge moved outwards."""
+    """Boxes with every edge moved outwards by `by`."""
     return np.asarray(boxes + np.array([-by, -by, by, by]))
 
 
 def hull(boxes: Float[np.ndarray, "box 4"]) -> Float[np.ndarray, "1 4"]:
-    """The smallest box around all."""
+    """The smallest box around all boxes."""
     return np.concatenate([boxes[:, :2].min(axis=0), boxes[:, 2:].max(axis=0)])[None]
 
 
 def overlapping(
     boxes: Float[np.ndarray, "box 4"], others: Float[np.ndarray, "other 4"]
 ) -> Bool[np.ndarray, "box other"]:
-    """Which boxes share more than an edge."""
+    """True where a box and another one overlap by more than an edge."""
     left, low, right, high = boxes.T[:, :, None]
     other_left, other_low, other_right, other_high = others.T
     beside = np.maximum(left, other_left) < np.minimum(right, other_right)
@@ -35,14 +34,14 @@ def overlapping(
 
 
 def holding(boxes: Float[np.ndarray, "box 4"], point: Float[np.ndarray, " 2"]) -> Bool[np.ndarray, " box"]:
-    """Which boxes hold `point`."""
+    """True for each box that contains `point`."""
     return np.asarray(((boxes[:, :2] <= point) & (point <= boxes[:, 2:])).all(axis=1))
 
 
 def through(
     segments: Float[np.ndarray, "segment 4"], boxes: Float[np.ndarray, "box 4"]
 ) -> Bool[np.ndarray, "segment box"]:
-    """Which segments have a point inside which boxes (the slab method)."""
+    """True where a segment has a point inside a box (the slab method)."""
     enters: Float[np.ndarray, "segment box"] | float = 0.0
     leaves: Float[np.ndarray, "segment box"] | float = 1.0
     x, y, to_x, to_y = segments.T[:, :, None]
@@ -58,7 +57,7 @@ def through(
 def crossing(
     segments: Float[np.ndarray, "segment 4"], others: Float[np.ndarray, "other 4"]
 ) -> Bool[np.ndarray, "segment other"]:
-    """Which segments cross; those that only touch do not."""
+    """True where two segments cross; segments that only touch do not."""
     x, y, to_x, to_y = segments.T[:, :, None]
     other_x, other_y, other_to_x, other_to_y = others.T
     along, up, other_along, other_up = to_x - x, to_y - y, other_to_x - other_x, other_to_y - other_y
@@ -87,7 +86,7 @@ _PARTS = (24, 72)  # where the choices of a label, the cheapest first, are parte
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What labels keep clear of: the edge of the axes, the boxes of markers, and, if possible, the links."""
+    """Obstacles of labels: the edge of the axes, the boxes of markers, and, if possible, the links."""
 
     width: float
     height: float
@@ -97,7 +96,7 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Choices:
-    """The places that every label may take, and what each would cost without the other labels.
+    """Candidate places of every label, with their costs before other labels count.
 
     A hull is the box around a label's box and its leader.
     """
@@ -153,7 +152,7 @@ def _inside(boxes: Float[np.ndarray, "box 4"], around: Surroundings) -> Bool[np.
 class Placement:
     """Box and leader (from its point to its edge) of every label; `free` where it covers nothing.
 
-    `improved` gives the one after second thoughts.
+    `improved` computes a better placement.
     """
 
     boxes: Float[np.ndarray, "label 4"]
@@ -168,10 +167,10 @@ def placement(
     radii: Float[np.ndarray, " label"],
     around: Surroundings,
 ) -> Placement:
-    """Places for labels of `sizes` beside the points `anchors`, whose markers reach `radii` far.
+    """Place labels of `sizes` beside the points `anchors`, whose markers have radii `radii`.
 
-    Labels come most important first: where two cannot both be free, the first one is. This one is rough, and
-    tells whether the labels find room.
+    Labels come most important first: where two collide, the first one is free. The returned placement is
+    rough, enough to tell whether the labels find room.
     """
     choices = _choices(anchors, sizes, radii, around)
     near = [holding(grown(around.markers, _NEIGHBOURHOOD), anchor).sum() for anchor in anchors]
@@ -194,7 +193,7 @@ def placement(
 
 
 def _settle(choices: Choices, chosen: Int[np.ndarray, " label"], order: Int[np.ndarray, " label"]) -> None:
-    """Lets each label take its cheapest place, again and again until nothing or little changes."""
+    """Move each label to its cheapest place, repeatedly, until nothing changes or the sweeps are spent."""
     for _ in range(_SWEEPS):
         before = chosen.copy()
         for label in order.tolist():
@@ -252,9 +251,9 @@ def _added(
 
 
 def _cheapest(choices: Choices, chosen: Int[np.ndarray, " label"], label: int) -> tuple[int, float]:
-    """The choice that costs least where the others stand as they do, and its cost.
+    """A label's cheapest choice while the others keep theirs, and its cost.
 
-    Others only add to what a choice costs alone, so most choices are out of the question from the start.
+    Other labels only add to a choice's own cost, so most choices can be skipped.
     """
     alone = choices.costs[label]
     best, cost, least = -1, np.inf, np.inf

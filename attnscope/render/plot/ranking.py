@@ -1,4 +1,4 @@
-"""A ranking on Axes: names down, marks over one axis, above it what each mark is; and a curve."""
+"""A ranking on Axes (named rows of marks over one axis), and a curve."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ _SYMBOLS = {"dot": ("o", 4.6), "ring": ("o", 3.6), "diamond": ("D", 3.4), "tick"
 
 
 def panel(block: Ranking) -> Panel:
-    """As high as its rows, with room for its names and for its key."""
+    """Panel of a ranking, as high as its rows, with room for names and legend."""
     labels = block.key()
     lines, wide = lines_of_key(labels, _AXIS), width_of_key(labels, _AXIS)
     width, left = _AXIS if block.marks else _NONE, _left(block)
@@ -54,7 +54,7 @@ def panel(block: Ranking) -> Panel:
 
 
 def draw(block: Ranking, axes: Axes) -> None:
-    """The marks of every row over one axis, with what each of them is above it."""
+    """Draw the marks of every row over one axis, with the legend above."""
     low, high = block.extent()
     span = high - low
     if block.written:
@@ -213,7 +213,7 @@ _MARKERS = "osD^vP"
 
 
 def curve_panel(block: Curve) -> Panel:
-    """Axes of one size, with room for the key above them."""
+    """Panel of a curve, of fixed size, with room for the legend above."""
     return Panel(
         title=block.title,
         says=block.says,
@@ -230,7 +230,7 @@ def curve_panel(block: Curve) -> Panel:
 
 
 def draw_curve(block: Curve, axes: Axes) -> None:
-    """Lines, bands and points over the numbers of the rows, 0 and the chosen rows marked."""
+    """Draw lines, bands and points over the rows' numbers; zero and the chosen rows are marked."""
     low, high = block.extent()
     places = np.array(block.places, float)
     joined = [each for each in block.lines if each.shape == "line"]

@@ -1,6 +1,6 @@
-"""One query's row drawn on an Axes: a bar for each key, in the order of the text, or the strongest of many.
+"""One query's weights on Axes: a bar for each key, in the order of the text, or the strongest of many.
 
-Above it stand the whole row of a long text as a strip, or the whole matrix with the row and a key marked.
+Above the bars is the whole row of a long text as a strip, or the matrix with the row and a key marked.
 """
 
 from dataclasses import dataclass, replace
@@ -43,7 +43,7 @@ _APART = 0.03  # inches at least between two numbers
 
 
 def panel(block: KeyBars, alone: bool = False) -> Panel:
-    """The bars; on a page of their own under the matrix in which they are marked, or under a strip."""
+    """Panel of the bars; alone, under the matrix in which the row is marked, or under a strip."""
     assert block.matrix is not None, "a row of a matrix"
     row = row_of(as_panel(block.matrix), block.query, block.pointed)
     bars = Panel(
@@ -102,7 +102,7 @@ def _under_matrix(row: "Row", whole: Panel, host: Axes) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The weights of one query of a panel, and which keys are drawn, in their order; `key` is marked."""
+    """The weights of one query of a panel and the keys that are drawn, in order; `key` is marked."""
 
     shown: Stage
     query: int
@@ -115,7 +115,7 @@ class Row:
 
     @property
     def whole(self) -> bool:
-        """Whether all keys are drawn."""
+        """True where all keys are drawn."""
         return len(self.keys) == len(self.tokens)
 
     @property
@@ -126,12 +126,12 @@ class Row:
 
     @property
     def wide(self) -> float:
-        """Inches of one bar with its gap: that of a column of the heat map."""
+        """Inches of one bar with its gap: as wide as a column of the heat map."""
         return side(len(self.keys)) if self.whole else 0.26
 
     @property
     def size(self) -> float:
-        """Points of the labels."""
+        """Font size of the labels in points."""
         return min(_SIZE, self.wide * 72 * 0.7)
 
     @property
@@ -140,24 +140,24 @@ class Row:
 
     @property
     def below(self) -> float:
-        """Inches that the labels and their word take."""
+        """Inches of the labels and the axis word."""
         longest = max(text_width(label, self.size) for label in self.labels)
         return (longest if self.turned else line_height(self.size)) + 0.3
 
     @property
     def hatching(self) -> str:
-        """What hatched bars are, where there are any."""
+        """Legend of hatched bars; empty where none is masked."""
         return "" if self.shown.visible[self.query, self.keys].all() else "hatched: masked"
 
     @property
     def scale(self) -> Scale:
-        """The shades of the row alone."""
+        """The scale of the row alone."""
         one = slice(self.query, self.query + 1)
         return scale_of(self.shown.values[one], self.shown.visible[one], self.shown.scale.kind)
 
 
 def row_of(shown: Stage, query: int, key: int | None = None) -> Row:
-    """All keys of a few, of many the strongest, and `key` whatever its weight."""
+    """The row of a query: all keys where few, else the strongest, and always `key`."""
     count = shown.values.shape[1]
     if count <= MOST_NAMED:
         return Row(shown, query, key, list(range(count)))
@@ -167,7 +167,7 @@ def row_of(shown: Stage, query: int, key: int | None = None) -> Row:
 
 
 def draw_row(row: Row, axes: Axes) -> None:
-    """The bars with their keys below them; masked keys are hatched, `key` stands out."""
+    """Draw the bars with their keys below; masked keys are hatched, `key` stands out."""
     weights = row.shown.values[row.query, row.keys]
     visible = row.shown.visible[row.query, row.keys]
     places = np.arange(len(row.keys)) + 0.5
@@ -216,7 +216,7 @@ def strip_width(keys: int) -> float:
 
 
 def draw_strip(row: Row, axes: Axes) -> None:
-    """The whole row as one line of cells, with every tenth key or so named above it."""
+    """Draw the whole row as one line of cells, with some of the keys named above."""
     count, scale = len(row.tokens), row.scale
     background((1, count), axes)
     one = slice(row.query, row.query + 1)
@@ -237,12 +237,12 @@ def draw_strip(row: Row, axes: Axes) -> None:
 
 
 def strip_room(row: Row) -> float:
-    """Inches that the names above a strip take at most."""
+    """Largest height in inches of the names above a strip."""
     return max(text_width(f"{i} {fit(name, 12)}", 6.5) for i, name in enumerate(row.tokens.names)) + 0.1
 
 
 def mark(row: Row, axes: Axes) -> None:
-    """Outlines of the row, and of the column of `key`, on the heat map of the whole matrix."""
+    """Outline the row, and the column of `key`, on the heat map of the whole matrix."""
     rows, columns = row.shown.values.shape
     style = {"fill": False, "edgecolor": CHOSEN, "linewidth": 1.3, "clip_on": False, "zorder": 5}
     axes.add_patch(Rectangle((0, row.query), columns, 1, label="query", **style))  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """A sheet as a picture: each block a panel as large as its labels need, the panels laid out on one page.
 
-Where a size is asked for, the axes take what the words leave; where that is too little, all is made smaller.
+With a given size the axes take the room beside the words; if that is too little, everything is scaled down.
 """
 
 import math
@@ -63,7 +63,7 @@ Columns = list[list[Panel]]  # panels one below the other, and these side by sid
 
 
 def panel(block: Block, alone: bool = False) -> Panel:
-    """The panel of any block; `alone` where no other of its kind is beside it."""
+    """The panel of any block; `alone` where it has no other of its kind beside it."""
     match block:
         case KeyBars():
             return row.panel(block, alone)
@@ -81,13 +81,13 @@ def panel(block: Block, alone: bool = False) -> Panel:
 
 
 def draw(block: Block, axes: Axes) -> None:
-    """A block on any axes, without the bar of colours, for which there may be no room beside them."""
+    """Draw a block on any axes, without a colour bar."""
     block = replace(block, measured="") if isinstance(block, Matrix) else block
     panel(block, alone=True).draw(axes)
 
 
 def figure(sheet: Sheet) -> Figure:
-    """The page: heading, text and answer, the panels, the small print."""
+    """The sheet's figure: heading, text and answer, panels, small print."""
     with drawing():
         size, zoom = look_now().sides, 1.0
         laid = _natural(sheet, None)
@@ -125,7 +125,7 @@ def _natural(sheet: Sheet, width: float | None) -> _Laid:
 
 
 def _stretched(laid: _Laid, size: tuple[float, float]) -> _Laid | None:
-    """The page in exactly this size, its axes wider or higher for it; None where they have no room."""
+    """The page stretched to exactly this size; None where its axes would be too small."""
     if not laid.bands:
         return replace(laid, width=size[0], height=size[1])
     room = size[0] - 2 * laid.margin

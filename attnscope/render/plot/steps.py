@@ -1,4 +1,4 @@
-"""The steps of a worked example as small heat maps in lanes: title, shape and numbers of each."""
+"""Steps of a worked example as small heat maps in lanes: title, shape and numbers of each."""
 
 from dataclasses import dataclass
 
@@ -30,8 +30,8 @@ _LAST = ("output", "y", "values", "match", "found")
 class _Laid:
     """A step laid out in inches: `size` of all cells, of one `cell`, room `left` of them and above (`top`).
 
-    Only a `detailed` one has a number in every cell. Column labels stand upright where `rotated`. `kind` is 0
-    for what is given, 1 for its projections, 2 for all between a query and a key, 3 for a mistake.
+    If `detailed`, every cell has a number. Column labels are upright if `rotated`. `kind` is 0 for inputs, 1
+    for projections, 2 for steps between queries and keys, 3 for a mistake.
     """
 
     step: Step
@@ -45,7 +45,7 @@ class _Laid:
 
     @property
     def lines(self) -> tuple[tuple[str, float, str, str], ...]:
-        """The two above it: text, size, weight, colour; a range where the numbers are not written out."""
+        """Title and shape lines: text, size, weight, colour; with the range where numbers are not drawn."""
         symbol, formula, shape = self.step.matrix.symbol, self.step.formula, shape_words(self.step)
         values = self.step.matrix.values[np.isfinite(self.step.matrix.values)]
         if not self.detailed and values.size:
@@ -79,7 +79,7 @@ def _laid(step: Step) -> _Laid:
 
 
 def panel(steps: Steps) -> Panel:
-    """As large as its steps, which stand in lanes."""
+    """Panel of the steps, laid out in lanes."""
     lanes: list[list[_Laid]] = []
     for each in map(_laid, steps.steps):
         fits = lanes and sum(one.width + _BETWEEN for one in lanes[-1]) + each.width <= _WIDEST
@@ -110,7 +110,7 @@ def _labels(axis: Axis) -> list[str]:
 
 
 def _axes_on(canvas: Axes, inches: tuple[float, float, float, float]) -> Axes:
-    """New axes upon `canvas`, which is only a place: left, top (downwards), width and height in inches."""
+    """New axes over `canvas` at left, top (downwards), width and height in inches."""
     canvas.set_axis_off()
     figure = canvas.get_figure(root=True)
     assert figure is not None
@@ -121,7 +121,6 @@ def _axes_on(canvas: Axes, inches: tuple[float, float, float, float]) -> Axes:
 
 
 def _draw(laid: _Laid, top: float, axes: Axes) -> None:
-    """Heat map, names, numbers and the two lines above; `axes` are as large as its cells."""
     step, values = laid.step, laid.step.matrix.values
     shown = np.isfinite(values) if step.allowed is None else step.allowed
     background(values.shape, axes)

@@ -1,8 +1,7 @@
-"""A result as a program that computes its figures again with torch and transformers alone.
+"""A result as a Python script that recomputes its figures with torch and transformers alone.
 
-The programs are whole files of Python that are linted and can be read: `again` is the first half of all of
-them, with nothing in `SHOWN`; `head` and the verbs' own are the second. Here the two are put together with
-what of a result they are told; nothing of them runs here.
+Scripts are joined from two complete Python files, which are linted: `again`, with an empty `SHOWN`, and
+`head` or a verb's own. Their `SHOWN` is filled with the result's data; nothing of them runs here.
 """
 
 import ast
@@ -37,7 +36,7 @@ Told = dict[str, Any]
 
 
 def shown(result: Result) -> Told:
-    """All that the program of a result is told; `InputError` where its figures cannot be computed plainly."""
+    """Data for a result's script; `InputError` where plain code cannot recompute its figures."""
     kind = kind_of(type(result))
     if kind is None and isinstance(result, HeadWeights):
         return _head(result)
@@ -52,13 +51,13 @@ def shown(result: Result) -> Told:
 
 
 def has_script(kind: type) -> bool:
-    """Whether results of this class have a program."""
+    """True where results of this class have a script."""
     of_verb = kind_of(kind)
     return issubclass(kind, HeadWeights) if of_verb is None else bool(of_verb.script)
 
 
 def why_none(kind: type) -> str:
-    """Why there is none of this kind of result; empty where nothing more is to be said of it."""
+    """Reason why this kind of result has no script; empty where none is given."""
     of_verb = kind_of(kind)
     return "" if of_verb is None else of_verb.no_script
 
@@ -122,7 +121,7 @@ _EMPTY = "SHOWN: dict[str, Any] = {}"
 
 
 def as_script(result: Result) -> str:
-    """A program that computes the figures of `result` again; `InputError` where that cannot be plain."""
+    """A script that recomputes the figures of `result`; `InputError` where plain code cannot."""
     kind, told = kind_of(type(result)), shown(result)
     common, own = (_source(module) for module in (_COMMON, _HEAD if kind is None else kind.again))
     entries = (f"    {key!r}: {_laid_out(value)},\n" for key, value in told.items())
@@ -164,7 +163,7 @@ def _laid_out(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """As lists and numbers of seven digits; None for what is no number."""
+    """`value` as lists and floats of seven digits; None for NaN and infinity."""
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

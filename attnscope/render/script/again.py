@@ -31,7 +31,7 @@ DEMO = (
 
 
 def plain(text: str) -> str:
-    """Nothing of it steers a terminal."""
+    """Replace control characters by escapes."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
@@ -41,7 +41,7 @@ def stop(why: str) -> NoReturn:
 
 
 def check_weights(name: str, revision: str) -> None:
-    """Say whether the file of the weights is the one that was read; stop where it is another."""
+    """Say whether the weights file is the one that was read; stop where it is another."""
     file, digest = None, SHOWN["digest"]
     if digest and not SHOWN["part"]:
         with suppress(OSError):  # several files, pickles
@@ -57,7 +57,7 @@ def check_weights(name: str, revision: str) -> None:
 
 
 def load() -> Any:
-    """The model as it was shown, in its plainest form."""
+    """Load the model with eager attention, in the dtype it was shown with."""
     parser = argparse.ArgumentParser(description="Computes again what was shown, and says whether it agrees.")
     parser.add_argument("--model", default=SHOWN["model"], help=f"instead of {SHOWN['model'] or 'the demo'}")
     name = parser.parse_args().model or stop(DEMO + SHOWN["demo"])
@@ -81,13 +81,13 @@ def load() -> Any:
 
 
 def inputs(**changed: list[int]) -> Given:
-    """All that the model was called with, a batch of one; `changed` stands in the place of what it names."""
+    """The model's inputs as a batch of one; `changed` replaces those it names."""
     return {name: torch.tensor([ids]) for name, ids in (SHOWN["inputs"] | changed).items()}
 
 
 @torch.no_grad()
 def attention(model: Any, given: Given) -> list[Tensor]:
-    """The weights that the model itself returns, by layer: head, query, key."""
+    """The attention weights that the model returns, by layer: head, query, key."""
     output = model(**given, output_attentions=True)
     two = model.config.is_encoder_decoder
     layers = output.get(f"{SHOWN['kind']}_attentions" if two else "attentions") or ()
@@ -98,7 +98,7 @@ def attention(model: Any, given: Given) -> list[Tensor]:
 
 
 def report(figures: Figures) -> NoReturn:
-    """Every figure as it was shown and as it is now, and whether they are the same."""
+    """Print every figure as shown and as computed now, then the verdict; exit 0 if all agree, else 1."""
     allowed, worst, off, count = SHOWN["allowed"], 0.0, 0, 0
     figures = list(figures)  # what is said while they are computed stands above them
     print(f"{'':44}{'shown':>14}{'now':>14}{'off by':>12}")

@@ -1,8 +1,7 @@
-"""Blocks: what a result shows, in the terms of the field and without layout.
+"""Blocks: a result's content as rankings, curves, grids and matrices, without layout.
 
-A ranking, a curve, a grid of heads and a matrix hold exact numbers, how a person reads them, and what they
-mean.
-`terminal`, `plot` and `web` draw each of them once for all results.
+They hold exact numbers, their text form and their meaning. `terminal`, `plot` and `web` each draw every kind
+of block.
 """
 
 import math
@@ -25,9 +24,9 @@ from attnscope.tokens import Tokens
 class Rows:
     """Rows of a table under their names; `of` is what a row is.
 
-    `chosen` rows are those that were asked about, `faint` ones stand back. `hidden` is how many more there
-    are, which files have, `unshown` what is said of these. `elsewhere` says how to see rows and columns that
-    have no room, in a frame that has its own ways. `sections` begin at a row, each with its own heading.
+    `chosen` rows are emphasised, `faint` ones dimmed. `hidden` counts the rows that only files have, and
+    `unshown` is the note about them. `elsewhere` says how to see rows and columns that do not fit. `sections`
+    are the rows at which a heading stands.
     """
 
     title: str
@@ -45,12 +44,11 @@ class Rows:
 
 @dataclass(frozen=True)
 class Ranking(Rows):
-    """Rows, best first or in the order of a text, and the marks that are drawn of them over one axis.
+    """Table rows, best first or in the order of a text, with marks drawn over one axis.
 
-    Without marks it is a table: terminal and page show it, a picture leaves it out.
-    `written` names the column whose text stands at the end of each row's marks, `axis` the ends of the axis
-    where these are not the marks' own. `cells` names the columns whose shaded numbers stand before the marks
-    in a picture too. What `repeats` in numbers what another block draws is left out of a picture.
+    Without marks it is a table, which pictures leave out. `written` names the column whose text stands behind
+    each row's marks; `axis` replaces the ends of the axis. `cells` names the columns whose shaded numbers
+    pictures show before the marks. A block that `repeats` the numbers of another one is left out of pictures.
     """
 
     measured: str = ""
@@ -61,7 +59,7 @@ class Ranking(Rows):
     repeats: bool = False
 
     def extent(self) -> tuple[float, float]:
-        """The ends of the axis: those asked for, else all that is drawn, with 0 and a little room."""
+        """Ends of the axis: the given `axis`, else those of all marks, with 0 and a little room."""
         if self.axis:
             return self.axis
         ends = [end for mark in self.marks for row in range(len(mark.at)) for end in mark.ends(row)]
@@ -70,17 +68,17 @@ class Ranking(Rows):
         return low - room if low < 0 else 0.0, high + room
 
     def key(self) -> tuple[str, ...]:
-        """The labels of the marks that are there."""
+        """Labels of the marks that have one."""
         return tuple(mark.label for mark in self.marks if mark.label)
 
 
 @dataclass(frozen=True)
 class Curve(Rows):
-    """Rows that follow one another, layer by layer or step by step, and lines over them.
+    """Rows in sequence, by layer or by step, with lines over them.
 
-    `places` are the numbers of the rows, `measured` is what all lines are in. Where `named` the axis has the
-    names of the rows; where `log` equal steps up are equal ratios. Tables have the rows one below the other;
-    of the `chosen` rows a picture marks the place.
+    `places` are the rows' numbers, `measured` is the quantity of all lines. If `named`, the axis shows the
+    rows' names; if `log`, its scale is logarithmic. In tables the rows stand one below the other; pictures
+    mark the `chosen` ones.
     """
 
     places: tuple[float, ...] = ()
@@ -91,7 +89,7 @@ class Curve(Rows):
     log: bool = False
 
     def extent(self) -> tuple[float, float]:
-        """The ends of what is measured: those asked for, else all that is drawn, with a little room."""
+        """Ends of the vertical axis: the given `axis`, else those of all lines, with a little room."""
         if self.axis:
             return self.axis
         ends = [end for each in self.lines for end in each.ends()] or [0.0]
@@ -102,20 +100,20 @@ class Curve(Rows):
         return low - room, high + room
 
     def share(self, value: float) -> float:
-        """Where a value lies from the low end, 0, to the high one, 1."""
+        """Position of a value between the low end, 0, and the high end, 1."""
         low, high = self.extent()
         if self.log:
             value, low, high = (math.log(max(each, low)) for each in (value, low, high))
         return (value - low) / ((high - low) or 1.0)
 
     def key(self) -> tuple[str, ...]:
-        """The labels of the lines that are there."""
+        """Labels of the lines that have one."""
         return tuple(each.label for each in self.lines if each.label)
 
 
 @dataclass(frozen=True)
 class Names:
-    """Rows or columns of a matrix that are no tokens: their names, and their numbers."""
+    """Rows or columns of a matrix that are not tokens: their names and numbers."""
 
     names: tuple[str, ...]
     numbers: tuple[int, ...] = ()
@@ -129,14 +127,14 @@ class Names:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Number and name, one of them where there is no other."""
+        """Number and name of each row, or the name alone where there are no numbers."""
         if not self.numbers:
             return self.names
         return tuple(f"{i} {name}".strip() for i, name in zip(self.numbers, self.names, strict=True))
 
 
 class Dimensions(Names):
-    """The columns of vectors: dimensions, which have numbers and no names."""
+    """Columns of vectors: dimensions, which have numbers and no names."""
 
     @classmethod
     def of(cls, count: int) -> "Dimensions":
@@ -148,15 +146,13 @@ Named: TypeAlias = Tokens | Names
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """Rows that look at columns, both by their names; NaN where a cell is empty.
+    """A matrix with named rows and columns; NaN where a cell is empty.
 
-    `words` say what a row and what a column is, `unanswered` is told of a row without any cell. `groups` are
-    the places at which a new group of rows, and of columns, begins; `marked` cells have a frame. Without a
-    `form` all numbers have as many decimals as there is room for. Where there are more rows and columns than
-    a medium has room for, `coarser` gives the matrix with so many of them in one; of others the strongest of
-    several cells is drawn. Where the numbers have no room, the strongest columns of the `listed` rows are
-    told, under `listing`. `measured` stands at the bar of colours, where there is one. `blank` is what an
-    empty cell is.
+    `words` name what a row and a column is; `unanswered` is the text of a row without any cell, `blank` of an
+    empty cell. `groups` are the indices at which new groups of rows and columns begin; `marked` cells are
+    framed. Without a `form` the decimals depend on the room. If there are too many cells, `coarser` gives a
+    pooled matrix; without it the strongest of several cells is drawn. If numbers do not fit, the strongest
+    columns of the `listed` rows are shown under `listing`. `measured` labels the colour bar.
     """
 
     title: str
@@ -178,11 +174,11 @@ class Matrix:
 
     @property
     def pictured(self) -> bool:
-        """Whether rows and columns are those of a picture: a small map of it will do."""
+        """True where rows and columns are those of a picture, for which a small map is enough."""
         return self.words == ("row", "column")
 
     def text(self, value: float) -> str:
-        """A number as a person reads it where it stands alone."""
+        """The text of a number that stands alone."""
         return number(value) if self.form is None else self.form(value)
 
 
@@ -190,7 +186,7 @@ class Matrix:
 class KeyBars(Ranking):
     """The keys of one `query` of a matrix, strongest first; a picture has them in the order of the text.
 
-    The key `pointed` at stands out. `above` them stands the matrix itself, key over key, where that is so.
+    The key `pointed` is emphasised. If `above`, the matrix is drawn above the bars, key over key.
     """
 
     matrix: Matrix | None = None
@@ -200,10 +196,9 @@ class KeyBars(Ranking):
 
 
 class Drawing:
-    """What one kind of result alone has: a class of its own beside its sheet.
+    """Base of blocks that only one kind of result has, drawn by a function of its own.
 
-    `plot` has what draws it. Elsewhere its `plain` block stands for it, which says the same, unless a medium
-    has its own way to write it; without one it is left out.
+    A medium without such a function draws the `plain` block instead, or nothing.
     """
 
     plain: "Matrix | HeadGrid | None" = None
@@ -214,21 +209,21 @@ Block: TypeAlias = Ranking | Curve | HeadGrid | Matrix | HeadMatrices | Drawing
 
 @dataclass(frozen=True)
 class Beside:
-    """Blocks that are read against each other: side by side where there is room, a key told once."""
+    """Blocks to compare with each other: side by side where there is room, with one legend."""
 
     blocks: tuple[Block, ...]
 
 
 def flat(block: Block | Beside) -> tuple[Block, ...]:
-    """One block, or all that stand beside one another."""
+    """The blocks in a `Beside`, or the block itself as a tuple."""
     return block.blocks if isinstance(block, Beside) else (block,)
 
 
 @dataclass(frozen=True, eq=False)
 class Passage(Drawing):
-    """A text as it reads, each token on the shade of its number; NaN where it has none.
+    """A text with each token shaded by its number; NaN where it has none.
 
-    The `chosen` tokens have a frame. `says` is told below the title.
+    The `chosen` tokens are framed. `says` is the caption.
     """
 
     title: str
@@ -242,9 +237,9 @@ class Passage(Drawing):
 
 @dataclass(frozen=True, eq=False)
 class Heap(Drawing):
-    """Numbers of one kind as dots on one axis, and among them the one that they are held against.
+    """Numbers as dots on one axis, and among them one that is compared with them.
 
-    `dots` says what a dot is, `name` whose number `own` is, `measured` what all of them are in.
+    `dots` says what a dot is, `name` what `own` is the number of, `measured` what the numbers are.
     """
 
     title: str
@@ -258,9 +253,9 @@ class Heap(Drawing):
 
 @dataclass(frozen=True)
 class Tie:
-    """A line between a word on the left and one on the right, as strong as its share of 1.
+    """A line between a word on the left and one on the right, with a strength from 0 to 1.
 
-    It is `broken` where only one side sees it; `told` is what is read at it.
+    It is `broken` where only one direction finds it; `told` is its tooltip.
     """
 
     left: int
@@ -272,7 +267,7 @@ class Tie:
 
 @dataclass(frozen=True, eq=False)
 class Linked(Drawing):
-    """Two columns of words with lines between those that belong together, under the name of each side."""
+    """Two columns of words with lines between linked words, under the name of each side."""
 
     title: str
     sides: tuple[str, str]
@@ -284,7 +279,7 @@ class Linked(Drawing):
 
 @dataclass(frozen=True)
 class Statement:
-    """One sentence under the question that it answers, its figures, and the command that shows more."""
+    """A sentence under the question that it answers, its figures, and the command that shows more."""
 
     question: str
     sentence: str
@@ -294,7 +289,7 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Statements(Drawing):
-    """Sentences that belong together, in their order; a terminal has figures and commands of them `whole`."""
+    """Sentences in order; a terminal shows their figures and commands if `whole`."""
 
     title: str
     statements: tuple[Statement, ...]
@@ -302,9 +297,9 @@ class Statements(Drawing):
 
 
 def as_panel(block: Matrix) -> Panel:
-    """Rows and columns under their names; weights on their scale, all else around 0.
+    """The matrix as a Panel, weights on their own scale, other numbers on one around 0.
 
-    What draws a panel asks of its tokens names, positions and labels, which `Names` have too.
+    `Names` may stand for its tokens, because drawing needs only names, positions and labels.
     """
     visible = ~np.isnan(block.values)
     vectors = isinstance(block.columns, Dimensions)

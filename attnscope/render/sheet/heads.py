@@ -1,4 +1,4 @@
-"""Numbers of heads, layers down and heads across: one of each head, or a small matrix."""
+"""Grids of heads, layers down and heads across: a number or a small matrix per head."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from attnscope.results import Verdict
 
 @dataclass(frozen=True, eq=False)
 class Companion:
-    """What stands with the number of every head where there is room: its control, its error, its link.
+    """Text beside the number of every head where there is room: its control, error or link.
 
-    `short` is never cut. `names`, where there are any, stand below the number, cut to so many cells. Both are
-    asked for by row and column.
+    `short` is never cut; `names` stands below the number, cut to the given cells. Both are functions of row
+    and column.
     """
 
     label: str
@@ -25,7 +25,7 @@ class Companion:
 
     @classmethod
     def numbers(cls, label: str, values: np.ndarray, form: Form) -> "Companion":
-        """A second number of every head, NaN where it has none."""
+        """A companion that shows a second number per head, empty for NaN."""
 
         def short(row: int, column: int) -> str:
             value = float(values[row, column])
@@ -34,7 +34,7 @@ class Companion:
         return cls(label, short)
 
     def text(self, row: int, column: int, cells: int = 60) -> str:
-        """Names and the short text in one, the names cut alone."""
+        """Column text: names (shortened to fit), then the short text."""
         short = self.short(row, column)
         names = "" if self.names is None else self.names(row, column, cells - len(short) - bool(short))
         return f"{names} {short}".strip()
@@ -44,9 +44,9 @@ class Companion:
 class HeadGrid:
     """A number for every head, layers down and heads across; NaN where there is none, shown as `absent`.
 
-    `itself` is the place of the head that the others relate to. Heads that are not certified are outlined by
-    their `verdicts`, and so are those `beyond` something, which says beyond what. Where it is
-    asked for as a `whole`, a terminal writes all numbers, however many lines they take.
+    `itself` is the head that the others relate to. Heads are outlined if their `verdicts` say that they are
+    not certified, or if they are `beyond` (a phrase, and their places). If `whole`, a terminal writes all
+    numbers, however many lines they take.
     """
 
     title: str
@@ -70,12 +70,12 @@ class HeadGrid:
 
     @property
     def ends(self) -> tuple[str, str]:
-        """The numbers at the ends of its scale."""
+        """Texts of the numbers at the ends of the scale."""
         low, high = ("0" if value == 0 else self.form(value) for value in (self.scale.low, self.scale.high))
         return low, high
 
     def text(self, row: int, column: int) -> str:
-        """The number of one head as a person reads it."""
+        """Text of a head's number."""
         value = float(self.values[row, column])
         return self.absent if np.isnan(value) else self.form(value)
 
@@ -88,22 +88,23 @@ class HeadGrid:
         return f"L{self.layers[row]} H{self.heads[column]}"
 
     def doubt(self, row: int, column: int) -> Verdict | None:
-        """The verdict of a head that is not certified."""
+        """The verdict of a head that is not certified; None for one that is."""
         verdict = self.verdicts[row][column] if self.verdicts else None
         return verdict if verdict is not None and verdict.stands_out else None
 
     @cached_property
     def outlined(self) -> dict[tuple[int, int], Verdict | None]:
-        """The heads that stand out: by a verdict that is not the best, or with None those beyond."""
+        """Outlined heads by place: the verdict of one not certified, or None for one in `beyond`."""
         doubts = {place: each for place in self.places if (each := self.doubt(*place)) is not None}
         return dict.fromkeys(self.beyond[1]) | doubts
 
 
 @dataclass(frozen=True, eq=False)
 class HeadMatrices:
-    """A small matrix for every head, layers down and heads across, all on one scale; NaN where it is masked.
+    """A small matrix for every head, layers down and heads across, all on one scale; NaN where masked.
 
-    `values[i, j]` are the cells of the head at `layers[i]` and `heads[j]`. What is not certified is outlined.
+    `values[i, j]` are the cells of the head at `layers[i]` and `heads[j]`. Heads that are not certified are
+    outlined.
     """
 
     title: str
@@ -116,14 +117,14 @@ class HeadMatrices:
 
 
 def each_of(values: np.ndarray, places: Iterable[tuple[int, int]]) -> list[float]:
-    """The number of each of these heads, by row and column."""
+    """Numbers of the heads at these places (row, column)."""
     return [float(values[place]) for place in places]
 
 
 def by_head(
     layers: Sequence[int], heads: Sequence[int], numbers: Mapping[tuple[int, int], float]
 ) -> np.ndarray:
-    """The numbers of heads as layers down and heads across, NaN where there is none."""
+    """Array of the heads' numbers, layers down and heads across, NaN where there is none."""
     values = np.full((len(layers), len(heads)), np.nan)
     for (layer, head), number in numbers.items():
         values[layers.index(layer), heads.index(head)] = number

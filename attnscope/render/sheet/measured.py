@@ -1,4 +1,4 @@
-"""A measure of every head: how its numbers are written and shaded, and what their ends mean."""
+"""Numbers of a measure of every head: their text, their shade, and the meaning of the scale's ends."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ from attnscope.results.scores import ordered
 
 
 def written(scores: HeadScores, value: float, in_grid: bool = False) -> str:
-    """A number, one with its sign, a whole one, or a class; `-` for none. A large one has fewer decimals."""
+    """Text of a measure's value, or its class; `-` for NaN. Large values have fewer decimals."""
     described = scores.description
     if math.isnan(value):
         return NONE
@@ -27,14 +27,14 @@ def written(scores: HeadScores, value: float, in_grid: bool = False) -> str:
 
 
 def form(scores: HeadScores) -> Callable[[float], str]:
-    """How the cells of a grid are written, which are all of one width."""
+    """The function that writes a value in a grid's cell."""
     return partial(written, scores, in_grid=True)
 
 
 def scale(scores: HeadScores, keys: int | None = None, limits: tuple[float, float] | None = None) -> Scale:
-    """The shades of its numbers from the least to the largest that there can be, or between `limits`.
+    """Colour scale of a measure, from its least to its largest possible value, or between `limits`.
 
-    Where the largest possible number depends on how many `keys` there are it is said how.
+    With `keys`, the legend gives the formula of a largest value that depends on their number.
     """
     described, (least, most) = scores.description, scores.limits
     low, high = limits or (least, most)
@@ -48,18 +48,18 @@ def scale(scores: HeadScores, keys: int | None = None, limits: tuple[float, floa
 
 
 def classes(scores: HeadScores) -> str:
-    """What the shades of a measure mean that is a class."""
+    """Legend for a measure whose values are classes; empty for any other."""
     named = scores.description.classes
     return f"from light to dark {', '.join(named)}" if named else ""
 
 
 def ranked(scores: HeadScores) -> list[Place]:
-    """Every head that has a number, the strongest first; those that are alike in their order."""
+    """Places of all heads with a value, strongest first; ties keep their order."""
     return ordered(-scores.values if scores.description.strong == "low" else scores.values)
 
 
 def absent(every: Mapping[str, HeadScores]) -> Iterator[str]:
-    """For each reason the measures that have no meaning here for it."""
+    """A line for each reason why measures have no value here, with their names."""
     for reason in dict.fromkeys(each.absent for each in every.values() if each.absent):
         named = (name for name, each in every.items() if each.absent == reason)
         yield f"{', '.join(named)}: - ({reason})"

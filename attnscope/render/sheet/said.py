@@ -1,4 +1,4 @@
-"""Phrases that several sheets need."""
+"""Phrases that several sheets share."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ from attnscope.tokens import Patches, Tokens
 from attnscope.vocabulary import Unit
 
 Place = tuple[int, int]
-_EQUAL = "recomputed, equal to the model's"  # what it is to be certified, where nobody asked for figures
+_EQUAL = "recomputed, equal to the model's"  # meaning of certified in the short line of proof
 _MARK = re.compile(r"\[\w+\]|<\|?\w+\|?>")  # [MASK], <mask>, <|im_start|>
 
 
@@ -42,12 +42,12 @@ def name(layer: int, head: int) -> str:
 
 
 def attention(kind: Kind, tower: str) -> str:
-    """`encoder self-attention`, and of which part of the model where the kind does not tell."""
+    """`encoder self-attention`, with the model part where the kind does not tell."""
     return attention_words(kind) + (f" of {printable(tower)}" if tower else "")
 
 
 class Attended(Run, Protocol):
-    """A result that is of one attention of one model."""
+    """Protocol of a result about one attention tower of one model."""
 
     @property
     def kind(self) -> Kind: ...
@@ -57,13 +57,13 @@ class Attended(Run, Protocol):
 
 
 def setting(result: Attended, *before: str) -> str:
-    """`3 layers x 4 heads · encoder self-attention · bert-base-uncased`: which attention of which model."""
+    """Attention and model in words: `3 layers x 4 heads · encoder self-attention · bert-base-uncased`."""
     own = attention(result.kind, result.tower), model_words(result.provenance)
     return " · ".join((*before, *own))
 
 
 class OfHeads(Protocol):
-    """A result with numbers for each of these heads."""
+    """Protocol of a result with layers and heads."""
 
     @property
     def layers(self) -> Sequence[int]: ...
@@ -82,25 +82,25 @@ def grid_size(layers: Iterable[int], heads: Iterable[int]) -> str:
 
 
 def read(kind: Kind, queries: Tokens, keys: Tokens) -> tuple[str, ...]:
-    """The text that was read; of cross-attention both sides. Nothing of a picture or a sound."""
+    """The text in quotes, or both sides of cross-attention; empty for a picture or a sound."""
     if kind is Kind.CROSS and keys.texts:
         return f"query {quoted(queries).plain}", f"key {quoted(keys).plain}"
     return text(queries)
 
 
 def text(tokens: Tokens) -> tuple[str, ...]:
-    """The text that was read, in quotes; none of a picture or a sound."""
+    """The text in quotes; empty for a picture or a sound."""
     return (quoted(tokens).plain,) if tokens.texts else ()
 
 
 def unit(tokens: Tokens) -> str:
-    """What a position stands for: `token`, `patch`, `frame`."""
+    """The unit of a position: `token`, `patch`, `frame`."""
     stretch = next(iter(tokens.stretches), None)
     return "token" if stretch is None else "patch" if isinstance(stretch, Patches) else "frame"
 
 
 def messages(tokens: Tokens) -> str:
-    """`system 0-8, user 9-18`: where the messages of a chat stand; empty for any other text."""
+    """Positions of a chat's messages, `system 0-8, user 9-18`; empty for any other text."""
     return ", ".join(f"{settled(each.name)} {_extent(tokens, each.positions)}" for each in tokens.sections)
 
 
@@ -111,12 +111,12 @@ def _extent(tokens: Tokens, places: Sequence[int]) -> str:
 
 
 def reading_notes(kind: Kind, queries: Tokens) -> tuple[str, ...]:
-    """How rows are to be read where that is not plain."""
+    """Notes on cross-attention rows and on generated text."""
     return tuple(each for each in (CROSS_ROWS if kind is Kind.CROSS else "", written_words(queries)) if each)
 
 
 class Noted(Attended, Protocol):
-    """A result of one head or several that has notes of its own."""
+    """Protocol of a result about heads, with notes of its own."""
 
     @property
     def query_tokens(self) -> Tokens: ...
@@ -126,32 +126,32 @@ class Noted(Attended, Protocol):
 
 
 def limits(result: Noted) -> tuple[str, ...]:
-    """What of a result must be known: how its rows are read, and what was noted when it was made."""
+    """Notes on reading the rows, then the result's own notes."""
     return (*reading_notes(result.kind, result.query_tokens), *result.notes)
 
 
 def patch_words(*sides: Tokens) -> Iterator[str]:
-    """What `r3c5` on an axis is, where patches of a picture are among these."""
+    """Legend of `r3c5`, where some tokens are patches of a picture."""
     stretches = (each for tokens in sides for each in tokens.stretches)
     if any(isinstance(each, Patches) for each in stretches):
         yield "r3c5: patch row 3, column 5 of the picture, both from 0 at the top left"
 
 
 def features(result: HeadWeights | Overview) -> tuple[str, ...]:
-    """What sets a head, or several, apart from plain attention, and need not be known at first sight."""
+    """Features that set heads apart from plain attention, without those among the notes."""
     told = limits(result)
     every = *feature_words(result), *patch_words(result.query_tokens, result.key_tokens)
     return tuple(each for each in every if each not in told)
 
 
 def departures(by: Unit, special: Special) -> tuple[str, ...]:
-    """What of a view is not as it comes, for the line of proof."""
+    """View options that are not the default, for the line of proof."""
     left = {Special.HIDE: "special tokens hidden", Special.RENORMALISE: "rows without special tokens"}
     return tuple(each for each in (f"by {by.several}" if by.joins else "", left.get(special, "")) if each)
 
 
 def view_notes(by: Unit, special: Special) -> Iterator[str]:
-    """What was joined and what is left out, where weights are not shown as they are."""
+    """Notes on joined tokens and on special tokens that are left out."""
     if by.joins:
         yield joined_words(by)
     if special is Special.RENORMALISE:
@@ -161,7 +161,7 @@ def view_notes(by: Unit, special: Special) -> Iterator[str]:
 
 
 def in_sentence(tokens: Tokens, position: int) -> str:
-    """`“door”`, `“the”@7`, `[MASK]`, `patch row 3, column 5`: in quotes where it is a piece of text."""
+    """A token in a sentence: `“door”`, `“the”@7`, `[MASK]`, `patch row 3, column 5`."""
     token, name = tokens.items[position], tokens.names[position]
     if (called := tokens.called(position)) != name:
         return called
@@ -176,7 +176,7 @@ def in_sentence(tokens: Tokens, position: int) -> str:
 
 
 def span_notes(asked: str, queries: Sequence[int], given: str, keys: Sequence[int]) -> Iterator[str]:
-    """What a weight is where several tokens are named together: `queries` and `keys` are their positions."""
+    """Notes on weights from or to several tokens named together; `queries`, `keys` are positions."""
     if len(queries) > 1:
         yield f"weights from {asked} are the mean over its tokens {listed(queries)}{_marks(asked)}"
     if len(keys) > 1:
@@ -188,7 +188,7 @@ def _marks(named: str) -> str:
 
 
 def at(tokens: Tokens, position: int, span: Sequence[int] = ()) -> str:
-    """`5 [MASK]`; of several tokens, at the positions `span`, `4-5 the door`."""
+    """Position and name, `5 [MASK]`; for several tokens, at the positions `span`, `4-5 the door`."""
     return f"{listed(span or [tokens.positions[position]])} {settled(tokens.called(position))}"
 
 
@@ -198,7 +198,7 @@ def marked_word(before: str, word: str, after: str) -> str:
 
 
 def numbered(tokens: Tokens, positions: Sequence[int], longest: int = 1000) -> tuple[str, ...]:
-    """` 5 [MASK]`, `12 it`: names of rows of at most so many cells, their positions below one another."""
+    """Row names with aligned positions, ` 5 [MASK]`, `12 it`, each name cut to `longest` cells."""
     digits = max((len(str(tokens.positions[i])) for i in positions), default=0)
     names = (settled(fit(tokens.called(i), longest)) for i in positions)
     return tuple(f"{tokens.positions[i]:>{digits}} {name}" for i, name in zip(positions, names, strict=True))
@@ -207,10 +207,10 @@ def numbered(tokens: Tokens, positions: Sequence[int], longest: int = 1000) -> t
 def proof(
     verdicts: Iterable[Verdict] | Mapping[Verdict, int], of: str, more: str = "", what: str = ""
 ) -> tuple[tuple[Verdict, str], ...]:
-    """How many have each verdict: `✓ certified: 48 of 48 heads recomputed, equal to the model's`.
+    """Lines with the count of each verdict: `✓ certified: 48 of 48 heads recomputed, equal to the model's`.
 
-    They come one by one, or counted by name; `more` says what else is known. `what` of them was certified
-    where that is not all: `certified: the rows asked about in 48 of 48 heads recomputed, ...`.
+    Verdicts come one by one or as counts; `more` is appended. `what` names the certified part where that is
+    not all: `certified: the rows asked about in 48 of 48 heads recomputed, ...`.
     """
     count = Counter[Verdict](verdicts)
     total = counted(count.total(), of)
@@ -225,9 +225,9 @@ def proof(
 def proof_in(
     sampled: int, among: str, certified: Mapping[Verdict, int], known: str
 ) -> tuple[tuple[Verdict, str], ...]:
-    """Heads that were certified in some texts: `72 of 72 heads recomputed, ..., in each of 2 of 300 texts`.
+    """Lines for heads certified in some texts: `72 of 72 heads recomputed, ..., in each of 2 of 300 texts`.
 
-    The counts are of heads in texts. Where their verdicts are not alike they are told as that.
+    The counts in `certified` are of heads times texts. Different verdicts are listed with these counts.
     """
     counts = {verdict: count for verdict, count in certified.items() if count}
     if not counts:
@@ -241,13 +241,13 @@ def proof_in(
 
 
 def in_sample(unlike: float) -> str:
-    """What is known of heads that were certified in some of many texts, which were read with others."""
+    """Phrase for the difference between weights read alone and in a batch."""
     alike = f"to {significant(unlike, 1)}" if unlike else "to the last bit"
     return f"read alone, these give the same weights {alike}"
 
 
 def certified(certificate: Certificate, full: bool = False) -> tuple[tuple[Verdict, str], ...]:
-    """The proof of one head: in a few words, unless more was asked for or the caption has everything."""
+    """The proof of one head: short, unless `full` or the caption is."""
     full = full or look_now().in_full
     told, own = certificate_line(certificate, full=full).plain, verdict_words(Verdict.CERTIFIED)
     told = told if full else told.replace(own, f"{own}: {_EQUAL}", 1)
@@ -255,7 +255,7 @@ def certified(certificate: Certificate, full: bool = False) -> tuple[tuple[Verdi
 
 
 def of_head(head: HeadWeights) -> tuple[tuple[str, object], ...]:
-    """Which head a file is of, what its special tokens take and what its certificate rests on."""
+    """Record of a head for a file: name, module, special tokens' share and certificate."""
     told = {
         "name": head.name,
         "kind": head.kind.value,
@@ -271,6 +271,6 @@ def of_head(head: HeadWeights) -> tuple[tuple[str, object], ...]:
 
 
 def checked(check: Check) -> tuple[Verdict, str]:
-    """Two ways to the same numbers, and whether they met."""
+    """Verdict and line of a check that computes the same numbers in two ways."""
     differ = f"off {significant(check.difference)} (tolerated {significant(check.tolerance)})"
     return check.verdict, f"{GLYPHS[check.verdict]} {check.what}: {differ}"

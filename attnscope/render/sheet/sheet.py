@@ -1,4 +1,4 @@
-"""A sheet: a result as it is shown, said once for the terminal, pictures, pages, notebooks and tables."""
+"""A sheet: a result's content, the same for terminal, pictures, pages, notebooks and tables."""
 
 import re
 from collections import Counter
@@ -18,13 +18,13 @@ from attnscope.results import Provenance, Verdict
 from attnscope.results.base.origin import worst
 
 Shown = TypeVar("Shown")
-# modules whose classes hold what is shown, and not what was computed; steps of arithmetic are both
+# modules whose classes hold displayed texts, not computed results; steps of arithmetic hold both
 _SHOWN = re.compile(r"attnscope\.(render\.|results\.steps$)|.*sheet$")
 
 
 @dataclass(frozen=True)
 class Next:
-    """What to ask next, in a few words, and the command that asks it: it runs when it is pasted."""
+    """The next question in a few words, and the command that asks it."""
 
     question: str
     command: str
@@ -35,22 +35,19 @@ class Next:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A result: one sentence that answers, the blocks that show it, its control, and what is proved.
+    """A result's content: the sentence that answers, the blocks that show it, its control and its proof.
 
-    `answer` is one to three lines; `title` and `setting` say what the result is and which attention of which
-    model it is of, which stands in files, above pictures and under -v. `texts` is what was read, and of a
-    chat `messages` where those of each role stand. `control`
-    says in a line what the numbers are held against, `notes` what limits the answer, a line each. `legend`
-    explains words and marks of the blocks beside their columns' own (--legend); `details` are for -v.
-    `departs` names what is not as it comes, such as `by words` or `seed 7`, for the line of proof, and
-    `untouched` stands there where nothing is recomputed. `verdicts` are those of heads that the answer may
-    name, `failed` names what else is not as the model has it; an answer that is `about_proof` says itself
-    what is not certified.
+    `answer` is one to three lines; `title` and `setting` say what the result is, and of which attention and
+    model, in files, above pictures and under -v. `texts` is the input, `messages` the positions of a chat's
+    roles. `control` names the comparison, `notes` limit the answer, a line each. `legend` explains words and
+    marks (--legend); `details` are for -v. `departs` are options that are not the default, such as `by words`
+    or `seed 7`, for the line of proof, where `untouched` stands if nothing is recomputed. `verdicts` are
+    those of heads that the answer may name; `failed` names other parts that do not match the model; an answer
+    that is `about_proof` reports doubts itself.
 
-    `table` has every row, and is made when a file wants it; `record` stands at the top of a file. `main` is
-    the block that can stand alone on an Axes; where there is none, `whole` says why it takes a page.
-    `summary` is told in one line beside the title. A page, which has room, shows `more` blocks, and opens on
-    the head, query and key of `opens`.
+    `table` makes all rows, for a file; `record` stands at the top of a file. `main` is the block that fits
+    one Axes; without it `whole` says why the picture takes a page. `summary` is one line beside the title. A
+    page also shows the `more` blocks, and opens on the head, query and key of `opens`.
     """
 
     title: str
@@ -81,20 +78,20 @@ class Sheet:
 
     @property
     def every(self) -> tuple[Block, ...]:
-        """All blocks, one after the other."""
+        """All blocks in order, without `Beside`."""
         return tuple(one for each in self.blocks for one in flat(each))
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What is said below the blocks where there is room for all of it: in files, pictures and pages."""
+        """Lines below the blocks in files, pictures and pages: control, notes and legend."""
         held = self.control and f"control: {self.control}"
         return tuple(each for each in (held, *self.notes, *self.legend) if each)
 
 
 def saying(say: Said, heads: Any = None, **own: Any) -> Sheet:
-    """The sheet of a result with its `own` parts; the usual ones are said as the table of its verb has it.
+    """The sheet of a result: its `own` parts, and the usual ones from its verb's table of sentences.
 
-    Of what shows `heads` they say what these read and what of them must be known.
+    For a result about `heads` the usual parts include their text, notes and features.
     """
     result: Any = say.result
     of: Any = result if heads is None else heads
@@ -114,13 +111,13 @@ def saying(say: Said, heads: Any = None, **own: Any) -> Sheet:
 
 
 def harmless(shown: Shown) -> Shown:
-    """A sheet, or a part of one, with nothing in any text of it that steers a terminal or turns a line."""
+    """A copy of a sheet, or a part of one, without terminal controls or line breaks in its texts."""
     made: Shown = _harmless(shown, {})
     return made
 
 
 def _harmless(part: Any, done: dict[int, Any]) -> Any:
-    """`harmless` of one part; a part that stands in several places stays one."""
+    """`harmless` of one part; a part used in several places is copied once."""
     if isinstance(part, str):
         return printable(part, LEFT_TO_RIGHT)
     if type(part) is tuple:
@@ -153,9 +150,9 @@ def by_head(
 
 
 def guarded(sheet: Sheet, verdict: Verdict | None) -> Sheet:
-    """The sheet with the answer that its verdicts allow; of what failed there is none, and nothing is next.
+    """The sheet with the answer that its verdicts allow; a failed one has no answer and no next command.
 
-    What is open about heads that the answer does not name leaves it as it is: the line of proof names them.
+    Doubts about heads that the answer does not name leave it unchanged: the line of proof reports them.
     """
     if sheet.next is not None and not sheet.next.command.startswith("attnscope "):
         sheet = replace(sheet, next=None)
@@ -175,7 +172,7 @@ def guarded(sheet: Sheet, verdict: Verdict | None) -> Sheet:
 
 
 def as_the_file_says(sheet: Sheet) -> Sheet:
-    """The sheet of what was read from a file: where nothing was to be proved, only the file says it."""
+    """Sheet of a stored result: its untouched line becomes a proof marked as stored."""
     if sheet.proof or not sheet.untouched:
         return sheet
     said = f"{verdict_words(Verdict.STORED)}: {sheet.untouched}"
@@ -195,9 +192,9 @@ def _refused(sheet: Sheet) -> str:
 
 @dataclass(frozen=True)
 class Stored:
-    """A file: the day that it is of, the verdict that stands in it, and what asks its model again.
+    """A stored file: its date, its verdict, and the command that runs its model again.
 
-    `day` is empty where no file tells it, `again` None where nothing runs the model. `command` made it.
+    `day` is empty where unknown, `again` None where no model can be run. `command` made the file.
     """
 
     day: str
@@ -207,7 +204,7 @@ class Stored:
 
 
 def as_stored(sheet: Sheet, stored: Stored) -> Sheet:
-    """The sheet of what was read from a file; what comes next is whether it is still so."""
+    """The sheet marked as stored; the next command runs the model again."""
     when = f"stored {stored.day}".rstrip()
     return replace(
         sheet,

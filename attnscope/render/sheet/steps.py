@@ -1,4 +1,4 @@
-"""Steps of arithmetic as a block: what is written in each cell, and beside it."""
+"""Steps of arithmetic as a block: the text of each cell, and the formula worked out."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ _LARGE, _WHOLE = 1e6, 1e12
 
 @dataclass(frozen=True, eq=False)
 class Steps(Drawing):
-    """The steps of an example, one after the other; a number has at most so many `decimals`."""
+    """Steps of a worked example; a number has at most `decimals` decimals."""
 
     title: str
     steps: tuple[Step, ...]
@@ -26,11 +26,10 @@ class Steps(Drawing):
 def texts(
     values: Float[np.ndarray, "..."], decimals: int, rows: int | None = None
 ) -> Shaped[np.ndarray, "..."]:
-    """The values of the first `rows`, or all, as an object array of texts, with as many decimals as all need.
+    """Texts of the values of the first `rows`, or all, with as many decimals as they need together.
 
-    Numbers that need fewer than `decimals` get fewer. Beyond a million, and where all are very small, an
-    exponent says the same as briefly as it can: `1e8`, `−1e9`; a whole number that this would round is
-    written out.
+    That is at most `decimals`. Beyond a million, and where all are very small, they get a short exponent:
+    `1e8`, `−1e9`; a whole number that this would round is written out.
     """
     ordinary = values[np.isfinite(values) & (np.abs(values) < _LARGE)]
     small = 0 < largest_magnitude(ordinary) < 10.0 ** -max(decimals - 1, 2)
@@ -60,13 +59,13 @@ def _with_exponent(value: float, decimals: int) -> str:
 
 
 def shape_words(step: Step) -> str:
-    """`3 x d_k=2`, with the words of both axes where it is about pairs: `1 x 3 (queries x keys)`."""
+    """`3 x d_k=2`; for pairs with the words of both axes: `1 x 3 (queries x keys)`."""
     rows, columns = step.matrix.rows, step.matrix.columns
     return step.matrix.shape + (f" ({rows.plural} x {columns.plural})" if columns.word == "key" else "")
 
 
 def spelled_out(step: Step, decimals: int) -> str:
-    """`fruit, apple: 0.8·0.9 + 0.2·0.1 + 0.1·0.2 = 0.76`; of many terms the first two and their number."""
+    """`fruit, apple: 0.8·0.9 + 0.2·0.1 + 0.1·0.2 = 0.76`; long sums are shortened."""
     if (cell := step.cell) is None:
         return ""
 

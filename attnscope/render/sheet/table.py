@@ -1,4 +1,4 @@
-"""Rows of numbers: columns that people and files read, the marks and lines drawn of them, and colours."""
+"""Tables: columns for people and files, marks and lines drawn from them, and colour scales."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +26,8 @@ from attnscope.render.kit.palette import (
 class Scale:
     """Numbers as colours: `rising` is dark at its high end, `falling` at its low one, `signed` around 0.
 
-    One rule for both sides of 0 everywhere: red is what is taken from an answer, blue what is given to it. So
-    changes and shares are `signed`, red below 0, and what something `costs` is red above it.
-
-    `ends` say what the least and the largest value mean.
+    Red always means taken from an answer, blue given to it. So changes and shares are `signed`, red below 0,
+    and losses `costs`, red above 0. `ends` are the meanings of the least and the largest value.
     """
 
     low: float
@@ -39,7 +37,7 @@ class Scale:
 
     @classmethod
     def around(cls, values: Any, ends: tuple[str, str] = ("", ""), *, costs: bool = False) -> "Scale":
-        """Red below 0, blue above it, as far as the values go; the other way round for what is lost."""
+        """Symmetric scale around 0, red below and blue above; the reverse for `costs`."""
         extent = largest_magnitude(np.asarray(values, float)) or 1.0
         return cls(-extent, extent, "costs" if costs else "signed", ends)
 
@@ -48,7 +46,7 @@ class Scale:
         return self.kind in ("signed", "costs")
 
     def share(self, value: float) -> float:
-        """Where a value lies from the low end, 0, to the high one, 1; NaN where there is none."""
+        """Position of a value between the low end, 0, and the high end, 1; NaN for NaN."""
         share = (value - self.low) / ((self.high - self.low) or 1.0)
         return math.nan if math.isnan(share) else min(max(share, 0.0), 1.0)
 
@@ -63,7 +61,7 @@ class Scale:
 
     @property
     def shades(self) -> tuple[str, str]:
-        """How its low and its high end look, in a word."""
+        """Words for the looks of the low and the high end, such as light and dark."""
         named = {"rising": ("light", "dark"), "falling": ("dark", "light")}
         return named.get(self.kind, self._sides)
 
@@ -72,18 +70,18 @@ class Scale:
         return ("blue", "red") if self.kind == "costs" else ("red", "blue")
 
     def strength(self, value: float) -> float:
-        """How strong it is shown, from 0, faint, to 1; around 0 below it for what is red."""
+        """Strength of a value's colour, 0 to 1; on scales around 0, -1 to 1 with red below 0."""
         share = self.share(value)
         share = 1 - share if self.kind in ("falling", "costs") else share
         return 2 * share - 1 if self.around_0 else share
 
     def style(self, value: float) -> str:
-        """The name of a terminal's shade; none for no number."""
+        """The terminal's style name of a value; empty for NaN."""
         strength = self.strength(value)
         return diverging(strength, 1.0) if self.around_0 else sequential(strength)
 
     def meaning(self, form: Callable[[float], str]) -> str:
-        """What its ends mean in a terminal, where more may be brighter; "" where nothing is said of them."""
+        """Phrase for the meanings of the ends in a terminal; "" where the ends have none."""
         shades = {"rising": ("faint", "strong"), "falling": ("strong", "faint")}
         ends = zip((self.low, self.high), self.ends, shades.get(self.kind, self._sides), strict=True)
         told = (
@@ -93,7 +91,7 @@ class Scale:
         return ", ".join(told) if any(self.ends) else ""
 
     def paper(self, value: float, on: Ground = "light") -> tuple[str, str]:
-        """The colour of a cell and of the ink on it; white and faint where there is no number."""
+        """Colours of a cell and of its ink; white and faint for NaN."""
         share = self.share(value)
         if math.isnan(share):
             return "#ffffff", FAINT
@@ -102,7 +100,7 @@ class Scale:
 
 
 def missing(value: object) -> bool:
-    """Whether a row has no such value."""
+    """True for None, "" and NaN."""
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
@@ -116,17 +114,17 @@ Tint: TypeAlias = Literal[
 
 
 def as_written(text: str) -> str:
-    """The form of numbers that are texts already, and stand at the right as numbers do."""
+    """Form for columns whose numbers are texts already: returns the text, aligned right."""
     return text
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: files know it by its `name`, people by its `heading`, if it has one.
+    """A table column: files know it by its `name`, people by its `heading`, if it has one.
 
-    `says` explains the heading and is told wherever the column is shown, and only there. Columns with the
-    largest `spared` give way first where there is no room. `told` are the texts of its rows where a value
-    alone does not make them. Columns that follow one another `under` a common heading have it once.
+    `says` explains the heading wherever the column is shown. Columns with a larger `spared` are dropped first
+    if there is no room. `told` are the rows' texts, where these do not follow from the value alone. Adjacent
+    columns with the same `under` share that heading.
     """
 
     name: str
@@ -141,7 +139,7 @@ class Column:
 
     @property
     def words(self) -> bool:
-        """Whether it holds words, which stand at the left, and not numbers."""
+        """True where the column holds words, which are aligned left."""
         return self.form is str and not self.told
 
     def text(self, row: int) -> str:
@@ -151,14 +149,14 @@ class Column:
 
 
 class Table:
-    """Rows of a result, exact."""
+    """Exact rows of a result, as columns."""
 
     def __init__(self, *columns: Column) -> None:
         self.columns = columns
 
     @classmethod
     def of(cls, names: str | Sequence[str], rows: Iterable[Sequence[Any]]) -> "Table":
-        """Rows for a file, which nobody reads by their headings; single words may be given as one text."""
+        """Table for a file, from rows and column names without headings."""
         named = names.split() if isinstance(names, str) else names
         values = list(zip(*rows, strict=True)) or [()] * len(named)
         return cls(*map(Column, named, values))
@@ -171,14 +169,14 @@ class Table:
 
     @property
     def headed(self) -> tuple[Column, ...]:
-        """The columns for people: those with a heading and with something under it."""
+        """Columns with a heading and at least one text."""
         return tuple(
             each for each in self.columns if each.heading and any(map(each.text, range(len(each.values))))
         )
 
 
 def meanings(columns: Iterable[Column]) -> list[str]:
-    """What each of these columns is, in a line: `before, after: probability of the answer`."""
+    """Lines that explain columns: `before, after: probability of the answer`."""
     said: dict[str, list[str]] = {}
     for each in columns:
         if each.heading not in (headings := said.setdefault(each.says, [])):
@@ -187,16 +185,16 @@ def meanings(columns: Iterable[Column]) -> list[str]:
 
 
 def legend(columns: Iterable[Column]) -> str:
-    """What columns are in one line: `before, after: probability of the answer; KL: ...`."""
+    """One line that explains columns: `before, after: probability of the answer; KL: ...`."""
     return "; ".join(meanings(columns))
 
 
 @dataclass(frozen=True)
 class Mark:
-    """Something drawn in each row of a ranking, at `at` or from `at` to `to`; a `line` crosses all rows.
+    """A mark drawn in each row of a ranking, at `at` or from `at` to `to`; a `line` crosses all rows.
 
-    Its `tint` is a meaning, not a colour. The key names it by its `label`, where it has one. It stands in the
-    middle of its row, or `low`, where an interval would hide another.
+    Its `tint` is a meaning, not a colour; `label` is its text in the legend. It is drawn in the middle of its
+    row, or `low`, where an interval would hide another mark.
     """
 
     shape: Shape
@@ -207,16 +205,15 @@ class Mark:
     low: bool = False
 
     def ends(self, row: int) -> list[float]:
-        """Where it begins and ends in a row, as far as it is there."""
+        """Begin and end of the mark in a row, without missing ones."""
         return [float(each[row]) for each in (self.at, self.to) if each and not missing(each[row])]
 
 
 @dataclass(frozen=True)
 class Line:
-    """A number for each row of a curve, joined by a line, or from `at` to `to` a band.
+    """A number for each row of a curve, joined by a line, or a band from `at` to `to`.
 
-    The `points` of each row stand alone: a list of numbers a row. A `ring` is drawn around the number of a
-    row that is meant.
+    `points` are a list of numbers for each row, drawn alone. A `ring` is drawn around the number of a row.
     """
 
     shape: Literal["line", "dashed", "band", "points", "ring"]
@@ -237,14 +234,14 @@ class Line:
 
 
 def only(values: Values, kept: Iterable[bool]) -> list[Any]:
-    """The values of the rows that are `kept`, none for the others."""
+    """The values of the rows that are `kept`, None for the others."""
     return [value if keep else None for value, keep in zip(values, kept, strict=True)]
 
 
 def both_ways(values: Values, below: str = "", above: str = "", *, costs: bool = False) -> tuple[Mark, Mark]:
-    """Bars to both sides of 0, and what each side means; none for a row that has no number.
+    """Bars below and above 0 with their labels; none for a row without a number.
 
-    Red are those below 0, which take from an answer; of what something `costs` those above it.
+    Bars below 0 are red, because they take from an answer; with `costs`, bars above 0.
     """
     losing = [not missing(value) and (value > 0 if costs else value < 0) for value in values]
     below, above = (above, below) if costs else (below, above)

@@ -1,7 +1,7 @@
-"""What a result shows: a `sheet`, loaded when a result of its kind is shown.
+"""Sheets of heads and other results, each loaded when a result of its kind is shown.
 
-The sheets of heads stand here, each in a module that has the name of its kind in files (`_WITH`: with that
-of another one; where a name has two parts the first is the module). A verb says where its own are.
+Each sheet of heads is in the module named like its kind in files (up to the first hyphen), or in that of
+`_WITH`. A verb names the places of its own sheets.
 """
 
 from dataclasses import dataclass, replace
@@ -33,14 +33,13 @@ from attnscope.vocabulary import Scaling
 
 @dataclass(frozen=True)
 class Focus:
-    """By default the result as a whole, a head by its weights.
+    """The part of a result to show; by default all of it, a head by its weights.
 
     `queries` are positions: one of a head or its terms, up to two of a map. `key` is the position of a key.
-    `decimals` is how many a number of a worked example has at most; `verbose` brings certificates, columns
-    and origins in full, `legend` what words and marks mean, `brief` leaves the answer and what is proved.
-    `in_nats` shows an entropy as it is, and not as so many tokens.
-    `scale` is how dark weights are drawn; `rows` how many queries of a long text are listed, None for all.
-    `stored` is the file that all of it is from.
+    `decimals` is the most that a worked example shows. `verbose` adds certificates, columns and origins in
+    full, `legend` the meaning of words and marks; `brief` leaves the answer and the proof. `in_nats` shows an
+    entropy as such, not as a number of tokens. `scale` is the shading of weights; `rows` the number of listed
+    queries of a long text, None for all. `stored` is the file that the result was read from.
     """
 
     stage: Show = "weights"
@@ -57,7 +56,7 @@ class Focus:
 
     @property
     def query(self) -> int | None:
-        """The first of the queries."""
+        """The first of the queries, or None."""
         return self.queries[0] if self.queries else None
 
 
@@ -72,9 +71,9 @@ def focus_on(
     key: str | int | None = None,
     scale: str | None = None,
 ) -> Focus:
-    """What is meant by a stage, by a query and a key that are named by their text or position, by a scale.
+    """Focus for a stage, a query and a key (by text or position) and a scale.
 
-    Raises `InputError` for what the result does not have, and for a name that fits no token or several.
+    Raises `InputError` for parts that the result lacks, and for a name that fits no token or several.
     """
     stage = _stage(result, show)
     if query is None and key is None:
@@ -126,7 +125,7 @@ _WITH = {"dimensions": "terms", "picture": "media", "sound": "media", "view": "h
 
 
 def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
-    """What a result shows of what is looked at, every text of it harmless."""
+    """The sheet of a result for a focus, with harmless texts."""
     kind, name = kind_of(type(result)), name_of(type(result)).split("-")[0]
     place = f"{__name__}.{_WITH.get(name, name)}:sheet" if kind is None else kind.sheet
     made: Sheet = there(place)(result, focus)
@@ -135,7 +134,7 @@ def sheet_of(result: Result, focus: Focus = WHOLE) -> Sheet:
 
 
 def proof_of(result: Result) -> str:
-    """What is proved of a result, in full."""
+    """The full line of proof of a result."""
     return " · ".join(told for _, told in sheet_of(result, Focus(verbose=True)).proof)
 
 
@@ -150,6 +149,6 @@ def _messages(result: Result) -> str:
 
 
 def no_picture(kind: type[Result]) -> str:
-    """Why results of this class have no picture; empty where they have one."""
+    """Reason why results of this class have no picture; empty where they have one."""
     of_verb = kind_of(kind)
     return "" if of_verb is None else of_verb.no_picture

@@ -1,6 +1,6 @@
-"""One head: a stage of it as a matrix, or of one query its keys or its vector.
+"""Sheet of one head: a stage as a matrix, or the keys or the vector of one query.
 
-A head that was read in full has all stages; of a view, and of returned weights, there are weights.
+A head that was recomputed has all stages; views and returned weights have weights only.
 """
 
 from collections.abc import Iterator, Sequence
@@ -117,9 +117,9 @@ def _next(result: HeadWeights | HeadView, pair: tuple[int, int | None] | None, s
 
 
 def most_telling(result: HeadWeights | HeadView, shown: Panel, most: int | None) -> list[int]:
-    """Rows of the `most` queries with the largest number that is not passed over, largest first.
+    """Rows of the `most` queries with the largest weight (above its expected one, if known), largest first.
 
-    All in the order of the text where there are no more, or `most` is None.
+    All rows in order where there are no more, or `most` is None.
     """
     rows = len(shown.row_tokens)
     if most is None or rows <= most:
@@ -132,9 +132,9 @@ def most_telling(result: HeadWeights | HeadView, shown: Panel, most: int | None)
 
 
 def next_question(result: HeadWeights | HeadView, say: Said, query: int, key: int, options: str = "") -> Next:
-    """What tells a head that looks by words from one that looks by positions: texts in other orders.
+    """Next question: whether the head looks by words or by position, tried on shuffled texts.
 
-    A text that has none, as one of a single word, is asked for all heads.
+    For a text that cannot be shuffled, such as a single word, the question is about all heads.
     """
     own, asked = head_of(result), label(result.query_tokens, query)
     kept = result.query_groups[query] if isinstance(result, HeadView) else (query,)
@@ -270,7 +270,7 @@ _MOST_TERMS = 5  # of an output
 
 
 def said(result: Shown, focus: Focus = WHOLE) -> Said:
-    """The words of `heads` about one head, or one query of it."""
+    """Sentences of `heads` about one head, or one query of it."""
     head, link = head_of(result), result.strongest
     queries, keys = result.query_tokens, result.key_tokens
     view = result if isinstance(result, HeadView) else None
@@ -319,7 +319,7 @@ def said(result: Shown, focus: Focus = WHOLE) -> Said:
 
 
 def answer(result: Shown, focus: Focus, say: Said) -> str:
-    """What the head looks at, or the query that is asked about; nothing of a vector but the output."""
+    """Answer about the head or one query; empty for vectors but the output."""
     if focus.query is None:
         return say(result.case)
     if focus.stage in VECTORS:
@@ -328,7 +328,7 @@ def answer(result: Shown, focus: Focus, say: Said) -> str:
 
 
 def ranked(result: Shown, query: int) -> list[int]:
-    """The keys that a query may look at, the largest weight first."""
+    """Visible keys of a query, largest weight first."""
     if not result.answered[query]:
         return []
     return [key for key in descending(result.weights[query]) if result.allowed[query, key]]
@@ -356,7 +356,7 @@ def _special(result: Shown) -> list[str]:
 
 
 def _aside(result: Shown, link: tuple[int, int] | None) -> list[tuple[str, float]]:
-    """What is passed over and has a larger weight than the strongest link, or more than half of all."""
+    """Special tokens, sink or itself, where their weight exceeds the strongest link or half of all."""
     rest, found = result.rest, list[tuple[str, float]]()
     if link is None or rest.whole:
         return found
@@ -373,7 +373,7 @@ def _tells(digits: str) -> bool:
 
 
 def _row_facts(result: Shown, query: int | None, key: int | None) -> dict[str, object]:
-    """The same names where no query is asked for."""
+    """Facts about one query's row for the sentences; the same names without a query."""
     order = [] if query is None else ranked(result, query)
     row = result.weights[query or 0]
     bars = [] if query is None else listed(result, query, key)

@@ -1,4 +1,4 @@
-"""One head on a long text: its blocks or a window pair by pair, and queries with their strongest keys."""
+"""Sheet of one head on a long text: blocks or a window of pairs, and queries with their strongest keys."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -56,7 +56,7 @@ def _texts(result: LongHead) -> Iterator[str]:
 
 
 def said(result: LongHead) -> Said:
-    """The words of `heads` about one head of a long text."""
+    """Sentences of `heads` about one head of a long text."""
     row = np.nan_to_num(result.row) if result.row is not None else np.zeros(0)
     strongest = [key for key in np.argsort(-row, kind="stable").tolist()[:_NAMED] if row[key] > 0]
     keys, mass, entropy = result.key_tokens, result.special_mass, result.entropy

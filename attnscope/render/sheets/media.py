@@ -1,7 +1,4 @@
-"""What is shown of the attention of one query over a picture or a sound, whichever it is.
-
-Of one head its strongest patches or frames, of several which looks hardest at one.
-"""
+"""Sheets of one query's attention over a picture or a sound: one head's patches or frames, or many heads."""
 
 import math
 from collections.abc import Iterator
@@ -55,7 +52,7 @@ _MOST, _MOST_HEADS, _LONGEST = 8, 12, 40  # patches or frames, and heads, that a
 def of_one(
     result: OneHead, say: Said, focus: Focus, blocks: tuple[Block | Beside, ...], main: Drawing
 ) -> Sheet:
-    """What is shown of one head over any medium."""
+    """Sheet of one head over a picture or a sound."""
     head, query, order = result.head, result.gaze.query, descending(result.weights.ravel())
     following = None
     if query is not None and order:
@@ -73,7 +70,7 @@ def of_one(
 
 
 def of_heads(result: Heads, say: Said, block: Drawing, main: Drawing) -> Sheet:
-    """What is shown of several heads over any medium."""
+    """Sheet of several heads over a picture or a sound."""
     found, order = result.overview, _ranked(result)
     layer, head = found.layers[order[0][0]], found.heads[order[0][1]]
     return _laid_over(
@@ -130,7 +127,7 @@ def query_words(result: OneHead | Heads) -> str:
 
 
 def place_name(result: OneHead | Heads, place: int) -> str:
-    """What a patch is called, counted row by row, or a frame: by when it begins."""
+    """Name of a patch (counted row by row) or of a frame (by its start time)."""
     if isinstance(result, PictureAttention | PictureHeads):
         row, column = divmod(place, result.gaze.keys.shape[1])
         return patch(row, column)
@@ -142,19 +139,19 @@ def part(result: OneHead | Heads) -> str:
 
 
 def place_of(result: OneHead, key: int | None) -> tuple[int, ...] | None:
-    """The patch, by row and column, or the frame that is this key; None for a key that is neither."""
+    """The patch (row, column) or frame of this key; None for a key that is neither."""
     found = [] if key is None else np.argwhere(result.gaze.keys == key).tolist()
     return tuple(found[0]) if found else None
 
 
 def descending(weights: Float[np.ndarray, " place"]) -> list[int]:
-    """The places that are read by falling weight, the earlier first where two are alike."""
+    """Read places by falling weight, ties in order."""
     order = np.argsort(-weights, kind="stable")
     return [int(place) for place in order[: int(np.isfinite(weights).sum())]]
 
 
 def said(result: OneHead | Heads, key: int | None = None) -> Said:
-    """The words about this result, and about one `key` of it."""
+    """Sentences about the result, and about one `key` of it."""
     query, tokens = result.gaze.query, _inside(result).query_tokens
     facts: dict[str, object] = {
         "medium": medium(result),
@@ -207,7 +204,7 @@ def _of_heads(result: Heads) -> dict[str, object]:
 
 
 def shares(result: OneHead) -> dict[str, float]:
-    """How much of the row lies on the picture or sound, and how much on each other thing."""
+    """Share of the row on the picture or sound, and on everything else by name."""
     every = {f"the {medium(result)}": float(np.nansum(result.weights)), **result.elsewhere}
     return every if result.head.sink is None else every | {"the sink": 1 - sum(every.values())}
 
@@ -235,7 +232,7 @@ def _strongest(result: OneHead, say: Said, key: int | None) -> tuple[Ranking, ..
 
 
 def flat(result: Heads) -> Float[np.ndarray, "head place"]:
-    """A row for each head, one layer after the other."""
+    """Weights with a row for each head, one layer after the other."""
     heads = len(result.overview.layers) * len(result.overview.heads)
     return np.asarray(result.weights.reshape(heads, -1))
 
@@ -275,7 +272,7 @@ def _listed(result: Heads, say: Said, order: list[tuple[int, int]]) -> Ranking:
 
 
 def _table(result: OneHead | Heads) -> Table:
-    """A row for each patch or frame that is read, of several heads one for each of them."""
+    """Table with a row for each patch or frame that is read, and for each head."""
     heads, keys = None if isinstance(result, OneHead) else result.overview, result.gaze.keys
     seconds = None if isinstance(result, PictureAttention | PictureHeads) else result.seconds
     names = *(("frame", "start") if seconds else ("row", "column")), "key", "weight"
@@ -307,7 +304,7 @@ class Original(Drawing):
 class Overlay(Drawing):
     """The weights of one query on the patches of a picture; `plain` has them in per cent.
 
-    `pointed` is the patch that is asked about, by row and column.
+    `pointed` is the chosen patch, by row and column.
     """
 
     result: PictureAttention
@@ -328,7 +325,7 @@ class Overlays(Drawing):
 def sheet(
     result: PictureAttention | PictureHeads | SoundAttention | SoundHeads, focus: Focus = WHOLE
 ) -> Sheet:
-    """The picture beside the weights of one head on it, or a small picture for each of several."""
+    """Sheet of one head's weights beside the picture, or of a small picture per head; or of a sound."""
     if isinstance(result, SoundAttention | SoundHeads):
         return _over_sound(result, focus)
     original, say = Original(result.picture), said(result, focus.key)
@@ -365,7 +362,7 @@ def _patches(result: PictureAttention, say: Said, pointed: tuple[int, ...] | Non
 
 
 def fitting(called: str, cells: int) -> str:
-    """`row 3, column 5`, or `r3c5` where so many cells do not hold that."""
+    """`row 3, column 5`, or `r3c5` where that does not fit `cells`."""
     return fit(called if len(called) <= cells else patch_at(called), cells)
 
 
@@ -396,7 +393,7 @@ def _grid(result: PictureHeads, say: Said) -> HeadGrid:
 class Timeline(Drawing):
     """Weights over the frames of a sound, a row for a query or for each head, below its spectrogram.
 
-    `pointed` is the frame that is asked about.
+    `pointed` is the chosen frame.
     """
 
     result: SoundAttention | SoundHeads
@@ -406,7 +403,6 @@ class Timeline(Drawing):
 
 
 def _over_sound(result: SoundAttention | SoundHeads, focus: Focus) -> Sheet:
-    """The row of one query, or those of all tokens of a decoder; of several heads a row each."""
     rows, say = _rows(result, focus.scale), said(result, focus.key)
     alone = Timeline(result, rows, spectrogram=False)
     if isinstance(result, SoundAttention):

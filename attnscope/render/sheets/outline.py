@@ -1,4 +1,4 @@
-"""A model from outside: its attention layers, equal ones in a row, those without, and what a head costs."""
+"""Sheet of a model's outline: its attention layers, equal ones in a row, and the cost of a head."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
@@ -38,7 +38,7 @@ def sheet(result: Outline, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Outline) -> Said:
-    """The words of `model` about this result."""
+    """Sentences of `model` about this result."""
     layers = [layer for tower in result.towers for layer in tower.layers]
     heads = [layer.heads for layer in layers if layer.heads is not None]
     sharing = {(each.heads, each.key_heads) for each in layers if each.heads and each.key_heads}
@@ -96,7 +96,7 @@ def _scaled(layer: LayerOutline) -> bool:
 
 
 def _alike(layers: Sequence[LayerOutline]) -> list[tuple[list[int], LayerOutline]]:
-    """Layers that differ in nothing but their number and path, in the order of their first."""
+    """Equal layers, without regard to number and path, in the order of their first."""
     found: dict[LayerOutline, list[int]] = {}
     for layer in layers:
         found.setdefault(replace(layer, layer=0, module=""), []).append(layer.layer)
@@ -152,7 +152,7 @@ def _cell(value: object) -> object:
 
 
 def time_words(seconds: float) -> str:
-    """`3.5 ms`, `420 ms`, `17.7 s`, `7 min`, `2.5 h`, `3 days`."""
+    """Duration as text: `3.5 ms`, `420 ms`, `17.7 s`, `7 min`, `2.5 h`, `3 days`."""
     if seconds < 5e-5:
         return "less than 0.1 ms"
     if seconds < 1:
@@ -161,13 +161,13 @@ def time_words(seconds: float) -> str:
 
 
 def speed_words(seconds: float, rate_float32: float, rate_float64: float) -> str:
-    """How long the products of a head take, as measured, and at which speeds."""
+    """Sentence for the time of a head's matrix products, and the measured FLOP/s."""
     rates = (amount(each, "FLOP/s") for each in (rate_float32, rate_float64))
     return Said("outline")("speed", time_words(seconds), *rates)
 
 
 def range_words(numbers: Sequence[int]) -> str:
-    """`0-11`, `0, 2, 5-7`; numbers at one distance from each other `0-24 by 2`."""
+    """Numbers as ranges: `0-11`, `0, 2, 5-7`, `0-24 by 2`."""
     ordered = sorted(numbers)
     steps = {later - earlier for earlier, later in pairwise(ordered)}
     if len(ordered) > 3 and len(steps) == 1 and steps != {1}:

@@ -1,4 +1,4 @@
-"""Several heads at a glance: measures of each, and the strongest link of those that are worth a look."""
+"""Sheet of several heads: grids of measures, and the strongest links."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -130,9 +130,9 @@ def _companion(result: Overview) -> Companion:
 
 
 def link_words(result: Overview, i: int, j: int, cells: int) -> str:
-    """`query→key` of layer number `i` and head number `j`, both names cut alike to fit in `cells`.
+    """`query→key` of the head at row `i` and column `j`, cut to fit `cells`.
 
-    Where only one query was asked for, the key alone.
+    Only the key where one query was asked for.
     """
     query, key = (int(position) for position in result.strongest[i, j])
     if query < 0:
@@ -146,9 +146,9 @@ def link_words(result: Overview, i: int, j: int, cells: int) -> str:
 
 
 def ranked(result: Overview) -> list[Place]:
-    """Every head that has a value, the strongest by the main measure first.
+    """Places of all heads with a value, the strongest by the main measure first.
 
-    Heads that leave most of their weight on special tokens, or on one token, come last.
+    Heads with most of their weight on special tokens, or on one token, come last.
     """
     over = _passed(result)
     if (elsewhere := _same_distance(result)) is not None:
@@ -255,23 +255,23 @@ def _value(scores: HeadScores, i: int, j: int) -> float | str:
 
 
 def _in_tokens(result: Overview) -> bool:
-    """Whether its one measure is the entropy, which is shown as so many tokens."""
+    """True where the only measure is the entropy, which is shown as a number of tokens."""
     there = [each for each in result.scores.values() if not each.absent]
     return result.aim is None and len(there) == 1 and result.main.measure == "entropy"
 
 
 def form_of_tokens(tokens: float) -> str:
-    """`1.2`, `11.8`, `143`: so many tokens, all of them with a decimal where there are few."""
+    """A number of tokens in a grid, `1.2`, `11.8`, `143`: with a decimal below 100."""
     return "-" if np.isnan(tokens) else cell(tokens, 1 if tokens < 99.95 else 0)
 
 
 def _same_distance(result: Overview) -> Float[np.ndarray, "layer head"] | None:
-    """Of a pair, what each head gives at the same distance elsewhere; None where there is no such."""
+    """For a pair, each head's weight at the same distance elsewhere; None where there is none."""
     return None if result.aimed is None else result.aimed.elsewhere
 
 
 def said(result: Overview) -> Said:
-    """The words of `heads` about several of them."""
+    """Sentences of `heads` about several heads."""
     main, aimed, order, best = result.main, result.aimed, ranked(result), _first_named(result)
     passed, sinks, shares = _passed(result), _sinks(result), result.special_shares
     mass = None if result.special_mass is None or result.special_mass.total < SINK else result.special_mass
@@ -348,7 +348,7 @@ def said(result: Overview) -> Said:
 
 
 def _first_named(result: Overview) -> Place | None:
-    """Of heads that look at as many tokens, as it reads, one that is proved, if there is such."""
+    """The head that the answer names: the first in rank, or an equal one that is proved."""
     values, order = result.main.values, ranked(result)
     if result.case is Case.FIRST_OF_NONE:
         return max(order, key=lambda place: float(values[place]))
@@ -361,7 +361,7 @@ def _first_named(result: Overview) -> Place | None:
 
 
 def _written(result: Overview, value: float) -> str:
-    """A number of the main measure as a sentence has it; an entropy as so many tokens."""
+    """Text of a main measure's value in a sentence; an entropy as a number of tokens."""
     if result.case is Case.FOCUSED:
         return many(float(np.exp(value)))
     return weight(value) if result.aim is not None else measured.written(result.main, value)

@@ -1,4 +1,4 @@
-"""What a model answers, run untouched: words for blanks, a written text, a verdict on a pair, classes."""
+"""Sheet of a prediction: words for blanks, a generated text, next-sentence verdict, classes, spans."""
 
 import math
 from collections import Counter
@@ -43,7 +43,7 @@ def sheet(result: Prediction, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Prediction) -> Said:
-    """The words of `predict` about this result."""
+    """Sentences of `predict` about this result."""
     judged, made, choice = result.next_sentence, result.generated, result.choice
     written = () if made is None else made.tokens
     mine, apart = _common(result)
@@ -101,7 +101,7 @@ def _called(result: Prediction, blank: Blank) -> str:
 
 
 def _common(result: Prediction) -> tuple[list[Blank], list[Blank]]:
-    """Of a tagger the tokens with the tag that most of them have, and the others, the surest first."""
+    """For a tagger, the tokens with the most common tag, and all others, the surest first."""
     if result.task != "tags":
         return [], []
     ids = [blank.guesses[0].id for blank in result.blanks]
@@ -127,7 +127,7 @@ def _next(result: Prediction, say: Said) -> Next | None:
 
 
 def heads_needed(result: Run, answer: Guess | AnswerSpan, *options: str) -> Next:
-    """Which heads an answer to one text hangs on."""
+    """Next question: the heads that an answer depends on (`ablate`)."""
     return Next(Said("common")("heads_needed", settled(answer.name)), asking(result, "ablate", *options))
 
 

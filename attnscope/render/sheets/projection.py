@@ -1,7 +1,7 @@
-"""Queries and keys of one head in one plane, beside how far that plane can be trusted.
+"""Sheet of a head's t-SNE map, with measures of how far to trust it.
 
-A picture shows the map, a terminal the numbers behind it: the keys of the chosen queries by weight, or one
-key as several queries see it, or of every query the strongest and the nearest key.
+A picture shows the map, a terminal its numbers: the keys of the chosen queries by weight, one key for several
+queries, or every query's strongest and nearest key.
 """
 
 import math
@@ -45,7 +45,7 @@ _GOES_ON = 20_000  # iterations after which a map that does not settle no longer
 
 @dataclass(frozen=True, eq=False)
 class Map(Drawing):
-    """The plane: from `query` a link to each of its strongest keys, a ring around it and around `key`."""
+    """The map: links from `query` to its strongest keys, rings around it and around `key`."""
 
     result: Projection
     query: int | None = None
@@ -54,9 +54,9 @@ class Map(Drawing):
 
     @cached_property
     def linked(self) -> tuple[int, ...]:
-        """The strongest keys of the query, and the key too where the query may look at it.
+        """The query's strongest keys, and `key` where the query may look at it.
 
-        A link that would be too thin to be seen is left out, but that of the strongest key.
+        Too thin links are left out, except that of the strongest key.
         """
         if self.query is None:
             return ()
@@ -73,7 +73,7 @@ class Map(Drawing):
 
     @property
     def title(self) -> str:
-        """Which query is looked at, or query and key."""
+        """Names of the query and the key."""
         if self.query is None:
             return ""
         named = f"query {token_name(self.result.query_tokens, self.query)}"
@@ -83,7 +83,7 @@ class Map(Drawing):
 
     @property
     def says(self) -> str:
-        """What is linked, or what is known of query and key."""
+        """Phrase for the links, or for the query and key: weight, rank, distance."""
         if self.query is None:
             return ""
         result, keys = self.result, len(self.result.ranked_keys(self.query))
@@ -102,12 +102,12 @@ class Map(Drawing):
 
 
 def token_name(tokens: Tokens, position: int) -> str:
-    """The token's position and name, at most `_WIDEST_NAME` cells of them."""
+    """The token's position and name, cut to `_WIDEST_NAME` cells."""
     return settled(fit(tokens.named(position), _WIDEST_NAME))
 
 
 def said(result: Projection) -> Said:
-    """The words about this map."""
+    """Sentences about this map."""
     (agreeing, asked), view = result.agreeing, result.view
     looked_at = (result.allowed & result.answered[:, None]).sum(axis=1)
     correlation, trust = result.correlation, result.trustworthiness
@@ -135,7 +135,7 @@ def said(result: Projection) -> Said:
 
 
 def points_words(result: Projection) -> list[str]:
-    """What the points of a view are, what was left out, what is proved; nothing of a map of all tokens."""
+    """Phrases for joined points and left-out tokens; empty for a map of all tokens."""
     view = result.view
     if view is None:
         return []
@@ -166,7 +166,7 @@ def _leaves_out(result: Projection, side: str) -> bool:
 
 
 def elsewhere_words(result: Projection) -> str:
-    """Who takes what a row lacks to 1, with the verb; empty where it lacks nothing."""
+    """Subject and verb for the rest of a row, `the sink takes`; empty where rows are complete."""
     if result.view is not None and divides(result.view):
         return ""
     sink = result.head.sink is not None
@@ -176,7 +176,7 @@ def elsewhere_words(result: Projection) -> str:
 
 
 def keyless_words(result: Projection, query: int) -> str:
-    """Why a query has no key to show: it never had one, or the view left out those that it had."""
+    """Reason why a query has no key: none visible, or all left out by the view."""
     view = result.view
     emptied = view is not None and bool(result.head.answered[list(view.query_groups[query])].any())
     return f"has {NOTHING_LEFT if emptied else NO_KEY}"

@@ -1,4 +1,4 @@
-"""One question over many prompts: the mean of every figure with its interval, and the prompts against it."""
+"""Sheet of one question over many prompts: each figure's mean and interval, and deviating prompts."""
 
 from collections.abc import Callable, Iterator
 
@@ -47,7 +47,7 @@ def sheet(result: Prompts, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Prompts) -> Said:
-    """The words of many prompts about this result."""
+    """Sentences of many prompts about this result."""
     asked, first = result.asked, _first(result)
     best = None if first is None else _figure(result, first)
     measured = "" if first is None else result.figures[first].measured
@@ -78,7 +78,7 @@ def said(result: Prompts) -> Said:
 
 
 def _first(result: Prompts) -> int | None:
-    """The figure that is spoken of; of layers that from which on the answer comes first in most prompts."""
+    """Index of the answer's figure; for layers, the first from which the answer leads in most prompts."""
     if not result.ranking:
         return None
     if result.asked is not Asked.LAYERS:
@@ -88,7 +88,7 @@ def _first(result: Prompts) -> int | None:
 
 
 def _other(result: Prompts, first: int) -> int | None:
-    """The answer that most prompts have; of a score the first reason at its other end."""
+    """The second answer by number of prompts; for a score, the first reason at its other end."""
     often = result.stands.sum(axis=1)
     if result.asked is Asked.PREDICT:
         return max(result.ranking[1:], key=lambda i: int(often[i]), default=None)
@@ -137,7 +137,7 @@ def _form(measured: str) -> Callable[[float], str]:
 
 
 def _between(result: Prompts, figure: int) -> str:
-    """`.64 to .78`: the interval of the mean; empty where there is none."""
+    """The interval of the mean, `.64 to .78`; empty where there is none."""
     low, high = float(result.low[figure]), float(result.high[figure])
     form = _form(result.figures[figure].measured)
     return "" if np.isnan(low) else "all alike" if low == high else f"{form(low)} to {form(high)}"

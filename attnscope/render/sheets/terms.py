@@ -1,7 +1,4 @@
-"""The scores of a head taken apart: what each part does to its weights, or how one query's come about.
-
-Or one product of a query and a key, dimension by dimension, and the pairs that a rotary position turns.
-"""
+"""Sheet of a head's scores by terms, or of one query-key product by dimensions and rotary pairs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -53,7 +50,7 @@ _share = partial(weight, decimals=3)
 
 
 def sheet(result: HeadTerms | Dimensions, focus: Focus = WHOLE) -> Sheet:
-    """Of the whole head, or of one query and how the weight of one of its keys comes about."""
+    """Sheet of the terms of a whole head or of one query's weights, or of a product's dimensions."""
     if isinstance(result, Dimensions):
         return _by_dimension(result, focus)
     head, query = result.head, focus.query
@@ -82,7 +79,7 @@ def sheet(result: HeadTerms | Dimensions, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: HeadTerms, query: int | None = None, key: int | None = None) -> Said:
-    """The words of `--terms` about this result, or about the weight that a query gives to a key."""
+    """Sentences of `--terms` about this result, or about one query's weight for a key."""
     head, allowed, numbers = result.head, result.head.allowed, {}
     first, second = (*result.ranked, None, None)[:2]
     if query is not None and key is not None:
@@ -165,7 +162,7 @@ def _drawn(result: HeadTerms) -> dict[str, Float[np.ndarray, "query key"]]:
 
 
 def _extent(result: HeadTerms) -> float:
-    """The largest magnitude of anything that adds up to a score: one scale for all of them."""
+    """Largest magnitude of any term of a score: one scale for all of them."""
     allowed = result.head.allowed
     return max(largest_magnitude(values[allowed]) for values in _drawn(result).values()) or 1.0
 
@@ -175,7 +172,7 @@ def _visible(result: HeadTerms, values: Float[np.ndarray, "query key"]) -> Float
 
 
 def shown_key(result: HeadTerms, query: int, key: int | None = None) -> int | None:
-    """The key whose weight is worked out: the one that is asked for, or the strongest; None without any."""
+    """The key whose weight is worked out: `key`, or the strongest; None without any."""
     ranked = _ranked(result, query)
     return None if not ranked else ranked[0] if key is None else key
 
@@ -186,9 +183,9 @@ def _ranked(result: HeadTerms, query: int) -> list[int]:
 
 
 def keys_of(result: HeadTerms, query: int, key: int, most: int = MOST_KEYS) -> Ranking:
-    """Every step from product to weight of the keys of a query, `key` among them, and of the sink.
+    """Table of steps from product to weight for the keys of a query, `key` among them, and for the sink.
 
-    All keys of a few, of more the strongest, in the order of the text.
+    All keys where few, else the strongest, in the order of the text.
     """
     head, count, ranked = result.head, len(result.head.key_tokens), _ranked(result, query)[:most]
     strongest = ranked if key in ranked else [*ranked[: most - 1], key]
@@ -288,7 +285,6 @@ _MOST_PAIRS = 12
 
 
 def _by_dimension(result: Dimensions, focus: Focus) -> Sheet:
-    """As many of the dimensions as are asked for; a file has all."""
     head, say = result.head, said_by_dimension(result)
     return saying(
         say,
@@ -303,7 +299,7 @@ def _by_dimension(result: Dimensions, focus: Focus) -> Sheet:
 
 
 def said_by_dimension(result: Dimensions) -> Said:
-    """The words of `--dims` about this result."""
+    """Sentences of `--dims` about this result."""
     head, place = result.head, (result.query, result.key)
     leads = -np.sort(-(result.products - result.beside) * np.sign(result.lead or 1.0))
     facts = {

@@ -1,4 +1,4 @@
-"""Every head of a model at a glance: a small picture of the weights of each, all on one scale."""
+"""Sheet of every head's weights as a small picture, all on one scale."""
 
 from collections.abc import Iterator
 
@@ -56,14 +56,14 @@ def sheet(result: Thumbnails, focus: Focus = WHOLE) -> Sheet:
 
 
 def common_scale(result: Thumbnails, asked: Scaling = Scaling.SQRT) -> Weights:
-    """One scale for every head; it has no rows of its own."""
+    """One scale for the weights of all heads."""
     cells = result.weights.reshape(-1, result.weights.shape[-1])
     found = scale_of(cells, np.isfinite(cells), asked)
     return Weights(found.kind, np.array([found.top]), found.least)
 
 
 def said(result: Thumbnails) -> Said:
-    """The words of `heads --grid` about this result."""
+    """Sentences of `heads --grid` about this result."""
     queries, keys = result.steps
     stretches = *result.query_tokens.stretches, *result.key_tokens.stretches
     i, j, row, column = result.largest or (0, 0, 0, 0)
@@ -83,7 +83,7 @@ def said(result: Thumbnails) -> Said:
 
 
 def pooled_words(result: Thumbnails) -> str:
-    """What a cell is that stands for several pairs: `the largest weight of 1 query x 2 keys`."""
+    """Meaning of a cell that pools several pairs: `the largest weight of 1 query x 2 keys`."""
     return said(result)("pooled")
 
 

@@ -1,1 +1,1 @@
-"""What only terminals need: colours for every depth and background, matrices as blocks."""
+"""Rendering for terminals: colours for every depth and background, matrices in characters."""

@@ -1,10 +1,8 @@
-"""The one way to a terminal: a console that takes every text as text, and sends none that could steer it.
+"""The rich console for all terminal output, with themes; removes control characters from texts.
 
-Only what rich itself sends moves the cursor or sets a colour. A sheet is harmless before it is laid out, so
-that its widths are right; here it is made sure of for all that is printed.
-
-The colours of `palette` are its styles, for every depth of colour and both backgrounds. Which one it is the
-user or the environment says; where nobody knows it is the ramp for dark ones, legible on white too.
+Only rich itself may move the cursor or set colours. Sheets are cleaned before layout, so that widths are
+right; printing cleans everything once more. Themes give the styles of `palette` for every colour depth and
+background; for an unknown background they use the ramp for dark ones, which is legible on white too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,25 +36,25 @@ from attnscope.render.kit.words import STYLES
 
 Background = Literal["light", "dark", "unknown"]
 
-# what xterm makes of the 16 colours, black to bright white; other terminals differ, not in their order
+# xterm's RGB values of the 16 colours, black to bright white; other terminals differ, not in the order
 _SIXTEEN = (
     *("#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5"),
     *("#7f7f7f", "#ff0000", "#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff"),
 )
-_MIDDLE = 1.05**0.5 * 0.05**0.5 - 0.05  # the luminance that black and white stand out against alike
+_MIDDLE = 1.05**0.5 * 0.05**0.5 - 0.05  # the luminance at which black and white text have equal contrast
 
 
 _OURS = "\n" + LEFT_TO_RIGHT
 
 
 class Paper(Console):
-    """A console without markup, emoji codes and highlighting."""
+    """A rich console without markup, emoji codes and highlighting."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(emoji=False, markup=False, highlight=False, **settings)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As rich's, every text of it harmless."""
+        """Render like rich, without control characters in any text."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -69,7 +67,7 @@ _DARK_COLOURS = (0, 1, 2, 3, 4, 5, 6, 8)  # of the 16, as in COLORFGBG
 
 
 def theme(background: Background, depth: str) -> Theme:
-    """The style of every name of `palette`, for a console whose colours are `truecolor`, `256` or fewer."""
+    """Theme with the style of every name of `palette`, for the depth `truecolor`, `256` or fewer."""
     ground: Ground = "light" if background == "light" else "dark"
     styles = {
         f"{name}.{step}": _cell(_colour(ground, name, step / STEPS, depth), depth)
@@ -116,9 +114,9 @@ def _exact(colour: str) -> Color:
 
 
 def background(wanted: str | None, environment: Mapping[str, str]) -> Background:
-    """The background that `wanted` or the environment names.
+    """The terminal's background, from `wanted`, the environment's theme or COLORFGBG; else `unknown`.
 
-    Raises `InputError` for a theme that there is not.
+    Raises `InputError` for an unknown theme.
     """
     if wanted is None:
         named = _checked(environment.get(VARIABLE) or "auto", VARIABLE)
@@ -135,7 +133,7 @@ def _checked(wanted: str, where: str) -> Background | None:
 
 
 def _from_colours(described: str) -> Background | None:
-    """Of `COLORFGBG`, which holds colours of text and background by number: `15;0`, `0;default;15`."""
+    """The background in `COLORFGBG` (`15;0`, `0;default;15`), None where it is not told."""
     last = described.rpartition(";")[2]
     if not described or not last.isdecimal():
         return None

@@ -1,7 +1,6 @@
-"""All heads in a terminal, layers down and heads across: a number each, or small pictures of their weights.
+"""Grids of all heads in a terminal, layers down and heads across: numbers, or small weight matrices.
 
-Where the pieces would fill more than a screen, each head is a shade, unless the grid is asked for as a whole.
-Small pictures are a few characters each, all on one scale.
+Where the numbers would fill more than a screen, each head is a shade, unless the grid is `whole`.
 """
 
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ _BEYOND = "*"
 
 
 def grid(block: HeadGrid, width: int) -> list[Text]:
-    """Title, the cells, and what shades and marks mean; heads without any number are left out."""
+    """Lines of a grid: title, cells, and legend; columns of heads without any number are left out."""
     title = Text(block.heading, style=HEADING)
     if shades(block, width) is not None:
         return [title]
@@ -46,7 +45,7 @@ def grid(block: HeadGrid, width: int) -> list[Text]:
 
 
 def shades(block: HeadGrid, width: int) -> Raster | None:
-    """Every head as a shade, where the numbers of all would fill more than a screen of this width."""
+    """The grid as shades, where its numbers would fill more than a screen; else None."""
     pieces = -(-len(_looked(block)) // _across(block, width))
     if block.whole or pieces * (len(block.layers) + 1) <= _MOST_LINES:
         return None
@@ -151,7 +150,7 @@ _MOST, _LEAST = 12, 2  # characters of a head
 
 
 def cells_of(block: HeadMatrices, width: int) -> int:
-    """How many characters each head has in `width` cells; 0 where all of them do not fit."""
+    """Characters per head in `width` cells; 0 where the heads do not fit."""
     cells = (width - _names(block)) // len(block.heads) - 1
     return 0 if cells < _LEAST else min(cells, _MOST, block.values.shape[3])
 
@@ -161,7 +160,7 @@ def _names(block: HeadMatrices) -> int:
 
 
 class Mosaic:
-    """The heads side by side, each so many characters wide and about as high."""
+    """Weight matrices of all heads side by side, `cells` characters wide each."""
 
     def __init__(self, block: HeadMatrices, cells: int) -> None:
         self.block, self.cells = block, cells
@@ -193,7 +192,7 @@ class Mosaic:
 
 
 def _smaller(cells: Float[np.ndarray, "row column"], rows: int, columns: int) -> Float[np.ndarray, "r c"]:
-    """The largest of each group of cells, `rows` by `columns` of them; NaN where all are."""
+    """Maxima of groups of cells, `rows` by `columns` groups; NaN for a group of NaN."""
     for axis, wanted in ((0, rows), (1, columns)):
         starts = np.arange(wanted) * cells.shape[axis] // wanted
         cells = np.fmax.reduceat(cells, starts, axis=axis)

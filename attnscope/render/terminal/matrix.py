@@ -47,10 +47,10 @@ from attnscope.tokens import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Shading:
-    """`shares` are 0 to 1, or -1 to 1 around 0 where `signed`, NaN where a pair is masked.
+    """Shades of a matrix: `shares` from 0 to 1, or -1 to 1 where `signed`, NaN where a pair is masked.
 
-    `plain` are the same without a sign, 0 for the least number; `ends` and `plain_ends` the numbers that the
-    least and the largest share stand for, `scale` that of weights. `told` has to be said beside them.
+    `plain` are the shares without sign, 0 for the least number. `ends` and `plain_ends` are the texts of the
+    least and the largest share, `scale` is that of weights, `told` a note for the legend.
     """
 
     shares: Float[np.ndarray, "row column"]
@@ -67,7 +67,7 @@ class Shading:
 
 
 def shading(shown: Panel) -> Shading:
-    """That of one panel."""
+    """The shades of a panel."""
     values = np.where(shown.visible, shown.values, np.nan)
     if shown.show != "weights":
         return _around_0(shown, values)
@@ -90,10 +90,10 @@ def _around_0(shown: Panel, values: Float[np.ndarray, "row column"]) -> Shading:
     )
 
 
-_MOST_ROWS = 60  # with a number each
-_LINES = 48  # of a picture
+_MOST_ROWS = 60  # rows whose numbers are all written
+_LINES = 48  # lines of a picture
 _LABEL = 13  # cells of a name beside it
-_TOLD = 0.05  # the largest weight of a matrix whose numbers say something in two decimals
+_TOLD = 0.05  # below this largest weight two decimals say too little: shades are drawn
 
 
 def numbers(block: Matrix, width: int) -> list[Text] | None:
@@ -112,7 +112,7 @@ def numbers(block: Matrix, width: int) -> list[Text] | None:
 
 
 class Picture:
-    """A block without its numbers, as coarse as the console needs it."""
+    """A matrix drawn in shades, pooled to the console's size."""
 
     def __init__(self, block: Matrix, width: int) -> None:
         self.block, self.width = block, width
@@ -131,7 +131,7 @@ class Picture:
 
     @property
     def height(self) -> int:
-        """About how many lines it takes."""
+        """Estimated number of lines."""
         return min(len(self.block.rows), _LINES)
 
     def _fitting(self, lines: int) -> Matrix:
@@ -156,7 +156,7 @@ def number_table(shown: Panel, shades: Shading, width: int) -> list[Text] | None
 
 
 def picture(shown: Panel, shades: Shading, width: int, blank: str = "masked") -> Raster:
-    """The whole matrix without its numbers; `blank` is what an empty cell is."""
+    """The whole matrix in shades; `blank` is the legend of an empty cell."""
     return Raster(
         shares=shades.shares,
         plain=shades.plain,
@@ -226,7 +226,7 @@ def vectors(shown: Panel, width: int) -> list[Text]:
 
 
 def vector(shown: Panel, width: int) -> list[Text]:
-    """All dimensions of one vector; a line begins with the number of its first one."""
+    """All dimensions of one vector; each line begins with the number of its first dimension."""
     if not shown.answered[0]:
         return [Text(f"it has {shown.unanswered}", style=DIM)]
     values, texts = shown.values[0], cell_texts(shown)
@@ -265,7 +265,7 @@ _LEAST_ENTRY = 9
 
 @dataclass(frozen=True)
 class _Entry:
-    """How wide the parts of one key's entry are: position, token, number; `cells` in all."""
+    """Widths of a key's entry in cells: position, token, number."""
 
     keys: Tokens
     digits: int
@@ -317,7 +317,7 @@ def _entry(keys: Tokens, number: int) -> _Entry:
 def _ranked_row(
     shown: Panel, shades: Shading, row: int, heads: RowHeads, entry: _Entry, keys: list[tuple[int, str]]
 ) -> Text:
-    """One query; `keys` are positions by falling rank, each with its number as text."""
+    """Line of one query; `keys` are positions by falling rank, each with its number as text."""
     if not shown.answered[row]:
         return line(heads.text(row), (f"  {shown.unanswered}", DIM))
     parts: list[tuple[str, StyleType] | str] = []
@@ -335,7 +335,7 @@ _NARROWEST = 2  # cells of a column
 
 
 def steps(block: Steps, width: int) -> list[Text]:
-    """Each with its shape, its numbers, and one cell spelled out."""
+    """Lines of the steps, each with its shape, its numbers, and one cell spelled out."""
     lines = [Text(block.title, style=STYLES[Verdict.FAILED])] if block.title else []
     for step in block.steps:
         lines += [*([Text()] if lines else []), _heading(step), *grid(step, width, block.decimals)]
@@ -345,7 +345,7 @@ def steps(block: Steps, width: int) -> list[Text]:
 
 
 def _heading(step: Step) -> Text:
-    """`scores = Q Kᵀ   1 x 3 (queries x keys) · how well each key fits each query`."""
+    """Heading of a step: `scores = Q Kᵀ   1 x 3 (queries x keys) · how well each key fits each query`."""
     made = f" = {step.formula}" if step.formula else ""
     meaning = f" · {step.meaning}" if step.meaning else ""
     shape = (shape_words(step), HEADING)
@@ -353,7 +353,7 @@ def _heading(step: Step) -> Text:
 
 
 def grid(step: Step, width: int, decimals: int) -> list[Text]:
-    """The matrix of `step` in lines of at most `width` cells; what does not fit is counted, not hidden."""
+    """The step's matrix in `width` cells, with a line that counts left-out rows and columns."""
     matrix = step.matrix
     rows, columns = matrix.values.shape
     most = _MOST_PAIR_ROWS if matrix.columns.word == "key" else _MOST_STEP_ROWS

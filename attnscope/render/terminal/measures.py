@@ -1,4 +1,4 @@
-"""The measures that there are: a few to begin with, all of them as a table, one explained, and as JSON."""
+"""Screens of `attnscope measures`: five to begin with, one explained, or all in a table."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
@@ -13,7 +13,7 @@ from attnscope.results import MeasureDescription
 from attnscope.results.stored.document import MeasureListed
 from attnscope.vocabulary import MASKED_SENTENCE
 
-BEGIN = {  # what one needs first, in one line each
+BEGIN = {  # five measures to begin with, a line each
     "entropy": "how many tokens a query spreads over; the grid shows e^entropy",
     "previous": "weight on the token before",
     "special-tokens": "weight on [CLS], [SEP], [BOS] and their like",
@@ -25,7 +25,7 @@ _GAP, _LEAST = 2, 40  # cells between columns, and of the meaning at least
 
 
 def measures_begun(listed: Sequence[MeasureDescription], width: int) -> RenderableType:
-    """How many there are, and five to begin with, each in a line."""
+    """Screen with the number of measures, and five to begin with."""
     chosen = [each for each in listed if each.name in BEGIN]
     columns = [(each.name, each.range) for each in chosen]
     widths = [max(map(len, column)) + _GAP for column in zip(*columns, strict=True)]
@@ -48,7 +48,7 @@ def answer(listed: Sequence[MeasureDescription]) -> str:
 
 
 def measure_explained(one: MeasureListed, width: int, others: Iterable[str] = ()) -> RenderableType:
-    """What one measure means: its formula, its unit and range, its paper; `others` are by norm or plain."""
+    """Screen of one measure: its formula, unit, range and paper; `others` are related measures."""
     each = one.described
     ends = f"{one.range} ({each.low} … {each.high})"
     told = {
@@ -85,7 +85,7 @@ def _beside(before: Sequence[str], text: str, width: int) -> list[Text]:
 
 
 def measures_table(listed: Sequence[MeasureDescription], width: int) -> RenderableType:
-    """Name, unit and range of each measure, beside them its meaning and its paper, or below where narrow."""
+    """Screen of all measures: name, unit and range, with meaning and paper beside or below."""
     names = {each.name for each in listed}
     by_norm = [each for each in listed if each.name.removesuffix("-norm") in names - {each.name}]
     others = [each for each in listed if each not in by_norm]

@@ -1,7 +1,7 @@
-"""A ranking in a terminal: its columns as far as they have room, and its bars where there is room for more.
+"""A ranking in a terminal: its columns as far as they fit, and bars where there is room.
 
-Headings are folded first; then the lesser columns give way, columns of words are folded, and the last ones
-give way.
+If there is too little room, headings are folded, then `spared` columns dropped, columns of words folded, and
+the last columns dropped.
 """
 
 import re
@@ -24,7 +24,7 @@ Columns = list[tuple[Column, int]]  # with the cells that each has
 
 
 def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> list[Text]:
-    """Title, headings, rows with bars of at most so many cells, and which rows and columns are left out."""
+    """Lines of a ranking: title, headings, rows with bars up to `longest` cells, and what is left out."""
     columns = _laid_out(block, width)
     lines = [Text(each, style="bold") for each in (block.title,) if each]
     lines += [Text(each, style=DIM) for each in (block.says,) if each]
@@ -47,12 +47,12 @@ def lines_of_ranking(block: Rows, width: int, longest: int = _LONGEST_BAR) -> li
 
 
 def kept_columns(block: Rows, width: int) -> list[Column]:
-    """The columns that have room in `width` cells."""
+    """The columns that fit in `width` cells."""
     return [column for column, _ in _laid_out(block, width)]
 
 
 def room_of_bars(block: Rows, width: int) -> int:
-    """The cells of the longest bar beside all columns in `width` cells; 0 where there is no room for any."""
+    """Cells of the longest bar beside all columns; 0 where no bar fits."""
     columns = _laid_out(block, width)
     room = _spare(block, columns, width)
     drawn = len(columns) == len(block.table.headed) and room >= _LEAST_BAR and _bars(block)
@@ -64,14 +64,14 @@ def _spare(block: Rows, columns: Columns, width: int) -> int:
 
 
 def folded(text: Text, width: int) -> list[Text]:
-    """Lines of a table as they are, of words as many as they need."""
+    """The text folded into lines of `width` cells; lines marked `no_wrap` stay whole."""
     if text.cell_len <= width or text.no_wrap:
         return [text]
     return [Text(each, style=text.style) for each in _words(text.plain, width)]
 
 
 def parted(text: Text, width: int) -> list[Text]:
-    """The lines of words that are not all of one style."""
+    """The text folded into lines of `width` cells, its styles kept."""
     lines, begin = list[Text](), 0
     for each in folded(Text(text.plain), width):
         lines.append(text[begin : begin + len(each.plain)])
@@ -80,7 +80,7 @@ def parted(text: Text, width: int) -> list[Text]:
 
 
 def _words(text: str, cells: int) -> list[str]:
-    """Lines of so many cells, broken at spaces but not at those that are to hold words together: `3.2 %`."""
+    """Lines of at most `cells` cells, broken at spaces, but not in numbers such as `3.2 %`."""
     first, *others = _BREAK.split(text)
     lines = [first]
     for word in others:
@@ -192,9 +192,9 @@ def _cell(column: Column, row: int, text: str, cells: int, faint: StyleType) -> 
 
 
 def _bars(block: Rows) -> tuple[Mark, ...]:
-    """The bars, where all of them begin at 0 and nothing belongs beside them, no control and no interval.
+    """Bars to draw, where all begin at 0 and no control or interval belongs beside them; else none.
 
-    Stretches of an axis that was asked for are drawn too, gold or not below them.
+    Bands over a given axis are drawn too.
     """
     if not isinstance(block, Ranking):
         return ()

@@ -1,7 +1,7 @@
-"""Numbers as a picture made of characters: half blocks in colour, shades where there is none.
+"""Numbers as a picture of characters: half blocks in colour, shades where there is no colour.
 
-What a console can do is known when it prints, so a `Raster` is laid out then. Half a block is as high as
-it is wide: in colour one line holds two rows. Without colour a character is a shade, a blank is nothing.
+A `Raster` is laid out when it is printed, because only then the console is known. In colour one line holds
+two rows, since half a block is as high as wide. Without colour a character is a shade, a blank is nothing.
 Attention over a sound is a line of bars over time for each row.
 """
 
@@ -35,7 +35,7 @@ Shares = Float[np.ndarray, "row column"]
 
 @dataclass(frozen=True)
 class Side:
-    """What the rows or the columns are: a noun, and for each its position as text and its name."""
+    """Labels of rows or columns: a noun, and each one's position (as text) and name."""
 
     noun: str
     positions: Sequence[str]
@@ -46,7 +46,7 @@ class Side:
         return max(map(len, self.positions), default=0)
 
     def called(self, first: int, last: int) -> str:
-        """`12 door`; of two rows both names, of more the positions of both ends and the first name."""
+        """Label of pooled rows: `12 door`; two names for two rows; positions and the first name for more."""
         name = self.names[first]
         if last - first > 1:
             ends = f"{self.positions[first]}-{self.positions[last]}"
@@ -58,7 +58,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows and columns are pooled into one, the characters of a column, two rows in one or not."""
+    """Pooling of a raster: rows and columns per cell, characters per column, two rows per line or one."""
 
     rows: int
     columns: int
@@ -67,12 +67,12 @@ class Plan:
 
     @property
     def per_line(self) -> int:
-        """Rows of the matrix in one line."""
+        """Rows of the matrix per line."""
         return self.rows * (2 if self.halved else 1)
 
 
 def plan(rows: int, columns: int, room: int, halves: bool) -> Plan:
-    """Two characters for a pair where there is room, else one or half of one, else pairs are pooled."""
+    """Choose the pooling: two characters per pair if they fit, else one or half of one, else pooled pairs."""
     if rows <= _MOST_LINES and 2 * columns <= room:
         return Plan(1, 1, 2, False)
     halved = halves and rows > _FEW_ROWS
@@ -84,9 +84,9 @@ def plan(rows: int, columns: int, room: int, halves: bool) -> Plan:
 class Raster:
     """A matrix of shares, 0 to 1, or -1 to 1 around 0 where `signed`; NaN is left blank.
 
-    `plain` are the same from 0 to 1, for characters. `ends` are what the least and the largest share stand
-    for, `scale` what every one does, of weights. `blank` is what a NaN is, empty where there is none; `told`
-    follows them under the picture.
+    `plain` are the shares from 0 to 1, for characters. `ends` are the texts of the least and the largest
+    share, `scale` is that of weights. `blank` is the legend of NaN, empty where there is none; the notes
+    `told` follow it.
     """
 
     shares: Shares
@@ -104,7 +104,7 @@ class Raster:
 
     @property
     def height(self) -> int:
-        """About how many lines it takes."""
+        """Estimated number of lines."""
         return min(len(self.rows.names), _MOST_LINES)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -151,7 +151,7 @@ class Raster:
 
 
 def ink_of(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks | _Shades":
-    """Colours where the console shows ours, else characters."""
+    """Coloured cells where the console knows our styles, else shade characters."""
     if console.color_system is not None and not console.no_color:
         name = diverging if signed else sequential
         shares = np.linspace(-1.0 if signed else 0.0, 1.0, _RAMP)
@@ -166,7 +166,7 @@ def ink_of(console: Console, options: ConsoleOptions, signed: bool) -> "_Blocks 
 class _Blocks:
     """Cells as colours of the console; `halves` where it has characters for half a cell.
 
-    `gap` is drawn where there is nothing: of 16 colours that for 0 is the background.
+    `gap` is drawn for NaN, because with 16 colours the colour of 0 is the background.
     """
 
     console: Console
@@ -233,11 +233,10 @@ _NUMBER = 7  # cells of a number at the end of a line: 5.8e-4
 
 
 def timeline(block: Timeline, width: int) -> Iterator[Text]:
-    """One line of bars for each row, each from 0 to its own largest bar; at its end what that is.
+    """Lines of bars over time, one for each row, scaled to the row's largest bar, whose value ends the line.
 
-    Heights are rounded to the nearest eighth, so that less than half of one is blank. Where the frames
-    outnumber the cells, every bar is the sum of equally many of them, so that even weights make even bars;
-    only the last one may have fewer.
+    Heights are rounded to eighths. Where the frames outnumber the cells, every bar is the sum of equally many
+    frames, so that even weights make even bars; only the last one may have fewer.
     """
     rows, step = block.plain.values[:_MOST_ROWS], block.result.seconds
     names = [settled(each) for each in block.plain.rows.names[:_MOST_ROWS]]

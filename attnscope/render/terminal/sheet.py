@@ -1,7 +1,7 @@
-"""What a console shows of a result, for any width, in colour or not; and as plain text.
+"""The screen of a result as rich renderables, for any width, in colour or not; and as plain text.
 
-That are the words of its sheet in their order around its blocks, whose lines are never wider than it. Nothing
-is printed here. Text of the model or the user never passes through markup.
+It is the sheet's words around its blocks, in lines no wider than the screen. Nothing is printed here, and
+text of the model or the user never passes through markup.
 """
 
 import io
@@ -49,11 +49,11 @@ RECOMPUTED = (
     "recomputed: scores, weights and output follow from the q, k, v, mask and scale in the file; whether "
     "these are of this model, layer and text, attnscope check tells"
 )
-_MOST_LINES = 40  # beyond them a further grid is left to the picture
+_MOST_LINES = 40  # beyond this height a further grid is left out
 
 
 def screen(result: Result, width: int, focus: Focus = WHOLE) -> list[RenderableType]:
-    """All that a terminal of `width` cells shows of a result, part by part from the top."""
+    """The renderables of a result's screen in `width` cells, from the top."""
     sheet = sheet_of(result, focus)
     return of_sheet(sheet if focus.stored is None else as_stored(sheet, focus.stored), width, focus)
 
@@ -62,7 +62,7 @@ NARROWEST, USUAL = 40, 80  # cells
 
 
 def written(result: Result, focus: Focus = WHOLE, width: int | None = None) -> str:
-    """What a terminal of `width` cells shows; as wide as the one there is, or 80 where there is none."""
+    """The screen as plain text, as wide as the terminal, or 80 cells without one."""
     wide = shutil.get_terminal_size((USUAL, 24)).columns if width is None else width
     wide = max(wide, NARROWEST)
     paper = Paper(file=io.StringIO(), width=wide, color_system=None, force_jupyter=False)
@@ -73,7 +73,7 @@ def written(result: Result, focus: Focus = WHOLE, width: int | None = None) -> s
 
 
 def of_sheet(sheet: Sheet, width: int, focus: Focus = WHOLE) -> list[RenderableType]:
-    """The answer, what was read, all that shows it, what is proved, and where to go next."""
+    """The screen of a sheet: answer, text, blocks, proof, and the next command."""
     opened = [*_answer(sheet, width), *_read(sheet, width)]
     if focus.brief:
         return [Group(*opened[: len(_answer(sheet, width))], *_proved(sheet, width, focus))]
@@ -83,7 +83,7 @@ def of_sheet(sheet: Sheet, width: int, focus: Focus = WHOLE) -> list[RenderableT
 
 
 def body(sheet: Sheet, width: int, focus: Focus = WHOLE) -> Group:
-    """The screen within a frame that says what was read: no text, and nothing to go on with."""
+    """The screen of a sheet without its text and next command, for a frame that has these."""
     return _apart((_answer(sheet, width), _evidence(sheet, width, focus), _proved(sheet, width, focus)))
 
 
@@ -157,7 +157,7 @@ def _proved(sheet: Sheet, width: int, focus: Focus) -> list[Text]:
 
 
 def identity(sheet: Sheet) -> tuple[str, ...]:
-    """What the result is, of which attention of which model, and what pins its numbers down."""
+    """Lines of -v: title and setting, and the model, kernel and route of each run."""
     setting = " · ".join(each for each in (sheet.title, sheet.setting) if each)
     return setting, *(reading(each).plain for each in sheet.origins)
 
@@ -189,7 +189,7 @@ def _height(block: Block, width: int) -> int:
 
 
 def laid(blocks: Sequence[Block | Beside], width: int) -> list[RenderableType]:
-    """One below the other, those that are narrow side by side where they fit; a picture has its own lines."""
+    """Blocks one below the other; narrow ones side by side where they fit."""
     rows: list[list[list[Text]] | Picture | Mosaic | Raster] = []
     before = 0
     for block, lines, room in (each for one in blocks for each in _parts(one, width)):
@@ -212,7 +212,7 @@ def laid(blocks: Sequence[Block | Beside], width: int) -> list[RenderableType]:
 
 
 def _parts(block: Block | Beside, width: int) -> list[tuple[Block, list[Text], int]]:
-    """Rankings share the cells where all have room for bars, which are then on one scale."""
+    """Blocks with their lines and width; rankings side by side get bars of one length."""
     alike = [each for each in flat(block) if isinstance(each, Ranking) and each.marks]
     share = (width - _GAP * (len(alike) - 1)) // max(len(alike), 1)
     share = share if all(room_of_bars(each, share) for each in alike) else width
@@ -245,7 +245,7 @@ def _joined(beside: list[list[Text]]) -> list[Text]:
 
 
 def lines_of(block: object, width: int) -> list[Text]:
-    """A block in `width` cells."""
+    """The lines of a block in `width` cells."""
     match block:
         case Statements():
             return statements(block, width)
@@ -280,7 +280,7 @@ def _folded(lines: Iterable[Text], width: int) -> list[Text]:
 
 
 def picture_of(block: object, width: int) -> Picture | Mosaic | Raster | None:
-    """What stands below the lines of a block whose numbers have no room, or of many small matrices."""
+    """Picture below a block's lines: for numbers that do not fit, or for many small matrices."""
     if isinstance(block, Drawing) and not isinstance(block, Timeline):
         return picture_of(block.plain, width)
     if isinstance(block, HeadGrid):
@@ -295,7 +295,7 @@ _MORE = "-v has the figures of each sentence, and the command that shows more"
 
 
 def statements(block: Statements, width: int) -> list[Text]:
-    """One below the other, each behind its question, or with all that belongs to it."""
+    """Lines of the statements: question and sentence, or all parts of each if `whole`."""
     if block.whole:
         return [line for each in block.statements for line in _lines(each, width)]
     told = list[Text]()

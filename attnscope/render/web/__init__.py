@@ -1,5 +1,5 @@
-"""A result as one page for any browser: nothing is loaded from elsewhere, and nothing foreign can run in it.
+"""A result as one HTML page for any browser: it loads nothing and runs only its own scripts.
 
-`page` is the door. What a page shows of a result is made in the other modules, as plain values and blocks of
-numbers; how it looks stands in `page/`, modules of JavaScript that can be read and need nothing to be built.
+`page` builds the file. The other modules make its content as plain values and blocks of numbers; `page/` has
+its looks, readable JavaScript modules that need no build step.
 """

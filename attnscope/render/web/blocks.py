@@ -1,7 +1,4 @@
-"""What a page holds beside its document: numbers and tables, deflated and in base64, each under a name.
-
-And what all of its markup uses: text escaped, a number on its shade, the strip that says what shades mean.
-"""
+"""Data blocks of a page (deflated, in base64), and helpers for escaped text, shades and images."""
 
 import base64
 import html
@@ -31,7 +28,7 @@ _RUNS = (1, zlib.DEFLATED, 15, 9, zlib.Z_RLE)
 
 @dataclass(eq=False)
 class Blocks:
-    """The blocks of one page, in the order in which they were added."""
+    """The data blocks of one page by name, in order of addition."""
 
     packed: dict[str, str] = field(default_factory=dict)
 
@@ -41,12 +38,12 @@ class Blocks:
 
     @staticmethod
     def pack_runs(content: bytes) -> str:
-        """Packs codes."""
+        """Pack codes, with a compression that suits runs of equal bytes."""
         packer = zlib.compressobj(*_RUNS)
         return base64.b64encode(packer.compress(content) + packer.flush()).decode()
 
     def keep(self, packed: str) -> str:
-        """The name under which the page finds again what was packed, one block or several in a line each."""
+        """Keep a packed block, and return the name under which the page finds it."""
         name = f"b{len(self.packed)}"
         self.packed[name] = packed
         return name
@@ -55,7 +52,7 @@ class Blocks:
         return self.keep(self.pack(content))
 
     def floats(self, values: np.ndarray) -> str:
-        """Numbers in single precision, row by row."""
+        """Add numbers in single precision, row by row."""
         return self.add(np.ascontiguousarray(values, dtype="<f4").tobytes())
 
     def json(self, value: object) -> str:
@@ -63,17 +60,17 @@ class Blocks:
 
     @property
     def size(self) -> int:
-        """How many bytes of the page they take."""
+        """Bytes of the blocks in the page."""
         return sum(map(len, self.packed.values()))
 
     def elements(self) -> str:
-        """The elements of the page; base64 holds nothing that could end one."""
+        """The `<script>` elements that hold the blocks; base64 cannot end an element."""
         opening = '<script type="application/octet-stream" id="'
         return "".join(f'{opening}{name}">{text}</script>\n' for name, text in self.packed.items())
 
 
 def escape(text: str) -> str:
-    """`text` for an element or an attribute: no character of it is markup, or turns what stands beside it."""
+    """`text` escaped for an element or an attribute, without control characters."""
     return html.escape(printable(text, LEFT_TO_RIGHT))
 
 
@@ -82,18 +79,18 @@ def paragraph(text: str, kind: str) -> str:
 
 
 def shaded(scale: Scale, value: float) -> str:
-    """The style of an element of the class `shade`: its colours on light and, as the page is, on dark."""
+    """Style attribute of a shaded element: its colours in light and in dark mode."""
     light, dark = scale.paper(value)[0], scale.paper(value, "dark")[0]
     return f"--l:{light};--i:{_ink(light)};--d:{dark};--j:{_ink(dark)}"
 
 
 def _ink(background: str) -> str:
-    """Black or white, whichever is read better on it: one of them always has a contrast of 4.5."""
+    """Black or white, whichever is easier to read on `background` (contrast 4.5 or more)."""
     return "#fff" if luminance(ColorTriplet(*bytes.fromhex(background[1:]))) < _EVEN else "#000"
 
 
 def as_json(value: object) -> str:
-    """Strict JSON for a `<script>`, with all the texts that `value` holds."""
+    """Strict JSON for a `<script>`, with `<`, `>` and `&` escaped."""
     written = json.dumps(plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         written = written.replace(character, f"\\u{ord(character):04x}")
@@ -101,7 +98,7 @@ def as_json(value: object) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Arrays as lists, numbers that are none as null, texts harmless."""
+    """`value` for JSON: arrays as lists, NaN and infinity as None, texts without control characters."""
     if isinstance(value, str):
         return printable(value, LEFT_TO_RIGHT)
     if isinstance(value, dict):
@@ -116,7 +113,7 @@ def plain(value: Any) -> Any:
 
 
 def short(values: np.ndarray, digits: int = 6) -> list[Any]:
-    """Numbers in so many significant digits: more than a page prints, and few bytes."""
+    """Numbers rounded to `digits` significant digits, None for NaN and infinity."""
     if values.ndim:
         return [short(each, digits) for each in values]
     number = float(values)
@@ -128,7 +125,7 @@ _WHOLE = Scale(0.0, 1.0)
 
 
 def strip(scale: Scale | Weights, low: str, high: str) -> str:
-    """A line that is read as `0 none [strip] .98 all of it`."""
+    """Markup of a colour strip between the texts of its ends: `0 none [strip] .98 all of it`."""
     parts = [i / _STOPS for i in range(_STOPS + 1)]
     if isinstance(scale, Weights):
         paper, values = _WHOLE, [scale.shade(part * scale.top) for part in parts]
@@ -146,7 +143,7 @@ _SIDE = 300  # pixels of the longer side of a picture
 
 
 def original(block: Original) -> str:
-    """The picture as the model saw it, which the page's script takes from here."""
+    """Markup of the picture as the model saw it; the page's script uses it too."""
     pixels = np.rint(np.clip(block.picture.image, 0.0, 1.0) * 255).astype(np.uint8)
     source = f"data:image/png;base64,{_base64(png(pixels))}"
     side = "width" if pixels.shape[1] > pixels.shape[0] else "height"
@@ -156,7 +153,7 @@ def original(block: Original) -> str:
 
 
 def of_picture(found: PictureAttention | PictureHeads) -> dict[str, Any]:
-    """How large the picture is, and which key each of its patches is."""
+    """Sizes of a picture and of its patches, and the key of each patch."""
     picture = found.picture
     return {
         "described": medium_words(found),
@@ -168,9 +165,9 @@ def of_picture(found: PictureAttention | PictureHeads) -> dict[str, Any]:
 
 
 def of_sound(found: SoundAttention | SoundHeads, blocks: Blocks) -> dict[str, Any]:
-    """What is heard and its spectrogram, where these are there, and which key each frame is.
+    """Sound, spectrogram and frames, each where it exists, and the key of each frame.
 
-    Behind the sound's own frames stand those of the silence that the model reads after its end.
+    Frames of the silence that the model reads after the sound follow its own.
     """
     heard, own = found.spectrogram, found.gaze.keys.tolist()
     heads = found.head if isinstance(found, SoundAttention) else found.overview
@@ -190,7 +187,7 @@ def of_sound(found: SoundAttention | SoundHeads, blocks: Blocks) -> dict[str, An
 
 
 def wav(sound: Sound) -> bytes:
-    """Its samples, from -1 to 1, in 16 bits; one that is louder is played as loud as there is room."""
+    """WAV file of a sound in 16 bits; samples beyond -1 to 1 are scaled down."""
     loudest = max(float(np.abs(sound.wave).max(initial=0.0)), 1.0)
     samples = np.rint(sound.wave / loudest * 32767).astype("<i2").tobytes()
     form = struct.pack("<HHIIHH", 1, 1, sound.rate, 2 * sound.rate, 2, 16)
@@ -201,7 +198,7 @@ def wav(sound: Sound) -> bytes:
 
 
 def png(pixels: UInt8[np.ndarray, "height width 3"]) -> bytes:
-    """Pixels as a PNG, the same bytes every time."""
+    """Pixels as a PNG, with the same bytes every time."""
     height, width, _ = pixels.shape
     rows = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, width * 3)], axis=1)
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)

@@ -1,8 +1,8 @@
 """Weights as codes of 16 or 8 bits: the angle whose sine squared is the weight, in equal steps.
 
-Equal steps of the angle spare small weights and large ones: the error is largest at .5 and none at 0 and 1.
-Code 0 is a pair that is masked or has no number; above it c stands for sin(pi / 2 (c - 1) / 254)^2,
-one of 16 bits for sin(pi / 2 (c - 256) / 65279)^2. What is drawn is the sine, the root of the weight.
+Equal steps of the angle are fine near 0 and 1: the error is largest at .5 and none at 0 and 1. Code 0 is a
+masked pair or NaN; an 8-bit code c stands for sin(pi / 2 (c - 1) / 254)^2, a 16-bit code for sin(pi / 2 (c -
+256) / 65279)^2. The page draws the sine, the root of the weight.
 """
 
 from functools import cache
@@ -21,10 +21,10 @@ Codes = UInt16[np.ndarray, "..."]
 
 
 def fine(weights: Float[np.ndarray, "..."]) -> Codes:
-    """Codes of 16 bits. The nearest one, or that beside it where only that has the same printed digits.
+    """16-bit codes: the nearest code, or its neighbour where only that has the same printed digits.
 
-    The largest error is 2.5e-5. Where codes lie closer than that, and than half a hundredth of a small
-    weight, only every second, fourth, ... is used: a tenth of the bytes of a page less.
+    The largest error is 2.5e-5. Where codes lie closer than that, and than half a per cent of a small weight,
+    only every second, fourth, ... is used, which makes a page a tenth smaller.
     """
     none = np.isnan(weights)
     known = np.clip(np.where(none, 0.0, weights).astype(np.float64, copy=False), 0.0, 1.0)
@@ -41,7 +41,7 @@ def fine(weights: Float[np.ndarray, "..."]) -> Codes:
 
 @cache
 def _apart() -> np.ndarray:
-    """How far codes that are used lie apart, by their high byte: a power of two."""
+    """Distance between used codes, by their high byte: a power of two."""
     angles = np.clip((np.arange(256) - 0.5) * 256 / FINE, 0.0, 1.0)
     weights = _weights(angles)
     step = np.pi * np.sqrt(weights * (1 - weights)) / FINE
@@ -50,14 +50,14 @@ def _apart() -> np.ndarray:
 
 
 def coarse(weights: Float[np.ndarray, "..."]) -> Codes:
-    """Codes of 8 bits: the largest error is .0031."""
+    """8-bit codes of weights; the largest error is .0031."""
     return _marked(_steps(weights), weights)
 
 
 def sparing(weights: Float[np.ndarray, "..."]) -> Codes:
-    """8-bit codes with steps three or four times as large below .036, where most weights of a long text lie.
+    """8-bit codes of weights with larger steps below .036, which compress to two thirds of the bytes.
 
-    The largest error is .0034, and two thirds of the bytes are left once it is deflated.
+    The largest error is .0034.
     """
     spared = np.arange(COARSE + 1)
     for first, end, step in _SPARED:
@@ -68,7 +68,7 @@ def sparing(weights: Float[np.ndarray, "..."]) -> Codes:
 def largest(
     weights: Float[np.ndarray, "head query key"], most: int
 ) -> tuple[Codes, Float[np.ndarray, " head"]]:
-    """Codes of the `most` largest weights of each row, `LOST` for the others; by head the share they hold."""
+    """Codes of the `most` largest weights of each row, `LOST` for the others; and each head's kept share."""
     found, known = sparing(weights), np.nan_to_num(weights)
     others = np.argpartition(-known, most, axis=-1)[..., most:]
     lost = np.take_along_axis(found, others, -1)
@@ -78,15 +78,15 @@ def largest(
 
 
 def decoded(codes: np.ndarray, *, both: bool) -> Float[np.ndarray, "..."]:
-    """The weights as the page has them, in single precision, NaN for code 0; `both` says of 16 bits."""
+    """Weights of codes in single precision, NaN for code 0; `both` means 16-bit codes."""
     share = (codes.astype(np.float64) - 256) / FINE if both else (codes.astype(np.float64) - 1) / COARSE
     return np.asarray(np.where(codes == 0, np.nan, _weights(share)).astype(np.float32), dtype=np.float64)
 
 
 def planes(codes: Codes) -> tuple[bytes, bytes]:
-    """All high bytes, which draw the picture, and all low ones, which are for the digits, by columns.
+    """High bytes, which are drawn, and low bytes, which add digits, each in column order.
 
-    What different queries give a key is more alike than what one query gives its keys.
+    Columns compress better: different queries give one key more similar weights than one query its keys.
     """
     return (codes >> 8).astype(np.uint8).tobytes("F"), (codes & 0xFF).astype(np.uint8).tobytes("F")
 

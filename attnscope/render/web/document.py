@@ -1,4 +1,4 @@
-"""What a page shows of each kind of result: which heads, numbers, map, prediction; what opens first."""
+"""Builds the content of a page for each kind of result: heads, numbers, map, and the first view."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,12 +42,11 @@ BESIDE = 260  # tokens up to which a view stands under the text, and not in its 
 
 @dataclass
 class Document:
-    """The parts that a result has; `opening` is what is looked at first, `says` what stands beside numbers.
+    """Content of a page: its readings, map, picture or sound, and what it opens on.
 
-    `opener` is the command that opens one of its heads, with `{layer}` and `{head}` in it. `both` says of two
-    readings which heads of the one and the other belong together, and whether their tokens do. `told` is what
-    the page says first, where that is not the answer of its sheet, and `first` whether the text or the sheet
-    stands above. `below` are views that stand one after the other under the one that is chosen.
+    `opener` is the command that opens a head, with `{layer}` and `{head}` in it. `both` says which heads of
+    two readings belong together, and whether their tokens do. `told` replaces the sheet's answer at the top;
+    `first` is whether the text or the sheet stands above. `below` are views that follow the chosen one.
     """
 
     blocks: Blocks
@@ -65,22 +64,22 @@ class Document:
     first: str = "text"
 
     def tokens(self, side: str) -> dict[str, Any] | None:
-        """The tokens of one side of what is read, where there are any."""
+        """The tokens of one side of the first reading, or None."""
         return None if not self.readings else self.readings[0][side] or self.readings[0]["queries"]
 
 
 def told(*parts: str) -> str:
-    """What there is of `parts`, in one line."""
+    """The non-empty `parts` in one line."""
     return " · ".join(part for part in parts if part)
 
 
 def opens(made: Document, layer: int, head: int, view: str = "", **more: Any) -> None:
-    """What is looked at first, where nothing else was asked for: of a long text the text, else a matrix."""
+    """Set the head and view that the page opens on; earlier choices of these stay."""
     made.opening = {"layer": layer, "head": head, "view": view or weights_view(made), **made.opening, **more}
 
 
 def opened(made: Document, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What a sheet opens on, its query and its key by tokens and not by what they are looked at as."""
+    """A sheet's opening choice with its query and key as token positions."""
     words, special = asked.get("words", False), asked.get("special", Special.SHOW)
     places = {
         name: first_token(asked[name], made.tokens(side), words, Special(special))
@@ -91,15 +90,15 @@ def opened(made: Document, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def weights_view(made: Document) -> str:
-    """The text alone where it is long, else a matrix below it."""
+    """`text` for a long text, else `matrix`."""
     both = (made.tokens(side) for side in ("queries", "keys"))
     return "text" if max((len(side["names"]) for side in both if side), default=0) > BESIDE else "matrix"
 
 
 def all_heads(made: Document, beside: Beside, by: Unit = Unit.WORD) -> None:
-    """The weights that a result does not hold itself: of all heads, or of some in full.
+    """Add the weights of all heads, or of some in full, for a result that holds none itself.
 
-    `by` is what its tokens can be taken together to.
+    `by` is the unit that its tokens can be joined to.
     """
     (overview,) = beside.heads or (None,)
     if isinstance(overview, Overview):
@@ -112,7 +111,7 @@ STAGES = {"scores": "parts", "scaled": "parts", "q": "product", "k": "product"}
 
 
 def document(result: Result, focus: Focus, beside: Beside) -> Document:
-    """The parts of a page of any result."""
+    """Build the page's content for any result."""
     made = Document(Blocks())
     kind = kind_of(type(result))
     if kind is not None:
@@ -135,7 +134,7 @@ def document(result: Result, focus: Focus, beside: Beside) -> Document:
 
 
 def of_sheet(made: Document, found: Any, beside: Beside) -> None:
-    """Beside its sheet the weights that it is about, and the head that these open on."""
+    """Build the page of a sheet, beside it the weights it is about, opened on a head."""
     sheet = sheet_of(found)
     made.first = "sheet"
     all_heads(made, beside, getattr(found, "by", Unit.WORD))
@@ -216,7 +215,7 @@ def of_map(made: Document, found: Projection, beside: Beside) -> None:
 
 
 def of_medium(made: Document, found: Laid, beside: Beside) -> None:
-    """Opens on the patch or frame that its answer names, of the head that it names."""
+    """Open a page of a picture or sound on the head and on the patch or frame with the largest weight."""
     weights = found.weights.reshape(*found.weights.shape[: -found.gaze.keys.ndim], -1)
     *place, at = np.unravel_index(int(np.nan_to_num(weights).argmax()), weights.shape)
     if isinstance(found, PictureAttention | SoundAttention):
@@ -239,7 +238,7 @@ def show_medium(made: Document, found: Laid) -> None:
 
 
 def known_map(found: Projection) -> dict[str, Any]:
-    """Points with their names and weights; a point of a view stands for the tokens in its group."""
+    """Points of a map with names and weights; a point of a view stands for a group of tokens."""
     view = found.view
     rows = [[i] for i in range(len(found.query_tokens))] if view is None else view.query_groups
     say = said(found)
@@ -258,7 +257,7 @@ def known_map(found: Projection) -> dict[str, Any]:
     }
 
 
-# kinds of no verb whose page is more than their sheet
+# results that belong to no verb and have a page of their own
 _PARTS: dict[type, Callable[[Document, Any, Beside], None]] = {
     HeadWeights: of_head,
     HeadView: of_view,

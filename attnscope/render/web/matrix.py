@@ -1,6 +1,7 @@
-"""A matrix, and a number for every head, in a page: coloured cells with their numbers under the pointer.
+"""Markup of a matrix, and of a grid of heads: coloured cells with their numbers as tooltips.
 
-Nothing of it needs a script. Of very many rows and columns several are one cell, which is said."""
+It needs no script. With very many rows and columns several are pooled into a cell, with a note.
+"""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,7 +25,7 @@ _LETTER, _LINE, _LONGEST = 7.4, 13, 60  # pixels of a wide letter and of a line;
 
 
 def matrix(block: Matrix) -> str:
-    """Title, what it says, and the cells under their names."""
+    """Markup of a matrix: title, caption, and cells under their names."""
     shown = _fitting(block)
     said = " · ".join(each for each in (shown.says, *_legend(shown)) if each)
     said = f'<p class="told">{escape(said)}</p>' if said else ""
@@ -55,7 +56,7 @@ def _legend(block: Matrix) -> Iterator[str]:
 
 
 def _fitting(block: Matrix) -> Matrix:
-    """With as many cells as a page has room for; of several the strongest, where it cannot be made again."""
+    """The matrix with at most as many cells as a page has room for; pooled to the strongest if need be."""
     rows, columns = (-(-count // _MOST_CELLS) for count in block.values.shape)
     if rows == columns == 1:
         return block
@@ -140,7 +141,7 @@ _MOST_NUMBERED = 24  # heads of a layer whose number stands in its cell
 
 
 def grid(block: HeadGrid, leads: bool = False) -> str:
-    """Layers down and heads across under what the shades mean; a cell is a link where the page `leads`."""
+    """Markup of a grid of heads; cells are links where the page `leads` to heads."""
     columns = range(len(block.heads))
     heads = "".join(f'<th scope="col">H{each}</th>' for each in block.heads)
     rows = "".join(

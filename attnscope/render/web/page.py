@@ -1,11 +1,10 @@
-"""One file that shows a result in any browser, from the disk and with the network off.
+"""One HTML file that shows a result in any browser, from disk and without network.
 
-The policy that the file itself holds lets no request out and runs no script but its own, which it knows by
-their hash. Text of the model or the user stands in the page as escaped text or as data, never as markup.
+The page's content security policy allows no requests, and only its own scripts, by hash. Text of the model or
+the user is escaped or data, never markup.
 
-A page is one script, so each module becomes a function that hands out what it exports, in the order in which
-they import one another; a block that a page does not have is not in its file. The script stands in the page
-deflated, a third of its size, as does the style of what it draws; `boot.js` puts both in.
+All modules are joined into one script, each as a function that returns its exports, in import order; modules
+that a page does not need are left out. Script and styles are stored deflated, and `boot.js` unpacks them.
 """
 
 import base64
@@ -50,7 +49,7 @@ _LONGEST_COMMAND = 400  # that stands at the foot, too
 
 
 def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> bytes:
-    """The page, or a fragment of another; `InputError` where it is larger than `HARD_BYTES`."""
+    """The page, or a fragment of one; `InputError` where it is larger than `HARD_BYTES`."""
     made = document(result, focus, beside)
     told, sheet = _told(result, made, beside), sheet_of(result, focus)
     code, failed, heading = script(_unused(made)), result.verdict is Verdict.FAILED, made.heading
@@ -107,7 +106,7 @@ def as_page(result: Result, focus: Focus = WHOLE, beside: Beside = NOTHING) -> b
 
 
 def _section(result: Result, sheet: Sheet, made: Document, beside: Beside) -> str:
-    """The blocks of its sheet, but of a head, whose matrix a reader can point at; its answer stands above."""
+    """Markup of the result's sheet; without blocks for a head, whose matrix the page draws itself."""
     blocks = not isinstance(result, HeadWeights | HeadView)
     after = original(Original(beside.laid.picture)) if isinstance(beside.laid, PictureAttention) else ""
     return section(sheet, answer=made.told is not None, blocks=blocks, after=after, leads=bool(made.readings))
@@ -128,7 +127,7 @@ def _unused(made: Document) -> frozenset[str]:
 
 
 def _filled(frame: str, parts: dict[str, str]) -> str:
-    """The frame with its parts, each put in once: what a part holds is not looked at for another's place."""
+    """The frame with each `{{name}}` replaced once; replacements are not searched again."""
     pieces = frame.split("{{")
     named = (piece.split("}}", 1) for piece in pieces[1:])
     return pieces[0] + "".join(parts[name] + rest for name, rest in named)
@@ -218,7 +217,7 @@ def _verdicts(result: Any) -> list[list[str]] | None:
 
 
 def _rows(result: Result) -> tuple[list[list[object]], int]:
-    """As many rows of its CSV as a page has room for, and how many it has; none of what is a matrix."""
+    """CSV rows as far as a page has room, and their full number; none for matrices."""
     if isinstance(result, HeadWeights | HeadView):
         return [], 0
     heading, *rows = rows_of(result)
@@ -277,13 +276,13 @@ _BORDERED = ".page { border: 1px solid var(--rule); border-radius: 6px; } .page:
 
 @cache
 def asset(name: str) -> str:
-    """A file of `page/`."""
+    """Text of a file in `page/`."""
     return (files(__package__) / "page" / name).read_text(encoding="utf-8")
 
 
 @cache
 def script(without: frozenset[str] = frozenset()) -> str:
-    """All modules as one strict function, each in one of its own; `without` those that it never asks."""
+    """All JavaScript modules as one strict function; those in `without` are empty."""
     modules = "".join(
         _enclosed(each) if each not in without else f"const ${each} = {{}};\n" for each in _order("page")
     )
@@ -292,14 +291,14 @@ def script(without: frozenset[str] = frozenset()) -> str:
 
 @cache
 def style(fragment: bool = False) -> str:
-    """Of what stands there without scripts. In a `fragment` nothing is inherited."""
+    """CSS of the parts that need no script; a `fragment` inherits nothing from its page."""
     own = _styled("frame.css", fragment) + _styled("sheet.css", fragment)
     return f"{_colours()}{own}\n" if not fragment else f"{_colours()}{_WITHIN}{own}{_BORDERED}"
 
 
 @cache
 def look(fragment: bool = False) -> str:
-    """The style of what scripts draw."""
+    """CSS of the parts that scripts draw."""
     return _styled("page.css", fragment)
 
 
@@ -335,7 +334,7 @@ def _colours() -> str:
 
 @cache
 def icon() -> str:
-    """A small matrix with its largest weights one token back, as an address that holds the picture itself."""
+    """Data URL of the icon: a small matrix with its largest weights one token back."""
     few, shades = 5, [[int(each[i : i + 2], 16) for i in (1, 3, 5)] for each in RAMPS["light"]["weight"]]
     cells = [[shades[-1] if i == j + 1 else shades[i * j % 3] for j in range(few)] for i in range(few)]
     pixels = np.kron(np.array(cells, np.uint8), np.ones((6, 6, 1), np.uint8))
@@ -347,7 +346,7 @@ def boot() -> str:
 
 
 def policy(*scripts: str) -> str:
-    """What the page may do: draw, with its own style, and run these scripts."""
+    """Content security policy of the page: its own style, images and sounds, and only these scripts."""
     hashes = (base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts)
     allowed = " ".join(f"'sha256-{each}'" for each in hashes)
     return (

@@ -1,8 +1,7 @@
-"""Texts in a page: as they read, each token on the shade of its number, or two columns of words with lines.
+"""Markup of texts: tokens shaded by their numbers, linked words, and the opening sentence of a page.
 
-Nothing of it needs a script: what is told of a token is under the pointer, and what stands in the group of a
-word is drawn strong while the pointer is on it. The sentence that a page of heads opens on stands here too:
-the link that says most of the text, and what explains it."""
+It needs no script: notes on a token are tooltips, and the lines of a word are emphasised under the pointer.
+"""
 
 import math
 from collections.abc import Iterator
@@ -25,7 +24,7 @@ _SHARES = Scale(0.0, 1.0)
 
 
 def passage(block: Passage) -> str:
-    """Title, what its shades mean, and the text with its own blanks."""
+    """Markup of a passage: title, legend of its shades, and the text with its own blanks."""
     ends = (0.0, block.scale.top) if isinstance(block.scale, Weights) else (block.scale.low, block.scale.high)
     low, high = ("0" if each == 0 else block.form(each) for each in ends)
     told = f'<p class="told">{strip(block.scale, low, high)} {escape(block.says)}</p>'
@@ -71,7 +70,7 @@ _ROW, _BETWEEN, _LETTER, _EDGE = 22, 170, 8, 26  # pixels
 
 
 def linked(block: Linked) -> str:
-    """The words, the lines, and what is said of them."""
+    """Markup of linked words: both columns, the lines, and their caption."""
     wide = [_LETTER * max(len(each) for each in (*words, side)) + 12 for words, side in _sides(block)]
     high = _ROW * max(len(block.left), len(block.right)) + _EDGE
     ends = wide[0], wide[0] + _BETWEEN
@@ -127,7 +126,7 @@ _AROUND = 4  # words around a token that are told, of a text of more tokens than
 
 @dataclass(frozen=True)
 class Told:
-    """What a page says first: its title, a sentence as markup, and as markup what it rests on."""
+    """The opening of a page: its title, a sentence and its reasons as markup."""
 
     title: str
     sentence: str
@@ -135,7 +134,7 @@ class Told:
 
 
 def told(overview: Overview, opening: Opening) -> Told:
-    """What the link is, with its head, and what else gives less; or that no link is worth opening on."""
+    """Opening sentence about the strongest link and what else could explain it, or about the lack of one."""
     link, found, facts = opening.link, overview.tokens or overview, dict[str, object]()
     facts |= {"heads": overview.main.values.size, "controls": opening.controls, "least_evidence": LEAST}
     if link is None:

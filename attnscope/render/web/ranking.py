@@ -1,10 +1,7 @@
-"""A ranking or a curve in a page: a row each with its marks, and every exact number; a heap of dots.
+"""Markup of rankings, curves and heaps, with every exact number as a tooltip.
 
-Where controls have an interval, that is a band behind the value, their mean a tick, and the value a dot,
-which is hollow within the band.
-
-Above the rows of a curve stand its lines, and what each of them is. Nothing of it needs a script; the number
-of everything is under the pointer. All text is escaped.
+An interval of controls is a band behind the value, their mean a tick, the value a dot, which is hollow within
+the band. It needs no script, and all text is escaped.
 """
 
 import math
@@ -25,7 +22,7 @@ _WITHIN = "hollow: within its controls"
 
 
 class Axis:
-    """Where a number lies between the ends of a ranking, in percent of its width."""
+    """Horizontal axis of a ranking: places of numbers in percent of its width."""
 
     def __init__(self, block: Ranking) -> None:
         self.low, self.high = block.extent()
@@ -36,7 +33,7 @@ class Axis:
         return round((value - self.low) / ((self.high - self.low) or 1.0) * 100, 2)
 
     def heading(self) -> str:
-        """Its round numbers, to stand above the rows."""
+        """Markup of the axis numbers above the rows."""
         texts = (
             f'<text x="{self.at(value)}%" y="10" text-anchor="{self._side(value)}">{escape(text)}</text>'
             for value, text in self.ticks
@@ -48,7 +45,7 @@ class Axis:
         return "start" if place < 4 else "end" if place > 96 else "middle"
 
     def lines(self) -> str:
-        """A faint line through every row at its round numbers, and a clear one at 0."""
+        """Markup of grid lines through a row, with a clear one at 0."""
         return "".join(
             f'<line x1="{self.at(value)}%" x2="{self.at(value)}%" y2="{_ROW_HIGH}" '
             f'class="{"zero" if value == 0 and self.low < 0 else "grid"}"/>'
@@ -56,7 +53,7 @@ class Axis:
         )
 
     def within(self, value: float, row: int) -> bool:
-        """Whether a value lies in the interval of the controls of its row."""
+        """True where a value lies in its row's control interval."""
         ends = () if self.interval is None else self.interval.ends(row)
         return len(ends) == 2 and min(ends) <= value <= max(ends)
 
@@ -66,7 +63,7 @@ def _is_interval(mark: Mark) -> bool:
 
 
 def drawn(block: Ranking, row: int, axis: Axis, lines: str) -> str:
-    """The marks of one row over the `lines` of its axis."""
+    """Markup of the marks of one row over the axis `lines`."""
     shapes = []
     for mark in sorted(block.marks, key=lambda each: _ORDER.get(each.shape, 4)):
         places = range(len(mark.at)) if mark.shape == "line" else (row,)
@@ -121,7 +118,7 @@ def _shape(mark: Mark, row: int, axis: Axis) -> str:
 
 
 def key(block: Ranking, axis: Axis) -> str:
-    """What each mark is, beside a sample of it."""
+    """Markup of the legend: a sample and label for each mark."""
     samples = [(_sample_of(mark, axis), mark.label) for mark in block.marks if mark.label]
     if any(_hollow(block, axis)):
         samples.append(('<circle cx="12" cy="11" r="4.5" class="hollow" style="--c:var(--faint)"/>', _WITHIN))
@@ -171,7 +168,7 @@ _THEMED = {
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
-    """At most so many round numbers from `low` to `high`, 0 among them, and how they are written."""
+    """At most `most` round numbers between `low` and `high`, with their texts."""
     if not high > low:
         return [(low, parameter(low))]
     least, largest = (math.log10(each) for each in ((high - low) / most, high - low))
@@ -190,7 +187,7 @@ def _written(values: list[float], step: float) -> list[tuple[float, str]]:
 
 
 def colour(tint: str) -> str:
-    """The style that an element of the class `fills`, `lines` or `hollow` takes its colour from."""
+    """Style attribute with the colour of a tint."""
     return f'style="--c:{_THEMED.get(tint, TINTS[tint])}"'
 
 
@@ -198,12 +195,12 @@ _HEAD = re.compile(r"\bL(\d+) H(\d+)\b")
 
 
 def linked(text: str, leads: bool) -> str:
-    """Its text; where the page `leads` to heads each that it names is a link, which opens that head."""
+    """Escaped text; with `leads`, names of heads are links to them."""
     return _HEAD.sub(r'<a href="#L\1H\2">\g<0></a>', escape(text)) if leads else escape(text)
 
 
 def ranking(block: Rows, leads: bool = False) -> str:
-    """Its rows under their headings; above those of a curve its lines. Heads are links where it `leads`."""
+    """Markup of a table, with marks for a ranking and lines above it for a curve."""
     columns, more = block.table.headed, ""
     axis = Axis(block) if isinstance(block, Ranking) and block.marks else None
     above = heading = ""
@@ -263,7 +260,7 @@ _HEAP_ABOVE, _HEAP_BELOW = 16, 34
 
 
 def heap(block: Heap) -> str:
-    """The dots, the line of the one that is meant, and the numbers of the axis."""
+    """Markup of a heap: dots over an axis, and the line of the compared number."""
     values = np.array([*block.values, block.own])
     low, high = min(0.0, float(values.min())), max(0.0, float(values.max()))
     high = high if high > low else low + 1.0

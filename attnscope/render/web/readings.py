@@ -1,9 +1,8 @@
-"""Heads as a page knows them: the weights of all, and of those in full also queries, keys and added terms.
+"""Heads in a page: the weights of all, and of some also queries, keys and added terms.
 
-Up to `FINE_TOKENS` tokens the weights of many heads are codes of 16 bits, where these have room, else of 8;
-where these have none either, only the largest of each row are there. Those in full are there as numbers in
-single precision. Each head stands there in small too, of 16 bits in its high bytes, so that all of them can
-be drawn before their weights are unpacked.
+Up to `FINE_TOKENS` tokens the weights of many heads are 16-bit codes if these fit, else 8-bit ones; if these
+do not fit either, only the largest of each row are kept. Heads in full have single precision. A small version
+of each head is drawn before its weights are unpacked.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,13 +27,11 @@ from attnscope.vocabulary import Special, Unit
 
 
 def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
-    """`words` are positions by word, None where the tokenizer does not tell or every word is one token.
+    """Tokens of one side as JSON values: names, words, special tokens, parts, and text between them.
 
-    Names are closed where they run from right to left, since numbers stand beside them.
-
-    Where the result is `by` sentences or passages they are positions by these, and `unit` says so.
-
-    `said` is how each token stands in its text, where that is not its name, and `gaps` what stands before it.
+    `words` are positions by word, or by the sentences or passages of `unit`; None where the tokenizer does
+    not tell words or each is one token. `said` is a token's own text where that is not its name, `gaps` the
+    whitespace before it. Right-to-left names are closed, since numbers stand beside them.
     """
     parts = [token.part for token in tokens.items]
     gaps, said = _as_read(tokens)
@@ -52,7 +49,7 @@ def tokens_of(tokens: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
 
 
 def _as_read(tokens: Tokens) -> tuple[list[str], list[str]]:
-    """What stands before each token in its text, and the token as it stands there, no blanks before it."""
+    """Whitespace before each token in its text, and the token's own text without it."""
     gaps, said, ends = list[str](), list[str](), dict[int, int]()
     for token, name in zip(placed(tokens).items, tokens.names, strict=True):
         source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
@@ -89,7 +86,7 @@ def _words(tokens: Tokens, by: Unit) -> dict[str, Any]:
 
 
 def sides(queries: Tokens, keys: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]:
-    """Both sides of one attention. `pair` where two texts were read: then one may look at the other."""
+    """Tokens of queries and keys; `pair` is true where two texts were read together."""
     same = queries is keys or queries == keys
     pair = same and len({token.part for token in queries.items}) > 1
     return {
@@ -103,7 +100,7 @@ def sides(queries: Tokens, keys: Tokens, by: Unit = Unit.WORD) -> dict[str, Any]
 def first_token(
     place: int | None, tokens: dict[str, Any] | None, words: bool, special: Special
 ) -> int | None:
-    """Where what stands at a `place` begins, among words or without special tokens, by tokens."""
+    """Position of the first token of the word, or non-special token, at `place`."""
     if place is None or tokens is None:
         return place
     groups = tokens["words"] if words and tokens["words"] else [(i,) for i in range(len(tokens["names"]))]
@@ -118,7 +115,7 @@ Layer = Float[np.ndarray, "head query key"]
 
 
 def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "", by: Unit = Unit.WORD) -> Reading:
-    """Heads over the same tokens, each in full."""
+    """A reading of heads over the same tokens, each in full."""
     first = heads[0]
     layers = sorted({head.layer for head in heads})
     numbers = sorted({head.head for head in heads})
@@ -142,9 +139,9 @@ def of_heads(heads: Sequence[HeadWeights], blocks: Blocks, name: str = "", by: U
 def of_overview(
     overview: Overview, blocks: Blocks, full: Sequence[HeadWeights] = (), name: str = "", by: Unit = Unit.WORD
 ) -> Reading:
-    """All heads of an overview; those that are there in full with what their weights are made from.
+    """A reading of all heads of an overview; `full` heads also get queries, keys and terms.
 
-    Where all are held in 8 bits, these have 16: what the page opens on is told with all its digits.
+    Where the others have 8-bit codes, `full` heads have 16-bit ones, so that all digits are shown.
     """
     found = overview.tokens or overview
     packed = _packed(_stacked(found.dense_weights), blocks)
@@ -167,7 +164,7 @@ def of_overview(
 
 
 def of_result(result: Result, blocks: Blocks, name: str = "") -> Reading | None:
-    """The heads that any result holds by tokens; None where it holds none."""
+    """The reading of the heads that a result holds by tokens; None where it holds none."""
     if isinstance(result, Overview):
         return None if (result.tokens or result).weights is None else of_overview(result, blocks, name=name)
     head = result if isinstance(result, HeadWeights) else getattr(result, "head", None)
@@ -175,7 +172,7 @@ def of_result(result: Result, blocks: Blocks, name: str = "") -> Reading | None:
 
 
 def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
-    """Thumbnails as they are: where a cell stands for several tokens, it is called by the first of them."""
+    """A reading of thumbnails; a cell of several tokens is named by its first."""
     verdicts = [[verdict_words(each) for each in row] for row in small.verdicts]
     return {
         "name": "",
@@ -191,10 +188,9 @@ def of_thumbnails(small: Thumbnails, blocks: Blocks) -> Reading:
 
 
 def in_full(head: HeadWeights, blocks: Blocks, alone: bool) -> dict[str, Any]:
-    """One head: its weights, and where they were recomputed all that they were made from.
+    """One head as JSON values: its weights, and its queries, keys and terms where they were recomputed.
 
-    The scores themselves are there for a head `alone` on a text that is not long; else the page makes them of
-    queries and keys.
+    Scores are included only for a head `alone` on a short text; else the page computes them.
     """
     weights = {"weights": blocks.floats(np.where(head.allowed, head.weights, np.nan)), "q": None}
     if not isinstance(head, HeadAttention):
@@ -218,7 +214,7 @@ def _made_of(head: HeadAttention, blocks: Blocks) -> dict[str, Any]:
 
 
 def _stacked(weights: Sequence[Sequence[np.ndarray]]) -> list[Layer]:
-    """Layer by layer. What every head of a layer gives exactly 0 is masked: a softmax gives 0 to no other."""
+    """Weights stacked layer by layer; pairs that get 0 from every head are masked (NaN)."""
     fine = max(weights[0][0].shape) <= FINE_TOKENS
     stacked = [np.stack(layer).astype(np.float64 if fine else np.float32) for layer in weights]
     for layer, exact in zip(stacked, weights, strict=True):
@@ -227,10 +223,10 @@ def _stacked(weights: Sequence[Sequence[np.ndarray]]) -> list[Layer]:
 
 
 def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
-    """Layers as blocks with a line for each head, of short texts in 16 bits where these have room.
+    """Layers as packed blocks with a line for each head: in 16 bits if these fit, else in 8.
 
-    Beyond `DENSE_BYTES` only the largest of each row are there. A page unpacks a head when it is looked at.
-    Several layers at a time: deflating takes longest, and needs no lock.
+    Beyond `DENSE_BYTES` only the largest weights of each row are kept. Layers are packed in threads, since
+    deflating is slow and needs no lock.
     """
     fine = max(layers[0].shape[1:]) <= FINE_TOKENS
     ways = [*([_fine] if fine else []), _sparing, *([_largest] if layers[0].shape[2] > KEPT else [])]
@@ -252,10 +248,10 @@ def _packed(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
 
 
 class Packed(NamedTuple):
-    """The heads of a layer in a line each; of each the share of its weight that is kept, where not all is.
+    """A packed layer: a line for each head, the kept share of weights, and the high bytes of 16-bit codes.
 
-    Of 16 bits these are the low bytes. The high ones of all heads of a page are one block: they are codes of
-    8 bits, of which all heads are drawn in small.
+    With 16 bits the lines hold the low bytes; the high bytes of all heads form one block, which is enough to
+    draw them small.
     """
 
     lines: str
@@ -286,7 +282,7 @@ def _lines(heads: Iterable[bytes]) -> str:
 
 
 def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
-    """Of every head the largest weight of every few pairs, so that all are drawn before any is unpacked."""
+    """Maxima of small groups of pairs per head, so that all heads draw before any is unpacked."""
     step = -(-max(layers[0].shape[1:]) // _SMALL)
     heads = (
         head
@@ -297,7 +293,7 @@ def _small(layers: Sequence[Layer], blocks: Blocks) -> dict[str, Any]:
 
 
 def _fewer(layer: Layer, step: int) -> Layer:
-    """The largest of every `step` rows, in whole slices: `reduceat` takes five times as long."""
+    """Maxima of every `step` rows, in slices because `reduceat` takes five times as long."""
     most = layer[:, ::step].copy()
     for first in range(1, step):
         more = layer[:, first::step]
@@ -306,7 +302,7 @@ def _fewer(layer: Layer, step: int) -> Layer:
 
 
 def _bytes(head: codes.Codes) -> bytes:
-    """By columns, as all codes stand in a page."""
+    """A head's codes as bytes in column order."""
     return head.astype(np.uint8).tobytes("F")
 
 
@@ -342,7 +338,7 @@ def _cells(tokens: Tokens, step: int) -> Tokens:
 
 
 def opener(heads: Heads) -> str:
-    """The command that writes a page of one head, `{layer}` and `{head}`."""
+    """Command that writes a page of the head `{layer}`, `{head}`."""
     return asking(heads, "heads", "--layer", "{layer}", "--head", "{head}", "-o", "page.html")
 
 

@@ -1,8 +1,8 @@
-"""What a page may hold beside its result, and how large a page of weights becomes.
+"""Extra content of a page, and the estimated size of a page of weights.
 
-The size is estimated from tokens, layers and heads, before any model runs. Beyond `DENSE_BYTES` the `KEPT`
-largest weights of each row are in it, and the page says what share they hold. A page may turn out up to a
-quarter larger than was foretold, and is written then; beyond that it is refused.
+The size is estimated from tokens, layers and heads before any model runs. Beyond `DENSE_BYTES` a page holds
+the `KEPT` largest weights of each row, and says what share they are. A page may become a quarter larger than
+estimated; beyond that it is refused.
 """
 
 import math
@@ -25,12 +25,12 @@ Laid = PictureAttention | PictureHeads | SoundAttention | SoundHeads
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """`full` are heads of the same run with queries and keys; `command` is "" where nobody typed one.
+    """Extra content of a page: heads in full, the command, other results, and the first link.
 
-    `heads` are the results whose weights a ranking or a comparison is made of: of a comparison one for each
-    side, else at most one. `opening` is the link that a page of heads opens on, where it was sought already.
-    `laid` is a report's head over the picture or the sound that was read.
-    `fragment` says that it stands inside another page, without a frame of its own.
+    `full` are heads of the same run with queries and keys; `command` is "" where none was typed. `heads` are
+    the results whose weights a ranking or a comparison is made of: one for each side of a comparison, else at
+    most one. `opening` is the link that a page of heads opens on, if already known. `laid` is a report's head
+    over its picture or sound. `fragment` is true for a page inside another page.
     """
 
     full: tuple[HeadAttention, ...] = field(default=())
@@ -44,9 +44,9 @@ class Beside:
 NOTHING = Beside()
 
 
-MOST_BYTES = 20_000_000  # as foretold
-HARD_BYTES = 25_000_000  # as it is
-DENSE_BYTES = 9_000_000  # of the weights of many heads, up to which all of them are there
+MOST_BYTES = 20_000_000  # estimated size up to which a page is made
+HARD_BYTES = 25_000_000  # actual size up to which a page is written
+DENSE_BYTES = 9_000_000  # of the weights of many heads up to which all are kept
 KEPT = 64  # weights of a row beyond that
 FINE_TOKENS = 110  # up to which weights have 16 bits, where there is room for them
 _EXACT = 4.8  # bytes of a weight of a head alone
@@ -54,9 +54,10 @@ _FRAME = 90_000  # bytes of style, script, certificates and tables
 
 
 def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> float:
-    """What a page of so many heads takes, by what one weight took in pages of MiniLM (benchmarks/page.py).
+    """Estimated bytes of a page of so many heads, from pages of MiniLM (benchmarks/page.py).
 
-    Of a longer text each takes less, since more of them are small. Masked weights are nearly nothing.
+    The weights of a longer text take less each, since more of them are small; masked ones take nearly
+    nothing.
     """
     longest, seen = max(queries, keys), heads * queries * keys * (0.5 if causal else 1.0)
     if heads == 1:
@@ -69,12 +70,12 @@ def expected_bytes(heads: int, queries: int, keys: int, *, causal: bool) -> floa
 
 
 def fits(layers: int, heads: int, queries: int, keys: int, causal: bool) -> bool:
-    """Whether a page of all these heads can be expected to be written."""
+    """True where a page of all these heads is estimated to be small enough."""
     return expected_bytes(layers * heads, queries, keys, causal=causal) <= MOST_BYTES
 
 
 def check_room(layers: int, heads: int, queries: int, keys: int, causal: bool) -> None:
-    """Refuses a page that would be larger than `MOST_BYTES`, with what to leave out."""
+    """Raise `InputError` for a page estimated larger than `MOST_BYTES`, with what to leave out."""
     size = expected_bytes(layers * heads, queries, keys, causal=causal)
     if size > MOST_BYTES:
         extent = queries, keys, causal
@@ -83,9 +84,9 @@ def check_room(layers: int, heads: int, queries: int, keys: int, causal: bool) -
 
 
 def both_fit(sides: Sequence[tuple[int, int, int, int, bool]]) -> bool:
-    """Whether a page of two readings has room for all these heads, and for one of each exactly.
+    """True where a page of two readings has room for all heads, and for one of each in full.
 
-    `InputError` where it has none even for one of each.
+    `InputError` where even one head of each does not fit.
     """
     alone = sum(expected_bytes(1, *side[2:4], causal=side[4]) for side in sides)
     if alone > MOST_BYTES:
@@ -97,7 +98,7 @@ def both_fit(sides: Sequence[tuple[int, int, int, int, bool]]) -> bool:
 
 
 def what_fits(heads: int, queries: int, keys: int, causal: bool) -> str:
-    """What of so much would make a page: fewer heads, or one over a shorter text."""
+    """Advice for a page that is too large: fewer heads, or a shorter text."""
     fewer = (n for n in range(heads - 1, 0, -1) if fits(1, n, queries, keys, causal))
     if found := next(fewer, 0):
         return room_for(found)
@@ -106,13 +107,13 @@ def what_fits(heads: int, queries: int, keys: int, causal: bool) -> str:
 
 
 def room_for(heads: int) -> str:
-    """What is advised where so many heads would make a page."""
+    """Advice that `heads` heads would fit, or a shorter text."""
     few = "one head has" if heads == 1 else f"{heads} heads have"
     return f"{few} room (--layer, --head), or shorten the text"
 
 
 def too_large(size: str, heads: int, tokens: int, instead: str) -> str:
-    """What is said of a page that is refused, `size` being its megabytes."""
+    """Error text for a page of `size` MB that is refused."""
     whose, limit = "one head" if heads == 1 else f"{heads} heads", f"{MOST_BYTES / 1e6:.0f} MB"
     told = f"a page of {whose} over {tokens} tokens would have {size} MB"
     return f"{told}, more than the {limit} that open quickly: {instead}"

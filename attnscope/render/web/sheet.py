@@ -1,4 +1,4 @@
-"""A sheet in a page: its answer, its blocks, and what has to be known. Nothing of it needs a script."""
+"""Markup of a sheet: its answer, its blocks, and notes; needs no script."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ from attnscope.results.steps import Step
 
 
 def statements(block: Statements) -> str:
-    """One below the other. All text is escaped."""
+    """Markup of statements, one below the other, all text escaped."""
     title = f"<h2>{escape(block.title)}</h2>" if block.title else ""
     return title + "".join(map(_told, block.statements))
 
@@ -49,10 +49,10 @@ _CELLS = 100  # of a line
 def section(
     sheet: Sheet, *, answer: bool = True, blocks: bool = True, leads: bool = False, after: str = ""
 ) -> str:
-    """The element of the page, with its `answer` and its `blocks` where these stand nowhere else.
+    """The page's `<section>` with the sheet's blocks, answer, notes and next command.
 
-    Texts come first, all else in the order of the sheet, side by side where there is room. Names of heads are
-    links where the page `leads` to them. All text is escaped. `after` is markup behind the first block.
+    Texts come first, other blocks in the order of the sheet, side by side where there is room. With `leads`,
+    names of heads are links. `after` is markup behind the first block. All text is escaped.
     """
     every = sorted(
         (*sheet.every, *sheet.more) if blocks else (), key=lambda each: not isinstance(each, Passage)
@@ -107,7 +107,7 @@ _MOST, _ROWS, _COLUMNS = 24, 6, 12  # rows or columns of a table that are all th
 
 
 def steps(block: Steps) -> str:
-    """One below the other, as they follow from one another."""
+    """Markup of the steps, one below the other."""
     title = f'<h2 class="failed">{escape(block.title)}</h2>' if block.title else ""
     made = "".join(_step(each, block.decimals) for each in block.steps)
     return f'{title}<div class="steps">{made}</div>'

@@ -1,4 +1,4 @@
-"""What each verb says: `find.jinja` has the words of `find`, a macro for each case and phrase.
+"""Sentences of each verb: `find.jinja` has those of `find`, a macro for each case and phrase.
 
     say = Said("find", result, {"head": "L3 H11", "own": 0.93, ...})
     say("one")             # its text in one line, filled with these facts; of `a case` the macro is a_case
@@ -30,7 +30,7 @@ _BLANK = "\0"  # stands for those of facts, which are not of the table
 
 
 def _fact(value: object) -> Markup:
-    """A token may be two blanks, which stay two; what a macro made is no fact."""
+    """A fact as Markup that keeps repeated blanks; the output of a macro is unchanged."""
     return value if isinstance(value, Markup) else Markup(str(value).replace(" ", _BLANK))
 
 
@@ -74,7 +74,7 @@ FORMS: Mapping[str, Callable[..., str]] = {
 
 
 class _Facts(Context):
-    """The facts of a table, and the result that has what is none of them."""
+    """Template context: facts first, then attributes of the result."""
 
     def resolve_or_missing(self, key: str) -> Any:
         found = super().resolve_or_missing(key)
@@ -91,7 +91,7 @@ def environment() -> Environment:
 
 
 class Said:
-    """The words of one verb about one result."""
+    """The sentences of one verb about one result; `say(name)` gives one line of text."""
 
     def __init__(self, verb: str, result: object = None, facts: Mapping[str, object] | None = None) -> None:
         self.result, self.facts = result, facts or {}
