@@ -1,4 +1,4 @@
-"""Which passage an answer came from: what taking passages away does to it, beside what attention gives them.
+"""The results of `cite`: what an answer loses without each passage, beside attention and gradients.
 
     lost        how much of a sentence's log probability goes when the tokens of a passage are taken away
     columns     what attention and gradients give to each passage, which is what people usually go by
@@ -30,7 +30,7 @@ MOST_SOURCES = 3  # passages that a sentence is said to come from together
 
 
 class Method(StrEnum):
-    """The ways to rank passages; the last three know no model."""
+    """The ways to rank passages; the last three use no model."""
 
     REMOVAL = "removal"
     FIT = "fit of subsets"
@@ -50,7 +50,7 @@ CONTROLS = LONGEST, NEAREST, WORDS
 
 
 class Case(StrEnum):
-    """What can be said of a sentence of the answer."""
+    """Outcomes for a sentence of the answer: its sources are found, it has none, or no single one."""
 
     FROM = "from passages"
     NONE = "from none"  # as probable without every passage
@@ -59,7 +59,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The `values` that a `method` gives to passages by sentence; `absent` says why it gives none."""
+    """The `values` that a `method` gives to passages by sentence; `absent` says why there are none."""
 
     method: Method
     values: Float[np.ndarray, "sentence passage"] | None
@@ -90,12 +90,12 @@ class Statement:
 
     @property
     def probability(self) -> float:
-        """How probable the sentence is, from 0 to 1."""
+        """The probability of the sentence, from 0 to 1."""
         return math.exp(self.log_probability)
 
 
 def candidates_of(lost: Float[np.ndarray, " passage"]) -> tuple[int, ...]:
-    """The fewest passages that stand out of the others, largest loss first; none where there are no such."""
+    """The fewest passages whose losses stand out of the others', largest first; empty if none do."""
     measured = np.flatnonzero(~np.isnan(lost)).tolist()
     order = sorted(measured, key=lambda passage: (-lost[passage], passage))
     for count in range(1, min(MOST_SOURCES, len(order) - 1) + 1):
@@ -107,14 +107,14 @@ def candidates_of(lost: Float[np.ndarray, " passage"]) -> tuple[int, ...]:
 
 
 def needed(most: float, count: int, others: int) -> float:
-    """The loss from which on `count` passages stand out of so many others that lose `most` at most."""
+    """The least loss by which `count` passages stand out of `others` that lose at most `most`."""
     return max(LEAST, times(count, others) * most)
 
 
 def floor_of(
     lost: Float[np.ndarray, " passage"], candidates: Sequence[int], controls: Sequence[float]
 ) -> float:
-    """The most that is lost or won without another passage than the candidates, or in a control."""
+    """The largest absolute loss without a passage that is no candidate, or in a control."""
     others = [each for passage, each in enumerate(lost.tolist()) if passage not in candidates]
     return max((abs(each) for each in (*others, *controls) if not math.isnan(each)), default=0.0)
 
@@ -122,7 +122,7 @@ def floor_of(
 def sources_of(
     lost: Float[np.ndarray, " passage"], candidates: tuple[int, ...], controls: Sequence[float]
 ) -> tuple[int, ...]:
-    """The candidates where they stand out of the controls as well, else none."""
+    """The candidates if their losses stand out of the controls as well, else none."""
     if not candidates:
         return ()
     least = min(float(lost[each]) for each in candidates)
@@ -134,7 +134,7 @@ def sources_of(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Citation(Counted, Presented):
-    """Every sentence of an answer, every passage, and what each gives to or takes from the other.
+    """The passages of a prompt, the sentences of an answer, and how much each passage matters to each.
 
     `passages` are what can be taken away, units `by` which the text was cut or given ones (None); `target` is
     the answer, and `statements` are its sentences; `columns` are ways to rank passages. `lost` is by how many
@@ -176,13 +176,13 @@ class Citation(Counted, Presented):
 
     @property
     def methods(self) -> dict[Method, Float[np.ndarray, "sentence passage"]]:
-        """All that passages can be ranked by, removal last."""
+        """Values of every method by sentence and passage, removal last."""
         found = {each.method: each.values for each in self.columns if each.values is not None}
         fitted = {} if self.weights is None else {FIT: self.weights}
         return found | fitted | {REMOVAL: self.lost}
 
     def floor_of(self, sentence: int) -> float:
-        """The most that is lost or won without another passage than the candidates, or in a control."""
+        """The largest absolute loss without a passage that is no candidate, or in a control."""
         own = self.statements[sentence]
         return floor_of(self.lost[sentence], own.candidates, own.controls)
 
@@ -196,7 +196,7 @@ class Citation(Counted, Presented):
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """What can be said of each sentence."""
+        """The outcome for each sentence."""
         return tuple(
             Case.FROM if named else Case.NONE if statement.without_all < LEAST else Case.SPREAD
             for statement, named in zip(self.statements, self.sources, strict=True)
@@ -204,16 +204,16 @@ class Citation(Counted, Presented):
 
     @property
     def shown(self) -> int:
-        """The first sentence that comes from passages, or else the first."""
+        """Number of the first sentence that comes from passages, else 0."""
         return next((i for i, case in enumerate(self.cases) if case is Case.FROM), 0)
 
     @property
     def case(self) -> Case:
-        """What can be said of that sentence."""
+        """The outcome for the sentence `shown`."""
         return self.cases[self.shown]
 
     def order(self, sentence: int, method: Method = REMOVAL) -> tuple[int, ...]:
-        """The passages by what a method gives them, most first; those without a number at the end."""
+        """Passage numbers by a method's values, largest first; those without a value at the end."""
         values = self.methods[method][sentence]
         return tuple(
             sorted(range(len(values)), key=lambda each: (-np.nan_to_num(values[each], nan=-np.inf), each))
@@ -236,7 +236,7 @@ class Citation(Counted, Presented):
 
 
 class RefereeCase(StrEnum):
-    """What can be said of ways to cite: that removal and attention find the source, or of no source alone."""
+    """Outcomes of a comparison of methods: removal and attention compared, or no case with a source."""
 
     COMPARED = "compared"
     NO_SOURCE = "without a source"
@@ -273,7 +273,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Score:
-    """How well a `method` does in the `cases` that have a source, and for which it says anything.
+    """How well a `method` ranks sources, over the `cases` that have one and for which it has values.
 
     `top1` is how often it puts a source first, from `top1_low` to `top1_high` with 95 % (Wilson's interval),
     `reciprocal` the mean of 1 over its rank, from `reciprocal_low` to `reciprocal_high` (1,000 draws of
@@ -294,7 +294,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Referee(Counted, Presented):
-    """Ways to cite side by side, their `scores` over the cases of a `file` that were `judged`.
+    """Ways to cite side by side: their `scores` over the cases of a `file` that were `judged`.
 
     `chance` is top-1 of a passage drawn by lot.
 
@@ -320,38 +320,38 @@ class Referee(Counted, Presented):
 
     @property
     def case(self) -> RefereeCase:
-        """What can be said."""
+        """The outcome of the comparison."""
         return (
             RefereeCase.COMPARED if self.score(REMOVAL) and self.score(ATTENTION) else RefereeCase.NO_SOURCE
         )
 
     @property
     def none(self) -> int:
-        """How many cases have no source."""
+        """Number of cases without a source."""
         return sum(not each.source for each in self.judged)
 
     @property
     def sourced(self) -> int:
-        """How many cases have a source."""
+        """Number of cases with a source."""
         return len(self.judged) - self.none
 
     @property
     def wrongly_named(self) -> int:
-        """In how many of the cases without a source removal names one."""
+        """Number of cases without a source in which removal names one."""
         return sum(bool(each.named) and not each.source for each in self.judged)
 
     @property
     def missed(self) -> int:
-        """In how many of the cases with a source removal names none."""
+        """Number of cases with a source in which removal names none."""
         return sum(bool(each.source) and not each.named for each in self.judged)
 
     @property
     def misnamed(self) -> int:
-        """In how many of them it names a passage that is no source."""
+        """Number of cases with a source in which removal names a passage that is no source."""
         return sum(bool(each.source) and not {*each.named} <= {*each.source} for each in self.judged)
 
     def score(self, method: str) -> Score | None:
-        """That of one way; None where it said nothing in any case."""
+        """The score of one method; None where it has no values in any case with a source."""
         found = next((each for each in self.scores if each.method == method), None)
         return None if found is None or math.isnan(found.top1) else found
 
