@@ -100,8 +100,7 @@ class Taken:
 def taken_away(
     answered: Answered, sentences: Groups, passages: Groups, subsets: int | None, seed: int
 ) -> Taken:
-    """Removes each passage alone; with `subsets` only those that a fit to random halves ranks first, and
-    some.
+    """Removes each passage alone; with `subsets` those that a fit to random halves ranks first, and some.
 
     `CertificateError` where batching shorter texts changes the model's answer.
     """
@@ -196,7 +195,7 @@ def looked(
     passages: Sequence[Sequence[int]],
     sentences: Sequence[Sequence[int]],
 ) -> Looked:
-    """Averages attention from the writing rows to each passage, by sentence.
+    """Averages attention from `rows`, which write the ids `written`, to passages of `keys`, by sentence.
 
     `written[i]` is the token id that `rows[i]` writes; `sentences` index these, `keys` are ids of tokens.
     """

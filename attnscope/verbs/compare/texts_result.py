@@ -1,4 +1,4 @@
-"""Many texts: how alike a word is in them and how far labels part it, or what a tuning changed over them."""
+"""The results of `compare` over many texts: senses of a word, or what a tuning changed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Usage:
-    """The word in one text: the token that was taken, its position, and the text's label, "" without one.
+    """The word in one text: its token and position, and the text's label ("" for none).
 
     `word` is that token, and the pieces that belong to it; `pieces` are the positions of all of these.
     """
@@ -38,7 +38,7 @@ class Usage:
 
 
 class SensesCase(StrEnum):
-    """What can be said of a word in many texts: which of the sentences answers."""
+    """Outcomes for a word in many texts: whether labels part it."""
 
     UNLABELLED = "unlabelled"
     FEW_TEXTS = "few texts"
@@ -49,7 +49,7 @@ class SensesCase(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Mean cosines of pairs of texts with one label (`within`) and with two (`between`), by layer and head.
+    """Mean cosines of text pairs with one label (`within`) and with two (`between`), by layer and head.
 
     The gap is the one less the other. Its control are other labelings with groups as large: of the `splits`
     there are, the real one among them, all others where they are no more than was asked for (`exact`), else
@@ -85,52 +85,52 @@ class Separation:
 
     @property
     def above_control(self) -> Float[np.ndarray, " layer"]:
-        """The gap less the mean of that with other labels."""
+        """The gap less its mean over all labelings."""
         return np.asarray(self.gap - self.control_mean)
 
     @property
     def heads_gap(self) -> Float[np.ndarray, "layer head"]:
-        """How much more alike outputs of a head are within one label, in cosine."""
+        """How much more alike a head's outputs are within one label than between two, in cosine."""
         return np.asarray(self.heads_within - self.heads_between)
 
     @property
     def controls(self) -> int:
-        """How many other labelings there are to be held against."""
+        """Number of other labelings that the real one is compared with."""
         return len(self.strongest)
 
     @property
     def reached(self) -> int:
-        """In how many controls some layer stands as clear of its own as the best one really does."""
+        """Number of controls in which some layer's excess is at least the best real one."""
         return reaching(self.strongest, self.excess)
 
     @property
     def heads_reached(self) -> int:
-        """In how many controls some head stands as clear of its own as the best one really does."""
+        """Number of controls in which some head's excess is at least the best real one."""
         return reaching(self.heads_strongest, self.heads_excess)
 
     @property
     def p(self) -> float:
-        """How often other labels part the word as well: exact where all splits were gone through."""
+        """The p-value of the best layer; exact where all splits were gone through."""
         return (1 + self.reached) / (self.controls + 1)
 
     @property
     def heads_p(self) -> float:
-        """How often other labels part the outputs of some head as well as those of the best one."""
+        """The p-value of the best head."""
         return (1 + self.heads_reached) / (self.controls + 1)
 
     @property
     def least_p(self) -> float:
-        """The best that could have come out: what no control reaches."""
+        """The smallest possible p-value, where no control reaches the real gap."""
         return 1 / (self.controls + 1)
 
 
 def reaching(controls: Float[np.ndarray, " control"], real: Float[np.ndarray, "..."]) -> int:
-    """How many of the controls are not smaller than the largest of the real ones, rounding aside."""
+    """Number of controls that are at least the largest real value, rounding aside."""
     return int((~(controls < np.fmax.reduce(real, axis=None) - ROUNDING)).sum())
 
 
 def splits_of(sizes: Sequence[int]) -> int:
-    """In how many ways texts can be split into groups of these sizes, whatever the groups are called."""
+    """Number of ways to split texts into unnamed groups of these sizes."""
     alike = Counter(sizes).values()
     return factorial(sum(sizes)) // prod(factorial(size) for size in (*sizes, *alike))
 
@@ -159,19 +159,19 @@ class Senses(Counted, Presented):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels there are, in the order of the texts."""
+        """The labels, in the order of their first texts."""
         return tuple(dict.fromkeys(usage.label for usage in self.usages if usage.label))
 
     @property
     def shown(self) -> int:
-        """The place in `layers` of that which is shown in full: the one that parts best, else the last."""
+        """Index in `layers` of the layer shown: the one that parts labels best, else the last."""
         if self.separation is None:
             return len(self.layers) - 1
         return int(np.nan_to_num(self.separation.excess, nan=-np.inf).argmax())
 
     @property
     def case(self) -> SensesCase:
-        """What can be said: first whether anything could have come out, then what has."""
+        """The outcome: first whether a result was possible, then what it is."""
         parted = self.separation
         if parted is None:
             return SensesCase.UNLABELLED
@@ -182,7 +182,9 @@ class Senses(Counted, Presented):
         return SensesCase.PARTED if parted.p <= LEVEL else SensesCase.CANNOT_TELL
 
     def extremes(self, layer: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The two texts whose vectors are most alike in the layer at that place, and the two least alike."""
+        """Indices of the two texts whose vectors are most alike at `layer` (an index), and of the least
+        alike.
+        """
         pairs = np.triu_indices(len(self.usages), 1)
         values = self.cosines[layer][pairs]
         most, least = int(np.nan_to_num(values, nan=-2).argmax()), int(np.nan_to_num(values, nan=2).argmin())
@@ -197,7 +199,7 @@ class Senses(Counted, Presented):
 
 
 class DriftCase(StrEnum):
-    """What can be said, by one test after the other."""
+    """Outcomes of comparing a tuned model with its original."""
 
     SAME = "same"
     WITHIN = "within rounding"
@@ -206,7 +208,7 @@ class DriftCase(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class PutBack:
-    """What the tuned model's answer becomes with the old outputs of heads in it.
+    """Distances of the tuned model's answer with old head outputs put back.
 
     `texts` are the places of the texts that were tried, those on which attention moved most. `tuned` is how
     far the tuned model's answer lies from the old one's, by text; `heads` (layer and head) were put back one
@@ -223,17 +225,17 @@ class PutBack:
 
     @property
     def restored(self) -> Float[np.ndarray, " head"]:
-        """The share of the change that is gone with one head put back; below 0: it has become larger."""
+        """The share of the change that is gone with one head put back; below 0 the change grew."""
         return self._gone(self.alone)
 
     @property
     def restored_by_others(self) -> Float[np.ndarray, " head"]:
-        """The share of the change that is gone with each of the other heads put back."""
+        """The share of the change that is gone with other heads put back, in the mean over these."""
         return self._gone(self.others)
 
     @property
     def restored_by_every(self) -> float:
-        """The share that is gone with all heads put back at once: what is left is no head's output."""
+        """The share of the change that is gone with all heads put back: the rest is no head's output."""
         return float(self._gone(self.every[None])[0])
 
     def _gone(self, left: Float[np.ndarray, "head text"]) -> Float[np.ndarray, " head"]:
@@ -299,45 +301,44 @@ class Drift(Counted, Presented):
 
     @property
     def provenance(self) -> Provenance:
-        """That of the model before; pictures and files name both."""
+        """The provenance of the model before; pictures and files name both."""
         return self.before
 
     @cached_property
     def means(self) -> dict[str, Float[np.ndarray, "layer head"]]:
-        """`moved`, `own`, `written` and `floor` of each head, in the mean over texts."""
+        """`moved`, `own`, `written` and `floor` of each head, mean over texts."""
         return {name: getattr(self, name).mean(axis=0) for name in ("moved", "own", "written", "floor")}
 
     @property
     def mean(self) -> Float[np.ndarray, "layer head"]:
-        """How far each head moved, in the mean over texts."""
+        """How far each head moved, mean over texts."""
         return self.means["moved"]
 
     @cached_property
     def loudest(self) -> Float[np.ndarray, " text"]:
-        """The floor of the head that has the highest in each text."""
+        """The largest floor of any head, in each text."""
         return np.asarray(self.floor.max(axis=(1, 2)))
 
     @cached_property
     def louder(self) -> Int[np.ndarray, "layer head"]:
-        """In how many texts each head moved further than the floor moves any head."""
+        """Number of texts in which each head moved further than any head's floor."""
         return np.asarray((self.moved > self.loudest[:, None, None]).sum(axis=0))
 
     @cached_property
     def ranking(self) -> tuple[Place, ...]:
-        """The places of all heads, those that moved most first; of equal ones the first in the model."""
+        """Indices of all heads by how far they moved, furthest first; ties in the model's order."""
         return tuple(ordered(self.mean))
 
     @cached_property
     def beyond(self) -> frozenset[Place]:
-        """The heads that moved further than the floor moves any head, in more than half of the texts."""
+        """Indices of heads that moved further than any head's floor in more than half of the texts."""
         return frozenset((int(i), int(j)) for i, j in np.argwhere(2 * self.louder > len(self.texts)))
 
     @cached_property
     def touched(self) -> tuple[Place, ...] | None:
-        """The heads that changed by their own weights, those whose attention did most first.
+        """Indices of the heads that changed by their own weights, those first whose attention moved most.
 
-        Reading what they read before, they look elsewhere or write something else. None where that is not
-        told from what they hear of others.
+        Given their old inputs they look elsewhere or write something else. None where that is not known.
         """
         own, written = self.means["own"], self.means["written"]
         if np.isnan(own).any():
@@ -348,30 +349,30 @@ class Drift(Counted, Presented):
 
     @property
     def by_text(self) -> Float[np.ndarray, " text"]:
-        """How far attention moved on each text, in the mean over heads."""
+        """How far attention moved on each text, mean over heads."""
         return np.asarray(self.moved.mean(axis=(1, 2)))
 
     @property
     def answers_differ(self) -> bool | None:
-        """Whether answers lie further apart than rounding moves one; None where they are not compared."""
+        """Whether answers differ by more than rounding makes, on average; None where not compared."""
         return bool(self.answers.mean() > self.answers_floor.mean()) if self.answers_by else None
 
     @property
     def case(self) -> DriftCase:
-        """What can be said of all heads together."""
+        """The outcome over all heads."""
         if not self.moved.any() and not (self.written > SAME).any():  # of none, what it writes is not known
             return DriftCase.SAME
         return DriftCase.MOVED if self.beyond else DriftCase.WITHIN
 
     @property
     def exceeding(self) -> tuple[Place, ...]:
-        """The heads that moved further than the limit, the furthest first; none where there is no limit."""
+        """Indices of the heads that moved further than the limit, furthest first; empty without a limit."""
         return tuple(
             place for place in self.ranking if self.limit is not None and self.mean[place] > self.limit
         )
 
     def name(self, place: Place) -> str:
-        """`L3 H11`."""
+        """The head's name, such as `L3 H11`."""
         return head_name(self.layers[place[0]], self.heads[place[1]])
 
     def check_parts(self) -> None:
@@ -385,7 +386,7 @@ class Drift(Counted, Presented):
         fits(not any(np.isnan(each).any() for each in numbers), "what moved is no number")
 
     def derived(self) -> dict[str, Value]:
-        """The heads as a ranking, those that moved most first."""
+        """JSON fields: the heads ranked by how far they moved, and counts."""
         numbers = {"moved": self.mean, "low": self.low, "high": self.high, **self.means}
         return {
             "unit": "total variation",

@@ -314,7 +314,7 @@ class Composing:
                     seen.add(made_of)
 
     def _made_of(self, early: Factors, late: Factors) -> tuple[object, ...]:
-        """Key of the modules that two layers' scores depend on; unproved ones count by layer, as not shared."""
+        """Key of the modules that two layers' scores depend on; unproved ones count as not shared."""
         paths, made = self.circuits.paths, list[object]()
         for layer in (early, late):
             sides = [getattr(layer, side) for side in (*SIDES, "output")]
@@ -333,7 +333,7 @@ class Composing:
     def _of(
         self, through: Through, early: Factors, late: Factors, share: float
     ) -> Float[np.ndarray, "number early late"]:
-        """Score, chance, spread, below and limit of each pair; NaN where a matrix or the path is not proved."""
+        """Score, chance, spread, below and limit of each pair; NaN where a matrix or path is not proved."""
         first, second = self._heads(early), self._heads(late)
         why = self._lacking(through, early, late)
         if why:

@@ -201,9 +201,7 @@ class Composition(Counted, Presented):
         return Case.CANNOT_TELL if np.nanmin(self.limit) >= 1 else Case.NOTHING
 
     def readers(self, pair: Pair) -> tuple[int, int]:
-        """Of the later layer's heads, how many stand out with the pair's earlier head and input, and how many
-        have a score.
-        """
+        """Number of later heads that stand out by the pair's earlier head and input, and that have a score."""
         t, (first, head), (second, _) = self.through.index(pair.through), pair.early, pair.late
         there = (self.pairs[:, :3] == (first, head, second)).all(1) & np.isfinite(self.scores[t])
         return int((self.scores[t] > self.limit[t])[there].sum()), int(there.sum())
