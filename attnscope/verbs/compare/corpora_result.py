@@ -87,7 +87,7 @@ class CorpusDifference(ByMeasures, Presented):
 
     @property
     def equal(self) -> bool:
-        """Whether means are compared at equal length: lengths are unlike, and both have enough texts of some."""
+        """Whether means are compared at equal length: lengths are unlike, and some class has enough texts."""
         return can_be_equal(self.lengths)
 
     @property

@@ -173,7 +173,7 @@ _MANY = 0.5  # of the texts: where fewer are compared the answer says so
 
 
 def ranked(scores: ScoresApart) -> list[Place]:
-    """Indices of all heads that have a difference, ordered by errors over the errors needed, largest first."""
+    """Indices of the heads that have a difference, by errors over the errors needed, largest first."""
     return ordered(np.abs(scores.reached) / np.where(np.isnan(scores.limit), 1.0, scores.limit))
 
 
@@ -183,7 +183,7 @@ def written(value: float, tokens: bool) -> str:
 
 
 def said(result: CorpusDifference, in_nats: bool = False) -> Said:
-    """The facts that `compare` says about two corpora; entropy counts tokens unless it is wanted `in_nats`."""
+    """The facts that `compare` says about two corpora; entropy counts tokens unless `in_nats`."""
     tokens = result.main.scores.measure == "entropy" and not in_nats
     scores, described, order = result.main, result.main.scores.description, ranked(result.main)
     best = order[0] if order else None

@@ -254,10 +254,9 @@ class Asked:
     vectors: bool
 
     def distances(self, before: Logits, *others: Float[Tensor, "entry row _"]) -> list[float]:
-        """Distance of each answer from `before`: KL divergence in nats a row, or 1 less the cosine of
-        vectors.
+        """KL divergence of each answer from `before` in nats a row, or 1 less the cosine of vectors.
 
-        `InputError` where the models have other choices.
+        `InputError` where it has other choices, `CertificateError` where an answer is none.
         """
         for each in others:
             if each.shape[1:] != before.shape[1:]:

@@ -182,9 +182,7 @@ class Senses(Counted, Presented):
         return SensesCase.PARTED if parted.p <= LEVEL else SensesCase.CANNOT_TELL
 
     def extremes(self, layer: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Indices of the two texts whose vectors are most alike at `layer` (an index), and of the least
-        alike.
-        """
+        """Indices of the two texts that are most alike at index `layer`, and of the two least alike."""
         pairs = np.triu_indices(len(self.usages), 1)
         values = self.cosines[layer][pairs]
         most, least = int(np.nan_to_num(values, nan=-2).argmax()), int(np.nan_to_num(values, nan=2).argmin())

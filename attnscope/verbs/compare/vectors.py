@@ -64,8 +64,7 @@ def compare(
     heads: Sequence[int],
     look: Looking = TOKENS,
 ) -> Comparison:
-    """Compares one word on both sides, in every layer that both captures hold, or in two `layers` of one
-    text.
+    """Compares one word on both sides, in every layer of both captures, or in two `layers` of one text.
 
     One head is shown in full: of `layers` and `heads` the one whose output vectors differ most. `positions`
     are those of the word's tokens on each side as it was captured, padding of a batch counted, by words of
