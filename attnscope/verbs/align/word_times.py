@@ -175,7 +175,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class LearntTimes:
-    """Timing learnt from gold: shares of heads, the mean lag of begins and ends, how sure a begin is.
+    """Timing learnt from gold: shares of heads, the median lag of begins and ends, how sure a begin is.
 
     `shares` is None where heads do best by how sharp they are in each sound. `late` is what is taken from
     begins and ends, in seconds: the middle of what they lie off.

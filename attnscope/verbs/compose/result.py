@@ -201,9 +201,7 @@ class Composition(Counted, Presented):
         return Case.CANNOT_TELL if np.nanmin(self.limit) >= 1 else Case.NOTHING
 
     def readers(self, pair: Pair) -> tuple[int, int]:
-        """Number of heads of the later layer that stand out beside this pair's earlier head, and that have a
-        score.
-        """
+        """Counts of the later layer's heads: standing out by the same earlier head and input, and scored."""
         t, (first, head), (second, _) = self.through.index(pair.through), pair.early, pair.late
         there = (self.pairs[:, :3] == (first, head, second)).all(1) & np.isfinite(self.scores[t])
         return int((self.scores[t] > self.limit[t])[there].sum()), int(there.sum())

@@ -229,7 +229,7 @@ class Folder:
         return tuple(found.get(each.name, each) for each in rows)
 
     def clear_rows(self, is_gathered: Callable[[int], bool], fan: int) -> None:
-        """Removes files of rows that were gathered, and leftover ones; `fan` splits are gathered together."""
+        """Removes row files of gathered groups (`fan` splits each), and gathered files of other groups."""
         for name in (self.place / ROWS).names():
             number, whole = name.partition("-")[0], name.endswith(_GATHERED_SUFFIX)
             if number.isdecimal() and is_gathered(int(number) if whole else int(number) // fan) != whole:

@@ -33,8 +33,8 @@ def measured(
 ) -> Values:
     """Every measure of every head and text, in float64; NaN where it has no meaning.
 
-    `norms` are ||f(x)|| of every key; None where the value projection is not known. Raises `CertificateError`
-    where weights of a text are not numbers.
+    `norms` are ||f(x)|| of every key; None where the output projection is not known. Raises
+    `CertificateError` where weights of a text are not numbers.
     """
     facts = facts.at(passed.weights.device)
     layer = Layer.of(passed, facts)

@@ -1,4 +1,4 @@
-"""Merges the parts of a run, in order, to one result."""
+"""Merges the parts of a run into larger ones, and all of them into one result."""
 
 import io
 from collections import Counter
@@ -182,8 +182,7 @@ FAN, TOP = 16, 2
 def size_of_parts(first: Part, splits: int) -> float:
     """Estimated bytes of the parts of `splits` splits that are like the first.
 
-    They grow with the number of rounded values that occur, of which merged parts have fewer than many small
-    ones.
+    They grow with the distinct rounded values, of which merged parts have fewer than many small ones.
     """
     whole = len(first.written())
     none = Sketch(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -204,7 +203,7 @@ class Tree:
 
     @classmethod
     def of(cls, folder: Folder) -> "Tree":
-        """Loads the tree of a folder, and finishes merges that an interrupted run left undone."""
+        """Reads the parts in a folder, drops those already merged, and completes merges left undone."""
         tree = cls(folder)
         for named in reversed(folder.parts()):  # the highest level first
             at = named.level, named.number

@@ -273,9 +273,7 @@ class View:
 
 
 def by_norm(layer: Layer, norms: Float[Tensor, "row head key"]) -> View:
-    """View of a layer by norm: each key's share in what a query moves; queries that move nothing do not
-    count.
-    """
+    """Each key's share in what a query moves; queries that move nothing do not count."""
     own = norms * layer.facts.own[:, None]
     moved = by_query(layer.weights, own)
     taken = torch.where(layer.answers & (moved != 0), 1 / moved, 0.0)

@@ -167,9 +167,7 @@ class CorpusScores:
 
     @property
     def strongest(self) -> tuple[int, int] | None:
-        """Indices (layer, head) of the head with the most, or the least if that is sought; None without
-        numbers.
-        """
+        """Indices of the head with the largest value, or the smallest if that is sought; None without any."""
         return _strongest(self.values, self.scores.description.strong)
 
     @property

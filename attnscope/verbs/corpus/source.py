@@ -202,7 +202,7 @@ class Source:
 
     @contextmanager
     def opened(self, start: int = 0, end: int | None = None) -> Iterator[IO[bytes]]:
-        """Context manager: the content from `start` to `end` or a little further; Parquet with random access."""
+        """Context manager: the content from `start` to about `end`; of Parquet with random access."""
         with self._there():
             if self.form is Form.PARQUET:
                 file = self.place.at_random()

@@ -122,8 +122,7 @@ def _groups(source: Source) -> list[tuple[int, int]]:
 def _in_order(span: Span, size: int) -> Iterator[_Piece]:
     """Pieces of whole lines, with their content, of a source that is read once from its start.
 
-    In a compressed source the compressed bytes measure progress, as it is not known how much they will
-    become.
+    In a compressed source the compressed bytes measure progress, as the size of the content is unknown.
     """
     blocks = span.source.form is Form.CONLLU
     lines: list[bytes] = []

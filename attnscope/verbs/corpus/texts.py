@@ -62,7 +62,7 @@ class Reading:
 
 
 def items(span: Span, counting: Reading | None = None) -> Iterator[At]:
-    """All items of a span in order, with their position; texts have no number yet. `counting` gets the lines."""
+    """All items of a span in order, by position; texts have no number yet. `counting` gets the lines."""
     counting = counting or Reading(Split(0, ()), lines={span.index: 0})
     try:
         yield from _READERS[span.source.form](span, counting)

@@ -1,6 +1,6 @@
-"""Sentences of `corpus`, facts for the template `words/corpus.jinja`, and charts of its texts.
+"""Facts for the sentences of `corpus`, in `words/corpus.jinja`, and charts of its texts.
 
-The charts show how far texts scatter, which lie furthest from a head's mean, and the effect of length.
+The charts: how texts scatter, which lie furthest from a head's mean, what their length does.
 """
 
 import math

@@ -120,9 +120,7 @@ class Forecast:
     advice: str = ""
 
     def __str__(self) -> str:
-        """The forecast in words: `about 42 min in all, 0.6 GB of memory in each of 4 processes, 9.0 MB on the
-        disk`.
-        """
+        """Such as `about 42 min in all, 0.6 GB of memory in each of 4 processes, 9.0 MB on the disk`."""
         parts = [f"about {duration(self.seconds)} in all"]
         if self.memory is not None:
             each = f" in each of {self.processes} processes" if self.processes > 1 else ""

@@ -181,7 +181,7 @@ class Worker:
         return how
 
     def stop(self) -> None:
-        """Kills the process; the worker starts none again."""
+        """Kills the process at once; the worker answers nothing more."""
         self.stopped = True
         if (process := self.process) is not None:
             process.kill()

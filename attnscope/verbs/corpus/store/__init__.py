@@ -102,7 +102,7 @@ class Place:
 
     @property
     def signature(self) -> str:
-        """Fingerprint of the content: SHA-256 of a local file, else from the store's facts (ETag, version)."""
+        """Fingerprint of the content: SHA-256 of a local file, else the store's own (ETag, version)."""
         with self.telling("read"):
             return digests.sha256(Path(self.address))
 

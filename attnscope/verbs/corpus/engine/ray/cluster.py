@@ -44,7 +44,7 @@ def replaced(module: Any, name: str, other: Any) -> Iterator[None]:
 
 @contextmanager
 def own_signals() -> Iterator[None]:
-    """Context manager: restores today's signal handlers afterwards."""
+    """Context manager: restores the present signal handlers afterwards."""
     numbers = [getattr(signal, name) for name in _STOPPING if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
     try:
@@ -188,7 +188,7 @@ def _folder() -> Path:
 
 
 def _end(folder: Path) -> None:
-    """Kills Ray's processes on a signal, without calls to libraries, whose locks may be held."""
+    """On a signal: kills all descendants without calls to libraries, whose locks may be held."""
     if sys.platform != "win32":  # where nothing tells of them either
         for number in descendants(os.getpid()):
             with suppress(OSError):

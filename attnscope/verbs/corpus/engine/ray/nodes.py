@@ -62,7 +62,7 @@ class CheckedRecipe:
 
 
 def there_is(recipe: Recipe) -> dict[str, str]:
-    """Fingerprints of what numbers depend on: library versions, weights and settings of the model, by name."""
+    """What numbers depend on, by name: library versions, and digests of the model's files."""
     depends_on = {"attnscope": __version__, **versions()}
     request = getattr(recipe, "request", None)
     if isinstance(request, ModelRequest):
@@ -79,7 +79,7 @@ def _short(value: str | None) -> str:
 
 
 def glance(place: Place) -> str:
-    """A quick fingerprint of a file: its size and a hash of samples; for remote files the store's signature."""
+    """Quick fingerprint of a file: size and hash of samples; of a remote file its store's signature."""
     if (local := place.local) is None:
         return place.signature
     size, digest = local.stat().st_size, hashlib.sha256()
@@ -230,7 +230,7 @@ class Needs:
         )
 
     def of_this_machine(self, workers: int | None, cores: int) -> dict[str, int]:
-        """Arguments for a Ray started here: cores and GPUs for `workers`, or all that this machine has."""
+        """Arguments for a Ray started here: cores for `workers`, or all there are, and the GPUs."""
         if other := list(self.options()["resources"]):
             raise InputError(
                 f"a Ray that is started here has no {other[0]}: name a cluster that has, with --ray-address"
