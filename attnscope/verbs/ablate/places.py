@@ -1,4 +1,4 @@
-"""Parts of layers other than heads, or heads token by token: what the answer becomes without each of them.
+"""Ablates parts of layers, or heads token by token, and sets each change beside controls.
 
 Each change stands beside others and rounding. What heads and other parts are asked alike is here too: what
 stands in their place, and the other text.

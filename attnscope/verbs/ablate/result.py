@@ -155,7 +155,7 @@ class Ablation(Presented):
 
     @property
     def case(self) -> Case:
-        """The outcome, by one test after the other."""
+        """The first outcome whose test holds."""
         if not self.alone:
             return Case.UNRANKED
         if self.total is not None:

@@ -433,7 +433,7 @@ Alone = HeadEffect | PlaceEffect
 
 
 def said(result: Ablation) -> Said:
-    """The facts that the sentences of `ablate` say about this result."""
+    """A `Said` that fills the sentence templates of `ablate` with the facts of this result."""
     answer, floor, part = result.answer, result.floor, result.part
     alone: Sequence[Alone] = result.alone
     # what changes it most, or goes furthest on the way to the other text
@@ -656,7 +656,7 @@ def _group(result: Ablation) -> dict[str, object] | None:
 
 
 def _sum(result: Ablation, together: float, apart: float) -> str:
-    """How the sum of single changes compares with the joint one: `opposite`, `same`, `less` or `more`."""
+    """The sum of single changes against the joint one: `opposite`, `same`, `less` or `more`."""
     if together * apart < 0:
         return "opposite"
     if abs(together - apart) <= max(_AGREE * abs(apart), result.floor.rounding):

@@ -36,7 +36,7 @@ class Case(StrEnum):
 
 
 class Weighing(StrEnum):
-    """Where the shares of the heads come from: sharpness, the model's config, gold, or the user."""
+    """Source of the heads' shares: sharpness, the model's config, gold, or the user."""
 
     SHARPNESS = "sharpness"
     MODEL = "model"

@@ -205,7 +205,6 @@ def _reliability(judged: Judged, say: Said) -> Ranking:
 
 
 def _head_shares(result: _Aligned, say: Said) -> Ranking:
-    """Ranking of the heads with the largest shares."""
     shown = [each for each in result.weighed if each.share >= _LEAST][:_MOST]
     shares = [each.share for each in shown]
     return Ranking(
@@ -220,7 +219,7 @@ def _head_shares(result: _Aligned, say: Said) -> Ranking:
 
 
 def said(result: _Aligned) -> Said:
-    """The facts that the sentences of `align` say about this result."""
+    """A `Said` that fills the sentence templates of `align` with the facts of this result."""
     judged, timed = result.judged, isinstance(result, Timing)
     sure = [(each.count, each.right) for each in judged.reliability if each.low >= _SURE] if judged else []
     counts, right = np.array(sure).reshape(-1, 2).T
@@ -344,13 +343,13 @@ def times_as_tsv(result: Timing) -> str:
 
 
 def as_srt(result: Timing) -> str:
-    """SubRip: numbered cues, a comma before the milliseconds."""
+    """The times as SubRip: numbered cues, a comma before the milliseconds."""
     cues = enumerate(_cues(result, ","), start=1)
     return "\n".join(f"{number}\n{times}\n{word}\n" for number, (times, word) in cues)
 
 
 def as_vtt(result: Timing) -> str:
-    """WebVTT, in which & and < are markup."""
+    """The times as WebVTT, in which & and < are markup."""
     return "WEBVTT\n\n" + "\n".join(
         f"{times}\n{word.replace('&', '&amp;').replace('<', '&lt;')}\n" for times, word in _cues(result, ".")
     )

@@ -35,7 +35,7 @@ def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Check) -> Said:
-    """The facts that the sentences of `check` say about this result."""
+    """A `Said` that fills the sentence templates of `check` with the facts of this result."""
     farthest = max(result.off or result.every, key=_share, default=None)
     facts = {
         "checked": len(result.every),

@@ -75,7 +75,7 @@ def _check_kind(chosen: Chosen) -> None:
 
 
 def cite(reading: Reading, chosen: Chosen, asked: Cite) -> Citation:
-    """What removal, attention and gradients say of each passage, for every sentence of the answer.
+    """Values by removal, attention and gradients of each passage, for every sentence of the answer.
 
     `InputError` where there are fewer than two passages or no answer, and for a model that writes no text.
     """

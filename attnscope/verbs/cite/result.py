@@ -244,7 +244,7 @@ class RefereeCase(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """One case: the passages that it is from, none for no passage, and those that removal `named`.
+    """One case: the passages that it is from (empty for none), and those that removal `named`.
 
     `line` is the number of its line in the file; of the `question` the `answer` has this `probability`. It is
     from `source`, of so many `passages`. It is `right` where removal named sources alone, or none of none.
@@ -273,7 +273,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Score:
-    """How well a `method` ranks sources, over the `cases` that have one and for which it has values.
+    """Accuracy of a `method` at ranking sources, over the `cases` that have one and on which it has values.
 
     `top1` is how often it puts a source first, from `top1_low` to `top1_high` with 95 % (Wilson's interval),
     `reciprocal` the mean of 1 over its rank, from `reciprocal_low` to `reciprocal_high` (1,000 draws of

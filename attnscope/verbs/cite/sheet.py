@@ -162,7 +162,7 @@ def quoted(text: str, longest: int = _LONGEST) -> str:
 
 
 def said(result: Citation) -> Said:
-    """The facts that the sentences of `cite` say about this result."""
+    """A `Said` that fills the sentence templates of `cite` with the facts of this result."""
     i, cases = result.shown, result.cases
     own, sources, lost = result.statements[i], result.sources[i], result.lost[i]
     given = result.methods[ATTENTION][i]
@@ -256,7 +256,7 @@ def _referee(result: Referee, focus: Focus) -> Sheet:
 
 
 def referee_said(result: Referee) -> Said:
-    """The facts that the sentences of `cite --cases` say about this result."""
+    """A `Said` that fills the sentence templates of `cite --cases` with the facts of this result."""
     asked = [each.method for each in result.scores]
     methods = [each for each in asked if each not in (REMOVAL, *CONTROLS)]
     removal, by_model = result.score(REMOVAL), [*filter(None, map(result.score, methods))]

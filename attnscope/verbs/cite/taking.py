@@ -195,10 +195,7 @@ def looked(
     passages: Sequence[Sequence[int]],
     sentences: Sequence[Sequence[int]],
 ) -> Looked:
-    """Averages attention from `rows`, which write the ids `written`, to passages of `keys`, by sentence.
-
-    `written[i]` is the token id that `rows[i]` writes; `sentences` index these, `keys` are ids of tokens.
-    """
+    """Averages attention from `rows`, which write the ids `written`, to passages of `keys`, by sentence."""
     there = members(tuple(map(tuple, passages)), len(keys))
     own = members(tuple(map(tuple, sentences)), len(rows)).astype(float)
     own /= own.sum(axis=1, keepdims=True)

@@ -37,7 +37,7 @@ class Side:
 
     @property
     def enough(self) -> Bool[np.ndarray, "length layer head"]:
-        """Where a class has enough texts for a standard error."""
+        """Mask of classes with enough texts for a standard error."""
         return self.count >= FEWEST
 
 

@@ -183,7 +183,7 @@ def written(value: float, tokens: bool) -> str:
 
 
 def said(result: CorpusDifference, in_nats: bool = False) -> Said:
-    """The facts that `compare` says about two corpora; entropy counts tokens unless `in_nats`."""
+    """A `Said` for two corpora: sentence templates and facts; entropy counts tokens unless `in_nats`."""
     tokens = result.main.scores.measure == "entropy" and not in_nats
     scores, described, order = result.main, result.main.scores.description, ranked(result.main)
     best = order[0] if order else None

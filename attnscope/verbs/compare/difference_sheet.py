@@ -67,7 +67,7 @@ def _run(run: Run, beside: Run) -> str:
 
 
 def said(result: Difference) -> Said:
-    """The facts that the sentences of `compare` say about two runs."""
+    """A `Said` that fills the sentence templates about two compared runs with their facts."""
     change, many, tokens = np.abs(np.nan_to_num(result.signed)), len(result.pairs), result.a.query_tokens
     query, key = (int(each) for each in np.unravel_index(int(change.argmax()), change.shape))
     pairs = enumerate(zip(tokens.names, result.b.query_tokens.names, strict=True))

@@ -48,7 +48,7 @@ def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Drift) -> Said:
-    """The facts that the sentences of `compare` say about a tuning."""
+    """A `Said` that fills the sentence templates about a tuning with the facts of this result."""
     best, touched, back = result.ranking[0], result.touched, result.put_back
     some = None if touched is None or len(touched) == result.mean.size else [*map(result.name, touched)]
     shown = some and some[: _ALL if len(some) <= _ALL else 2]

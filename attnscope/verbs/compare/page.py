@@ -63,7 +63,7 @@ def of_difference(made: Document, found: Difference, beside: Beside) -> None:
 
 
 def _looked(result: Result | None) -> dict[str, Any]:
-    """How a result is looked at: whether by words, and what is done with special tokens."""
+    """View options of a result for the page: words or tokens, and the treatment of special tokens."""
     special = getattr(result, "special", Special.SHOW)
     by = getattr(result, "by", Unit.TOKEN)
     return {"words": by.joins, "special": special.value}

@@ -39,7 +39,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side: a head in full, the position of the word among its queries, and what is proved.
+    """One side of a comparison: a head in full, the word's position among its queries, and certificates.
 
     `certificates` are those of all heads whose numbers the comparison uses, by layer, then head. `view` is
     the head by words, or without special tokens, where it is looked at so; `position` is then that of the
@@ -167,7 +167,7 @@ class Similarity:
 
 @dataclass(frozen=True, eq=False)
 class Divergence:
-    """How far apart the word's two rows of weights are, by layer and head.
+    """Distance between the word's two rows of weights, by layer and head.
 
     `jensen_shannon` in nats, 0 for equal rows to ln 2 for rows without a common key (Lin 1991);
     `total_variation`, 0 to 1, is the weight that would have to move. A sink counts as one more key. NaN

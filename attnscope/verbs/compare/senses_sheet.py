@@ -49,7 +49,7 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Senses) -> Said:
-    """The facts that the sentences of `compare` say about one word in many texts."""
+    """A `Said` that fills the sentence templates about one word in many texts with its facts."""
     parted, i, groups = result.separation, result.shown, len(result.labels)
     most, least = result.extremes(i)
     counts, every = Counter(usage.label for usage in result.usages), enumerate(result.usages, start=1)

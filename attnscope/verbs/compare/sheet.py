@@ -75,7 +75,7 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Comparison) -> Said:
-    """The facts that the sentences of `compare` say about one word on two sides."""
+    """A `Said` that fills the sentence templates about one word on two sides with its facts."""
     (i, j), rows, output = result.shown, result.divergence, result.similarity("output")
     least, texts = result.least_alike, result.between is Between.TEXTS
     cosine = output and float(output.heads[i, j])
@@ -315,7 +315,7 @@ def _following(result: Comparison, say: Said) -> Next | None:
 
 
 def _remarks(side: Side) -> tuple[str, int, float | None, float | None]:
-    """Why a row is empty, the number of masked keys, the weight on hidden special tokens, and the sink."""
+    """Facts about a row: why it is empty, masked keys, weight on hidden special tokens, the sink's weight."""
     there = side.weights[side.allowed]
     row = there if side.view is None else side.whole_row
     sink = None if side.head.sink is None else float(1 - row.sum())

@@ -90,7 +90,7 @@ class Separation:
 
     @property
     def heads_gap(self) -> Float[np.ndarray, "layer head"]:
-        """How much more alike a head's outputs are within one label than between two, in cosine."""
+        """Mean cosine of a head's outputs within labels, less that between labels."""
         return np.asarray(self.heads_within - self.heads_between)
 
     @property
@@ -137,7 +137,7 @@ def splits_of(sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Senses(Counted, Presented):
-    """A word in many texts. `cosines` are of its output vectors, those of all `heads` of a layer as one.
+    """One word's vectors in many texts: `cosines` of its outputs, those of all `heads` of a layer as one.
 
     The output of a head is that before the output projection. `separation` is None where the texts have no
     labels. `certified` counts the heads behind all numbers by verdict. `by` is the unit that was compared:
@@ -309,7 +309,7 @@ class Drift(Counted, Presented):
 
     @property
     def mean(self) -> Float[np.ndarray, "layer head"]:
-        """How far each head moved, mean over texts."""
+        """Total variation of each head's rows between the models, mean over texts."""
         return self.means["moved"]
 
     @cached_property
@@ -347,7 +347,7 @@ class Drift(Counted, Presented):
 
     @property
     def by_text(self) -> Float[np.ndarray, " text"]:
-        """How far attention moved on each text, mean over heads."""
+        """Total variation of attention on each text, mean over heads."""
         return np.asarray(self.moved.mean(axis=(1, 2)))
 
     @property

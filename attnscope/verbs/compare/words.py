@@ -253,7 +253,7 @@ def together(vectors: Vectors) -> Float[np.ndarray, "text text"]:
 
 
 def separation(by_layer: Sequence[Vectors], labels: Sequence[str], controls: int, seed: int) -> Separation:
-    """How far the groups of `labels` lie apart in each layer and head, beside other labelings.
+    """Separation of the groups of `labels` in each layer and head, beside other labelings.
 
     The controls are all other splits where these are at most `controls`, else so many shuffled ones. Raises
     `InputError` where there are no two groups, or no two texts of one.

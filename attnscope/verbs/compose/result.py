@@ -39,7 +39,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Pair:
-    """An earlier and a later head, by which input, and their score beside chance.
+    """An earlier and a later head, the input between them, and their score beside chance.
 
     `chance` and `spread` are mean and standard deviation of the random scores, `below` how many of these lie
     below it, of equal ones half; `limit` is what the score has to pass to stand out of all pairs. `beside` is
@@ -58,7 +58,7 @@ class Pair:
 
     @property
     def excess(self) -> float:
-        """How far the score lies above chance, in units of the limit's distance from chance."""
+        """(score - chance) / (limit - chance): above 1 the pair stands out."""
         return (self.score - self.chance) / (self.limit - self.chance)
 
     @property
@@ -91,7 +91,7 @@ class Norm:
 
 @dataclass(frozen=True)
 class HeadMatrix:
-    """Where a layer's `query`, `key`, `value` or `output` matrix stands in the model.
+    """Place of a layer's `query`, `key`, `value` or `output` matrix in the model.
 
     It is the matrix of `module`. Each head's columns there (of an output: rows) are `size` from its place in
     `firsts`. `reader` is the norm before it, by its place among the norms. `side` is which of the four it is.
@@ -193,7 +193,7 @@ class Composition(Counted, Presented):
 
     @cached_property
     def case(self) -> Case:
-        """The outcome, by one test after the other."""
+        """The first outcome whose test holds."""
         if self.best is None:
             return Case.NO_SCORE
         if out := sum(map(self.standing_out, self.through)):

@@ -150,7 +150,7 @@ def _grid(result: Composition, say: Said, through: Through, ranked: Ranked) -> H
 
 
 def said(result: Composition) -> Said:
-    """The facts that the sentences of `compose` say about this result."""
+    """A `Said` that fills the sentence templates of `compose` with the facts of this result."""
     best, rotary = result.best, any(each.startswith(_ROTARY) for each in result.outside)
     reading, there = (0, 0) if best is None else result.readers(best)
     facts = {

@@ -92,7 +92,7 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class Folder:
-    """One run's folder."""
+    """The folder of one run: claims it, locks it, reads and writes its parts and rows."""
 
     place: Place
 

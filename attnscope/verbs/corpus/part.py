@@ -1,4 +1,4 @@
-"""The Parquet file of a part: what some consecutive splits of a corpus gave.
+"""A part: the Parquet file of the measurements of some consecutive splits of a corpus.
 
 Its columns are the arrays of what is kept of all values (`Totals`): moments, a sketch of where values lie,
 and the outermost texts. Moments are held apart for every other text, so that a head can be chosen on one half
@@ -172,7 +172,7 @@ class RowsFile:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """What was measured in `splits` splits, from the one numbered `first` on.
+    """Measurements of `splits` splits, from the one numbered `first` on.
 
     `measures`, `layers`, `heads`, `kind` and `tower` say what the axes are; `absent` why a measure has no
     meaning for this model. Of the `read` texts, `texts` were measured. `unknown` counts pieces that the

@@ -136,7 +136,7 @@ class CorpusScores:
 
     @property
     def absent(self) -> str:
-        """Why there are no values; empty where there are."""
+        """The reason why there are no values; empty where there are."""
         return self.scores.absent
 
     @property
@@ -310,7 +310,7 @@ class Corpus(ByMeasures, Counted, Presented):
 
     @property
     def case(self) -> Case:
-        """The outcome, by one test after the other."""
+        """The first outcome whose test holds."""
         main = self.measure(GAIN) if self.linked else self.main
         if main.strongest is None:
             return Case.UNRANKED

@@ -1,7 +1,4 @@
-"""Facts for the sentences of `corpus`, in `words/corpus.jinja`, and charts of its texts.
-
-The charts: how texts scatter, which lie furthest from a head's mean, what their length does.
-"""
+"""Fills the sentence templates of `corpus` with the facts of a result, and makes charts of its texts."""
 
 import math
 from collections import Counter
@@ -45,7 +42,7 @@ error_of = partial(give_or_take, decimals=None)
 
 
 def said(result: Corpus, in_nats: bool = False) -> Said:
-    """The facts that `corpus` says about this result; entropy counts tokens unless `in_nats`."""
+    """A `Said` for a corpus: sentence templates and facts; entropy counts tokens unless `in_nats`."""
     tokens = result.main.scores.measure == "entropy" and not in_nats
     scores, read = result.measure(GAIN) if result.linked else result.main, result.read
     described, order, best = scores.scores.description, measured.ranked(scores.scores), scores.strongest
@@ -262,7 +259,7 @@ _FIRST = 10
 
 
 def scattered(result: Corpus, say: Said) -> Iterator[Ranking | Curve]:
-    """The first heads by the main measure with how texts scatter, and all heads layer by layer.
+    """Ranking of the first heads by the main measure with quantiles, and a curve of all heads by layer.
 
     None of a measure that is a class, nor where heads are ranked by a link.
     """

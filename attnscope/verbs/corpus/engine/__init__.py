@@ -169,7 +169,7 @@ Engine = Callable[[Recipe, Iterable[Split], Listener], Iterator[Finished]]
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a run: texts and tokens measured by this command, and bytes through, of how many.
+    """Progress of a run: texts and tokens measured by this command, bytes done, and bytes in all.
 
     Once, after its first part, there is a `forecast` of all that it will take.
     """

@@ -224,7 +224,7 @@ class There(Place):
 
 @dataclass(frozen=True)
 class Facts:
-    """What a store says of a file: its `size` or None, whether it serves ranges, and its signature."""
+    """A store's facts about a file: `size` or None, whether it serves ranges, and its signature."""
 
     size: int | None
     by_range: bool
@@ -233,7 +233,7 @@ class Facts:
 
 @lru_cache(maxsize=4096)
 def facts(place: There) -> Facts:
-    """What the store says of the file; asked once per process."""
+    """The store's facts about the file; asked once per process."""
     told = place._asking("read", lambda system, path: dict(system.info(path)), first=True)
     if told.get("type") == "directory":
         raise RefusedError(f"cannot read '{place}': it is a folder, name a file")

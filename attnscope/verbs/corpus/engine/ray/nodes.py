@@ -62,7 +62,7 @@ class CheckedRecipe:
 
 
 def there_is(recipe: Recipe) -> dict[str, str]:
-    """What numbers depend on, by name: library versions, and digests of the model's files."""
+    """Library versions and digests of the model's files, by name: all that numbers depend on."""
     depends_on = {"attnscope": __version__, **versions()}
     request = getattr(recipe, "request", None)
     if isinstance(request, ModelRequest):
@@ -97,7 +97,7 @@ def check_sees(run: Place) -> None:
 
 
 def check_same_texts(glances: Mapping[Place, str]) -> None:
-    """Raises `InputError` where a file is missing here, or differs from the command's."""
+    """Raises `InputError` where a file is missing here, or has another fingerprint than in the command."""
     for place, seen in glances.items():
         try:
             other = glance(place)
