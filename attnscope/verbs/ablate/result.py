@@ -50,21 +50,20 @@ FIRST = 1, 2  # that may matter more than all others
 class Ablation(Presented):
     """The `heads`, ranked by how far the answer changes without each of them, beside the typical head.
 
-    `how` says what stood in the place of their outputs, `link` which query and key were cut; where an end of
-    it is a span of several tokens, `link_spans` are the positions of both, every one of the first cut from
-    every one of the second, and `link` has the first of each. `other` is the
-    text that outputs were taken from, and `total` what the answer's probability is there. `predicted` are
-    there where heads were ranked by the gradient first: of all heads, the largest first, of which those in
-    `heads` were then taken away; `rank_correlation` is Spearman's, between both of these. `predicted_by` is
-    what foretold them: patching, importance, attention-gradient or logit. `mean_over` are the texts that a
-    mean is over, `modules` the paths of the attentions by layer.
+    `how` says what replaced the outputs. `link` is the query and the key whose link was cut; where an end is
+    a span of several tokens, `link_spans` are the positions of both ends, every one of the first cut from
+    every one of the second, and `link` has the first of each. `other` is the text that outputs were taken
+    from, `total` the answer's change from this text to that one. `predicted` are all heads by the change that
+    gradients predict, the largest first; those in `heads` were then taken away. `rank_correlation` is
+    Spearman's, between predicted and measured changes. `predicted_by` is the method: patching, importance,
+    attention-gradient or logit. `mean_over` are the texts that a mean is over, `modules` the paths of the
+    attention modules by layer.
 
-    `part` is what was changed: heads, or something else, whose effects are in `places` and not in `heads`,
-    layer by layer and token by token; `beside` says in words which others each of these is held against. What
-    is `measured` of the answer is the logarithm of
-    its probability, or else; `against` is then the other answer, or the text that its vector is held against.
-    `unit` is what changes are in. `path` is the one way that changes were let along, None where they come to
-    everything.
+    `part` is what was changed: heads, or another part, whose effects are in `places`, by layer and by token,
+    and not in `heads`. `beside` names the others that each place is compared with. `measured` is the quantity
+    that stands for the answer, such as its log probability; `against` is the rival answer, or the text that
+    the answer's vector is compared with. `unit` is the unit of changes. `path` is the one path that changes
+    act along, None where they act on everything.
     """
 
     tokens: Tokens

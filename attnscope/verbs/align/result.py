@@ -82,10 +82,9 @@ class Reliability:
 class LinkScore:
     """Scores of one way to link words against gold (Och and Ney 2003).
 
-    `name` is which way it is. `precision` is the share of its links that gold has, `recall` the share of
-    gold's sure links that it has, `error` the alignment error rate; `found` is the share of the target's
-    words whose strongest source is one of gold's, of those that have any. `links` are how many it has in a
-    pair, in the mean.
+    `name` is the way. `precision` is the share of its links that gold has, `recall` the share of gold's sure
+    links that it has, `error` the alignment error rate. `found` is the share of target words, of those linked
+    in gold, whose strongest source is one of gold's. `links` is its mean number of links in a pair.
     """
 
     name: str
@@ -100,9 +99,8 @@ class LinkScore:
 class TimeScore:
     """Errors of one way to time words against gold, in milliseconds.
 
-    `name` is which way it is. `begin_median` and `end_median` are the middle ones of how far begins and ends
-    lie off, `begin_most` and `end_most` what nine in ten do not exceed, `begin_within` and `end_within` the
-    shares that lie off by no more than 100 ms.
+    `name` is the way. `begin_median` and `end_median` are the median errors of begins and ends, `begin_most`
+    and `end_most` the 90th percentiles, `begin_within` and `end_within` the shares of at most 100 ms.
     """
 
     name: str
@@ -118,9 +116,9 @@ class TimeScore:
 class Judged:
     """Scores against gold on `cases` sentence pairs or sounds of the file `name`; the answer's way is first.
 
-    `words` are those of all cases, `scores` one for each way. `held_out` says whether heads were learnt on
-    others of these cases than they are judged on. `skipped` cases cannot be read, of the others `certified`
-    are certified in full. `reliability` is how far the confidence can be trusted, empty where there is none.
+    `words` is the number of their words, `scores` has one entry for each way. `held_out` says whether each
+    case was judged by heads learnt on others of these cases. `skipped` cases could not be read, of the others
+    `certified` are certified in full. `reliability` is the calibration of confidences, empty without any.
     """
 
     name: str
@@ -147,9 +145,9 @@ class Judged:
 class WordLink:
     """The target's word `query` stands for the source's word `key`, both counted in words.
 
-    `strength` is how much the heads say so, 0 to 1. `confidence` is the chance that it is right, None where
-    no gold told how often such a link is. `direction` is the side from which it is the strongest. `gold` is
-    `sure`, `possible` or `none`, None where it is not known.
+    `strength` is how much the heads say so, 0 to 1. `confidence` is the probability that the link is right,
+    None where it was not calibrated on gold. `direction` is the side from which the link is the strongest.
+    `gold` is `sure`, `possible` or `none`, None where it is not known.
     """
 
     query: int
@@ -164,8 +162,8 @@ class WordLink:
 class WordTime:
     """When a word is heard, from `begin` to `end` in seconds; in gold from `gold_begin` to `gold_end`.
 
-    `strength` is the share of its weight, of all that its pieces give to the sound, between the two.
-    `confidence` is the chance that the begin lies within 100 ms of the true one.
+    `strength` is the share of the word's weight on the sound that lies between its begin and its end.
+    `confidence` is the probability that the begin lies within 100 ms of the true one.
     """
 
     begin: float
@@ -236,11 +234,11 @@ class _OfHeads(Presented):
 class Alignment(_OfHeads):
     """Links between the words of two texts: `query_tokens` are the target's words, `key_tokens` the source's.
 
-    `strengths` are those of all pairs, of which `links` are answered, `without_link` the target's words that
-    have none. `weighing` is what the heads were `weighed` by, `learnt_on` the file where that is gold.
-    `agreement` is the mean over the target's words of the strongest strength, `shuffled` the same where the
-    target's words are put in another order for each head, drawn with seed 0. `even` is what even attention
-    gives a word. `judged` is what gold says.
+    `strengths` are those of all word pairs, `links` the answered pairs, `without_link` the target's words
+    that have none. `weighing` is where the shares of the heads in `weighed` come from, `learnt_on` the file
+    of gold. `agreement` is the mean over target words of their largest strength; `shuffled` are agreements in
+    controls, where each head's target words are permuted, drawn with seed 0. `even` is the weight of a source
+    word under even attention. `judged` are the scores against gold.
     """
 
     kind: Kind
@@ -295,13 +293,13 @@ class Alignment(_OfHeads):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Timing(_OfHeads):
-    """When each word of what is said is heard: `times`, one for each of the `query_tokens`, which are words.
+    """When each spoken word is heard: `times`, one for each of the `query_tokens`, which are words.
 
     `rows` are the weights of each word over the frames of the `sound`, `frame_seconds` of them apart. `width`
-    is how many frames the median was over that heads were smoothed with. `weighing` is what the heads were
-    `weighed` by, `learnt_on` the file where that is gold. `agreement` is the mean over rows of the strongest
-    frame, `shuffled` the same where each head's rows are in another order, drawn with seed 0. `judged` is
-    what gold says.
+    is the width of the median filter in frames. `weighing` is where the shares of the heads in `weighed` come
+    from, `learnt_on` the file of gold. `agreement` is the mean over rows of the largest mixed weight;
+    `shuffled` are agreements in controls, where each head's rows are permuted, drawn with seed 0. `judged`
+    are the scores against gold.
     """
 
     kind: Kind

@@ -72,7 +72,7 @@ Medium = Picture | Sound
 class Leave:
     """Permissions and overrides for a rerun: model, device, remote code, pickle, and the input's file.
 
-    `image` or `audio` is the file that was read, where it is not where it was.
+    `image` or `audio` is the file that was read, where it has moved.
     """
 
     model: str | None = None

@@ -21,8 +21,8 @@ class Case(StrEnum):
 class HeadCheck(Placed):
     """One head: of its stored numbers those of `stage` differ most, by `off`; `allowed` is tolerated.
 
-    `off` is infinite where one of both has no number. `rounding` is what these numbers move by in runs whose
-    weights were moved by their precision; a multiple of it, and the certificate's tolerance, is `allowed`.
+    `off` is infinite where only one side has a number. `rounding` is how far these numbers move in reruns
+    with weights moved by their precision; a multiple of it, plus the certificate's tolerance, is `allowed`.
     `verdict` is that of the new certificate.
     """
 
@@ -46,8 +46,8 @@ class HeadCheck(Placed):
 class PartCheck:
     """One field, `name`, of an answer that is more than heads.
 
-    Its numbers lie `off` by at most so much where `allowed` may be; infinite where it has other words or
-    places than it had. `rounding` is what they move by in runs whose weights were moved by their precision.
+    Its numbers differ by at most `off`, of which `allowed` is tolerated; infinite where words or places
+    differ. `rounding` is how far they move in reruns with weights moved by their precision.
     """
 
     name: str
@@ -67,8 +67,8 @@ class PartCheck:
 class Check(Presented):
     """The heads of the stored run `file`, each compared with its rerun; `changes` list what else differs.
 
-    Of another answer `parts` are its fields. `provenance` is that of the new run, `stored` that of the file
-    (None of numbers without a model); `proved` is the verdict of the new answer, where it has one.
+    `parts` are the fields of an answer that is more than heads. `provenance` is the rerun's, `stored` the
+    file's (None for numbers without a model); `proved` is the verdict of the new answer, where it has one.
     """
 
     file: str

@@ -68,14 +68,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of the answer: `text`, `positions` of its tokens, and how probable these are together.
+    """A sentence of the answer: its `text`, the `positions` of its tokens, and its probability.
 
-    Of that there are the `probability` and the `log_probability`.
-
-    `without_all` is what is lost of its log probability without any passage. Of its largest losses
-    `candidates` were held against `controls`: what is lost without random halves of the other passages.
-    Where passages were taken away in random subsets `r2` is how well the fit foretells subsets that it was
-    not made from.
+    `probability` and `log_probability` are those of all its tokens together. `without_all` is the log
+    probability that it loses without any passage. `candidates` are the passages of the largest losses,
+    `controls` the losses without random halves of the other passages. Where passages were taken away in
+    random subsets `r2` is the fit's R² on held-out subsets.
     """
 
     text: str
@@ -136,17 +134,17 @@ def sources_of(
 class Citation(Counted, Presented):
     """The passages of a prompt, the sentences of an answer, and how much each passage matters to each.
 
-    `passages` are what can be taken away, units `by` which the text was cut or given ones (None); `target` is
-    the answer, and `statements` are its sentences; `columns` are ways to rank passages. `lost` is by how many
-    nats the log probability of a sentence falls when a passage is taken away; NaN for passages that were not
-    taken away alone. `kept` is what is read beside the passages, as a question; `answer_tokens` are those of
-    the side that the answer stands on, where that is another one. `how` says where the answer is from. With
-    `subsets` as many random halves of the passages were taken away, drawn with `seed`, and `weights` were
-    fitted to them (Cohen-Wang et al. 2024), in log odds. `cases` say what each sentence is, and `sources` its
+    `passages` can be taken away: units `by` which the text was cut, or given ones (None). `target` is the
+    answer, `statements` are its sentences, `columns` are other ways to rank passages. `lost` is the fall of a
+    sentence's log probability in nats without a passage; NaN for passages that were not taken away alone.
+    `kept` is what is read beside the passages, such as a question; `answer_tokens` are those of the answer's
+    side, where that is not the prompt's. `how` says where the answer is from. `subsets` is the number of
+    random halves of the passages that were taken away, drawn with `seed`, and `weights` were fitted to them
+    (Cohen-Wang et al. 2024), in log odds. `cases` are the outcomes for each sentence, and `sources` its
     passages, largest loss first; `case` is that of the first sentence with a source, or else of the first.
 
     `copying` are the heads whose strongest key among the passages is the very token that they help to write.
-    `floor` is what putting texts side by side does to the answer by rounding alone, in nats.
+    `floor` is how far batching alone changes the answer, by rounding, in nats.
     """
 
     tokens: Tokens
@@ -246,11 +244,12 @@ class RefereeCase(StrEnum):
 class Judged:
     """One case: the passages that it is from (empty for none), and those that removal `named`.
 
-    `line` is the number of its line in the file; of the `question` the `answer` has this `probability`. It is
-    from `source`, of so many `passages`. It is `right` where removal named sources alone, or none of none.
+    `line` is the number of its line in the file; the `answer` to the `question` has this `probability`.
+    `source` are its source passages, of so many `passages`. `right` says whether removal named sources alone,
+    or none of none.
 
-    By method, in their order, `ranks` is the place of the first source and `tops` what the first passage
-    gets; NaN where a method has nothing, and of ranks where there is no source.
+    `ranks` are the ranks of the first source by each method, in their order, and `tops` the values of the
+    first passage; NaN where a method has nothing, and of ranks where there is no source.
     """
 
     line: int

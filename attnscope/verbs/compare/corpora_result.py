@@ -27,14 +27,13 @@ class CorporaCase(StrEnum):
 class ScoresApart:
     """The difference of one measure, second corpus less first, head by head.
 
-    `difference` is of the means, at equal length where that is so (`CorpusDifference.equal`), `error` its
-    standard error (of independent texts, Welch 1947), `reached` how many of them it is. Of many heads
-    some differ much by chance alone: `limit` is how many errors each must be off, so that in 1 of 20
-    comparisons of one source some head is (Bonferroni and Student's t), NaN of one head. `first` and
-    `second` are the means of both. `as_read` is the difference over all texts as they were read,
-    `length_alone` what lengths alone make: over the lengths that both have, what is left of it at equal
-    length (NaN where nothing is). `of_lengths` are the mean and its standard error in each class of
-    length, of both.
+    `difference` is of the means, at equal length where `CorpusDifference.equal` says so, `error` its standard
+    error (of independent texts, Welch 1947), `reached` the difference in such errors. `limit` is how many
+    errors a head must differ by, so that by chance some head does in 1 of 20 comparisons of one source
+    (Bonferroni and Student's t), NaN of one head. `first` and `second` are both means. `as_read` is the
+    difference over all texts as they were read, `length_alone` the difference over the lengths that both
+    have, less that at equal length (NaN where none is compared so). `of_lengths` are the mean and its
+    standard error in each class of length, of both.
     """
 
     scores: HeadScores = field(metadata={"spread": True})

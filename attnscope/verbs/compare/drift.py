@@ -256,7 +256,7 @@ class Asked:
     def distances(self, before: Logits, *others: Float[Tensor, "entry row _"]) -> list[float]:
         """KL divergence of each answer from `before` in nats a row, or 1 less the cosine of vectors.
 
-        `InputError` where it has other choices, `CertificateError` where an answer is none.
+        `InputError` where the models have other choices, `CertificateError` where an answer is none.
         """
         for each in others:
             if each.shape[1:] != before.shape[1:]:

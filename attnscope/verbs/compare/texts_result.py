@@ -51,14 +51,13 @@ class SensesCase(StrEnum):
 class Separation:
     """Mean cosines of text pairs with one label (`within`) and with two (`between`), by layer and head.
 
-    The gap is the one less the other. Its control are other labelings with groups as large: of the `splits`
-    there are, the real one among them, all others where they are no more than was asked for (`exact`), else
-    labels that were shuffled with `seed`. `control_mean` is the mean gap of all labelings that were gone
-    through, `excess` how far the real gap is above it, in the standard deviation of that layer or head over
-    them (at least .02), `below` how many of the `controls` stay below it in each layer. `strongest` is the
-    largest excess of any layer in each control, so that the best layer is held against the best of every
-    labeling (Westfall and Young 1993); `heads_strongest` is the same of all heads of all layers.
-    `heads_within`, `heads_between`, `heads_control_mean` and `heads_excess` are the same of single heads.
+    The gap is the one less the other. Controls are other labelings with groups as large: of the `splits`
+    there are, the real one among them, all others where they are few enough (`exact`), else labels shuffled
+    with `seed`. `control_mean` is the mean gap over all these labelings, `excess` the real gap less that, in
+    standard deviations over them (at least .02), `below` the number of `controls` with a smaller gap in each
+    layer. `strongest` is the largest excess of any layer in each control, so that the best layer is compared
+    with the best of every labeling (Westfall and Young 1993); `heads_strongest` is the largest of any head.
+    `heads_within`, `heads_between`, `heads_control_mean` and `heads_excess` are those of single heads.
     """
 
     within: Float[np.ndarray, " layer"]
@@ -208,10 +207,10 @@ class DriftCase(StrEnum):
 class PutBack:
     """Distances of the tuned model's answer with old head outputs put back.
 
-    `texts` are the places of the texts that were tried, those on which attention moved most. `tuned` is how
-    far the tuned model's answer lies from the old one's, by text; `heads` (layer and head) were put back one
-    by one, which left the distances `alone`, and `others` in the mean over other heads of their layer, drawn
-    by lot; NaN where there are none. `every` is left with all heads of the model put back at once.
+    `texts` are the indices of the texts that were tried, those on which attention moved most. `tuned` is the
+    distance of the tuned model's answer from the old one's, by text; `alone` is the distance left with each
+    of the `heads` (layer and head) put back by itself, `others` the mean with other heads of the same layer,
+    drawn by lot; NaN where there are none. `every` is left with all heads of the model put back at once.
     """
 
     texts: tuple[int, ...]
@@ -252,22 +251,19 @@ class PutBack:
 class Drift(Counted, Presented):
     """The attention of one model, `before`, beside that of its tuned form, `after`, over the texts of `file`.
 
-    `moved` is the share of what a query gives that goes to other keys (total variation of its two rows of
-    weights, 0 to 1; what a sink takes counts as one more key), in the mean over the queries of a text, by
-    text. `own` is the same where each layer of the tuned model reads what the old one's read: it moves
-    because of its own weights, and not of what earlier layers hand on. `written` is how far what it writes
-    then lies from what it wrote, over the size of that, infinite where that is nothing. NaN where either
-    could not be made. `floor` is how far the old model moves from itself in `floor_by`. `low` and `high` are
-    the ends of the 95 % interval of the mean of `moved`, texts as trials (Student's t); NaN of fewer than
-    six.
+    `moved` is the total variation of a query's two rows of weights (0 to 1; a sink counts as one more key),
+    in the mean over the queries of a text, by text. `own` is the same where each layer of the tuned model
+    reads what the old one's read, so that only its own weights matter. `written` is then the change of what a
+    head writes, over the size of what it wrote, infinite where that is zero. Both are NaN where they could
+    not be computed. `floor` is how far the old model moves from itself in `floor_by`. `low` and `high` are
+    the ends of the 95 % interval of the mean of `moved` over texts (Student's t); NaN for fewer than six.
 
-    `answers` is how far the answer of `after` lies from that of `before`, by text, and `answers_floor` how
-    far that of the old model lies from itself in `floor_by`; `answers_by` says what such a distance is. NaN
-    and empty where `unanswered` says why answers are not compared.
+    `answers` is the distance between both models' answers, by text, `answers_floor` that of the old model
+    from itself in `floor_by`; `answers_by` names the distance. NaN and empty where answers are not compared;
+    `unanswered` says why, or why no head was put back.
 
     `names` are those of both models, `texts` the lines of the `file` that were read, `certified` counts the
-    heads of one text under both by verdict. `unanswered` says why answers are not compared, or no head was
-    put back. `limit` is what no head was to move beyond, None where that was not asked.
+    heads of one text under both by verdict. `limit` is the most that a head may move, None without a limit.
     """
 
     names: tuple[str, str]

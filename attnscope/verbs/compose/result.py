@@ -42,8 +42,8 @@ class Pair:
     """An earlier and a later head, the input between them, and their score beside chance.
 
     `chance` and `spread` are mean and standard deviation of the random scores, `below` how many of these lie
-    below it, of equal ones half; `limit` is what the score has to pass to stand out of all pairs. `beside` is
-    the median score of all other pairs of the same two layers that were looked at, NaN where there is none.
+    below the score (ties count half); `limit` is what a score must exceed to stand out of all pairs. `beside`
+    is the median score of all other scored pairs of the same two layers, NaN where there is none.
     """
 
     early: tuple[int, int]
@@ -79,7 +79,7 @@ class Pair:
 class Norm:
     """A norm's effect on directions: the path of its module and the name of its weight.
 
-    `weight` is the parameter's name, empty where it has none; with `one` that is what is added to one.
+    `weight` is the parameter's name, empty where it has none; `one` says that 1 is added to the parameter.
     `centred` says that the mean is taken away first.
     """
 
@@ -93,8 +93,8 @@ class Norm:
 class HeadMatrix:
     """Place of a layer's `query`, `key`, `value` or `output` matrix in the model.
 
-    It is the matrix of `module`. Each head's columns there (of an output: rows) are `size` from its place in
-    `firsts`. `reader` is the norm before it, by its place among the norms. `side` is which of the four it is.
+    `module` has the matrix. Each head's columns in it (of an output: rows) are `size` from its number in
+    `firsts`. `reader` is the norm before it, by its index among the norms. `side` is which of the four it is.
     """
 
     layer: int
@@ -109,7 +109,7 @@ class HeadMatrix:
 class Way:
     """The norms that are passed between what layer `early` writes and what `late` reads.
 
-    `norms` are these places.
+    `norms` are their indices.
     """
 
     early: int
@@ -122,16 +122,16 @@ class Way:
 class Composition(Counted, Presented):
     """Composition scores of pairs of heads, 0 to 1; a pair is layer and head of the earlier and of the later.
 
-    `shown` is the head of which all pairs are, None where all pairs of the model are. NaN where a matrix or
+    `shown` is the head that all pairs have, None where all pairs of the model are here. NaN where a matrix or
     the path between two layers could not be proved: `reasons` say why. `chance`, `spread` and `below` come of
     `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`. A pair
-    stands out where it scores more than its `limit`, which in models of such circuits no pair of all that
-    were looked at, by any input, passes but in BY_CHANCE of them. `counts` is how many heads each layer has,
-    `hidden` the size of what they read and write. `inside` and `outside` say what of the model is in the
-    scores and what is not. `certified` counts heads by verdict in the run that the matrices were read back
-    in. `matrices` and `norms` say what in the model all this was computed from, and `ways` which norms are
-    passed; there is none of two layers between which nothing is. `pairs` are layer and head of the earlier
-    and of the later head, `scores` theirs by input. `read_back_in` is the text of that run.
+    stands out where its score exceeds its `limit`, which by chance any of all scored pairs, by any input,
+    does in BY_CHANCE of models. `counts` is how many heads each layer has, `hidden` the size of the hidden
+    state. `inside` and `outside` say what of the model is in the scores and what is not. `certified` counts
+    heads by verdict in the run that the matrices were read back in. `matrices` and `norms` locate the weights
+    behind the scores, `ways` the norms passed between two layers, where there are any. `pairs` are layer and
+    head of the earlier and of the later head, `scores` theirs by input. `read_back_in` is the text of that
+    run.
     """
 
     kind: Kind
@@ -216,7 +216,7 @@ class Composition(Counted, Presented):
     def ranked(self, through: Through, *, before: bool | None = None, most: int | None = None) -> list[Pair]:
         """Pairs by their excess, the largest first; `most` limits their number.
 
-        `before` leaves those in which the head shown is the later one (True), or the earlier one (False).
+        `before` keeps those in which the head shown is the later one (True), or the earlier one (False).
         """
         t = self.through.index(through)
         excess = (self.scores[t] - self.chance[t]) / (self.limit[t] - self.chance[t])

@@ -239,7 +239,7 @@ class CorpusRecipe(Instructions):
 class Run:
     """A run: what is measured (`recipe`), on which texts (`plan`), and where it is kept (`folder`).
 
-    `splits` are how many there are, once all were handed out; `fresh`, whether any was measured now.
+    `splits` is their number, once all were handed out; `fresh`, whether any was measured now.
     """
 
     recipe: CorpusRecipe

@@ -1,10 +1,10 @@
 """Measures splits of a corpus: batches texts, sets bad ones aside, certifies samples.
 
-Where a batch gives what fills up any weight, its texts are read again by their lengths. Of the first two of
-every sixteen splits one text is certified as it is measured, and read once more alone (`Judged`). It is one
-of the split's first pool: in the first split that which is filled up most (of several the shortest), in the
-second the longest of the batch that has the text of median length; where nothing is filled up that in both.
-So the sample does not depend on who measures, it grows with the corpus, and its share of the time does not.
+Where padding in a batch gets any weight, its texts are read again by their lengths. In the first two of every
+sixteen splits one text is certified as it is measured, and read once more alone (`Judged`). It is a text of
+the first pool: in the first split the most padded one (of several the shortest), in the second the longest of
+the batch that has the text of median length; where nothing is padded that in both. So the sample does not
+depend on who measures, it grows with the corpus, and its share of the time does not.
 """
 
 import io
@@ -259,12 +259,12 @@ class RowsOfSplit:
 class Judged:
     """Certifies the text in a `row` of a batch during the run that measures it, layer by layer.
 
-    `layer` is called with what passes by, `proved` once the batch is through. A layer's heads are recomputed
-    in float64 from what their kernel was given, and held against its output and the weights that are
-    measured; then they are let go, so memory does not grow with the layers. That positions are tokens and
-    that answers act is what the proof by cause says of the sentence on which the reader tried its model. Last
-    the text is read once more alone, and in some of its queries (in all of a short text) its weights are held
-    against those of the batch.
+    `layer` is called with each layer's tensors, `proved` once the batch is through. A layer's heads are
+    recomputed in float64 from their kernel's inputs, and compared with its output and with the measured
+    weights; then they are freed, so memory does not grow with the layers. That positions are tokens and that
+    answers act was proved on the sentence on which the reader tried its model. Last the text is read once
+    more alone, and in some of its queries (in all of a short text) its weights are compared with those of the
+    batch.
     """
 
     def __init__(self, reader: BatchReader, group: Sequence[Ready], row: int) -> None:

@@ -123,10 +123,9 @@ def _narrow(whole: Int[np.ndarray, "..."]) -> np.ndarray:
 class Proved:
     """Certificates of sampled texts: heads by verdict, and how far reading a text alone differs.
 
-    Alone they were held against what was measured in so many of their queries, `held` of `queries`. `untried`
-    are the heads, by layer and number, of which it could not be told whether their answers act, `beside` is
-    what carries tokens to one another beside the attention. `failed` are the texts of which something is not
-    as it was measured, each with what.
+    Alone they were compared in `held` of `queries` queries. `untried` is the number of heads of which it is
+    unknown whether their answers act, `beside` is what carries tokens to one another beside the attention.
+    `failed` are the texts of which something differs from what was measured, each with the reason.
     """
 
     certified: Mapping[str, int] = field(default_factory=dict)
