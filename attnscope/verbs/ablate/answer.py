@@ -145,7 +145,7 @@ def _ablated(run: Run) -> Ablation:
 def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> Without:
     """Compares the likeliest answers with and without those heads; `InputError` where the model gives none.
 
-    `reading` has what the decoder reads in full.
+    `reading` includes the decoder's full input.
     """
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: nothing can be put in the place of an output")

@@ -1,7 +1,7 @@
 """Ablates parts of layers, or heads token by token, and sets each change beside controls.
 
-Each change stands beside others and rounding. What heads and other parts are asked alike is here too: what
-stands in their place, and the other text.
+Each change stands beside others and rounding. What heads and other parts share is here too: the replacements,
+and the other text.
 
 all tokens        layer by layer, beside the same part of the other layers
 some tokens       layer by layer, beside as many other tokens of the same layer, drawn by lot

@@ -1,7 +1,7 @@
 """Links words of two texts, or times words of a sound, by all heads of a model's cross-attention.
 
-What the model reads and writes is captured and certified. Gold of other sentences and sounds is read one by
-one through the same doors, and a few of its cases are certified.
+What the model reads and writes is captured and certified. Gold of other sentences and sounds is read one
+case after the other in the same way, and a few of the cases are certified.
 """
 
 from abc import ABC, abstractmethod

@@ -1,6 +1,6 @@
 """When each spoken word begins and ends by a model's cross-attention, scored beside baselines.
 
-By dynamic time warping of cross-attention, as published for Whisper (Radford et al. 2022; its `timing.py`).
+Dynamic time warping of cross-attention, as published for Whisper (Radford et al. 2022; its `timing.py`).
 Each head's weights are set in relation to the other rows' (z-scores over rows, frame by frame), smoothed by a
 median over time, and mixed; the path through that which gathers most, forward in both, gives each row its
 stretch of the sound. There a word begins where the one before it ends, so silence between words goes to the
@@ -177,8 +177,8 @@ class Case:
 class LearntTimes:
     """Timing learnt from gold: shares of heads, the median lag of begins and ends, how sure a begin is.
 
-    `shares` is None where heads do best by how sharp they are in each sound. `late` is what is taken from
-    begins and ends, in seconds: the middle of what they lie off.
+    `shares` is None where heads do best by how sharp they are in each sound. `late` is subtracted
+    from begins and ends, in seconds: the median errors of both.
     """
 
     shares: Shares | None
@@ -205,7 +205,7 @@ class LearntTimes:
 def learn_times(cases: Sequence[Case], near: float) -> LearntTimes:
     """Picks the shares of heads with the smallest errors on gold, and fits the lag and the confidence.
 
-    Ways are: all alike, by how sharp each is, and as the mixture that gives most to the true times.
+    It tries equal shares, shares by sharpness, and the mixture that gives most to the true times.
     """
     mixture = fitted(np.concatenate([each.masses for each in cases]))
     ways = (None, even(len(mixture)), mixture)

@@ -104,7 +104,7 @@ def corpora_apart(a: Corpus, b: Corpus) -> CorpusDifference:
     """Compares two corpora, second less first; `InputError` where no layer, head and measure is in both.
 
     The texts of both are taken as independent of each other. Where both are the same texts, as under two
-    models, the error is too large rather than too small as long as what they give goes together.
+    models, the error is too large rather than too small as long as their values are positively correlated.
     """
     if a.kind is not b.kind:
         raise InputError(f"one corpus is of {a.kind} attention, the other of {b.kind}: no head is in both")

@@ -1,6 +1,6 @@
 """Compares two results, from files or in memory, without a model: runs head by head, or corpora.
 
-How far each query's weights lie apart stands beside rounding and two other heads.
+The divergence of weights stands beside rounding, and beside the divergence of neighbouring heads.
 """
 
 import math

@@ -2,7 +2,7 @@
 
 Of many texts: cosines of all pairs, and how far labels part them, beside all other labelings.
 
-Other forms of it (`banks` for `bank`) are found by a rule of a few endings, not a grammar: two words are
+Other forms of a word (`banks` for `bank`) are found by a rule of a few endings, not a grammar: two words are
 forms of one where, in small letters, one ending at most taken from each, the same is left, of three letters
 at least. The endings are those of English plurals and verbs.
 """

@@ -1,8 +1,8 @@
 """The folder of a run: parts, rows and manifest on the disk, from which a run can be resumed.
 
     manifest.json                  what it is a run of, with provenance; written first
-    parts/0-000012-8c1f….parquet   what split 12 gave (level 1: splits 192 to 207, and so on; see `tree`)
-    rows/000012-51ab….parquet      with --rows: what each of its texts gave (see `rows`)
+    parts/0-000012-8c1f….parquet   what split 12 gave (level 1: splits 192 to 207, and so on; see `Tree`)
+    rows/000012-51ab….parquet      with --rows: what each of its texts gave (`rows_into`)
     rows/000003-0d2e….rows         such files of splits 768 to 1023, one after the other
     set-aside.jsonl                what could not be measured, why, and what stood there; written last
 

@@ -1,8 +1,8 @@
 """Reads texts in batches, and measures every head of the chosen layers, text by text.
 
 Weights become numbers as each layer makes them and are never kept, so memory grows neither with the corpus
-nor with the layers. Filling up is tried on two sentences before anything is read; where it changes weights,
-texts of one length alone are read together.
+nor with the layers. Padding is tried on two sentences before anything is read; where it changes weights,
+only texts of one length are read together.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -82,7 +82,7 @@ class Plan:
 def share(weights: int, device: str) -> float:
     """Size of splits as a share of the usual, by the model's bytes of weights and its device.
 
-    What a text takes grows with them, so that whoever goes on, on whatever machine, finds the same splits.
+    Time per text grows with the weights. No clock is used: a resumed run finds the same splits anywhere.
     """
     light = _LIGHT if device == "cpu" else _LIGHT * _QUICKER
     return min(max(light / max(weights, 1), _SMALLEST), 1.0)

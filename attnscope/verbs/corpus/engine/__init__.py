@@ -1,6 +1,6 @@
 """Interface of an engine: takes a `Recipe` and numbered `Split`s, yields one `Finished` for each split.
 
-The whole of what an engine must know stands in `interface`:
+All that an engine must know:
 
     an engine is called with a recipe (plain data, can be pickled), an iterable of splits (lazy: take them as
     you have room) and a listener; it yields a `Finished` for every split, once, in whatever order;

@@ -41,7 +41,7 @@ def on_ray(address: str | None, workers: int | None, needs: Needs, device: str, 
     """An engine of actors on the cluster at `address` (or `$RAY_ADDRESS`), else on a Ray started here.
 
     Without `workers` as many as there is room for; what each measures next is read by `fetched`. `InputError`
-    where Ray is not installed, and for what cannot be.
+    without Ray, without an answer at `address`, and for fewer than one worker.
     """
     if workers is not None and workers < 1:
         raise InputError(f"--workers is {workers}: with --engine ray it takes at least 1")
