@@ -1,4 +1,4 @@
-"""The model's answer without heads: what they hand to their output projection is replaced, and nothing else.
+"""Recomputes an ablation by PyTorch hooks that replace a head's slice of its output projection's input.
 
 The outputs of all heads lie side by side in what that projection reads, so a head is a slice of it. In its
 place stand zeros, its mean over control texts, or what it is in another text.
@@ -21,7 +21,7 @@ Heads = list[tuple[int, int]]
 
 
 def projections(model: Any) -> dict[int, Any]:
-    """What reads the outputs of the heads, by layer."""
+    """The output projection module of each layer's attention, by layer."""
     found, there = {}, dict(model.named_modules())
     for layer, path in SHOWN["modules"].items():
         around = path.rpartition(".")[0]
@@ -34,7 +34,7 @@ def projections(model: Any) -> dict[int, Any]:
 
 @contextmanager
 def hooked(model: Any, change: Any) -> Iterator[None]:
-    """While open, `change` makes of a layer and what its output projection reads what it reads instead."""
+    """While open, replaces what each layer's output projection reads by `change(layer, tensor)`."""
     handles = [
         part.register_forward_pre_hook(lambda _, given, layer=layer: (change(layer, given[0]), *given[1:]))
         for layer, part in projections(model).items()
@@ -48,7 +48,7 @@ def hooked(model: Any, change: Any) -> Iterator[None]:
 
 @torch.no_grad()
 def answers(model: Any, given: Given) -> Tensor:
-    """Log probabilities of all that might be answered, a row for each token of the answer."""
+    """Log probabilities of every possible answer, a row for each answer token."""
     output = model(**given)
     names = ("seq_relationship_logits", "sop_logits", "prediction_logits", "logits")
     axes = 3 if SHOWN["rows"] else 2
@@ -62,7 +62,7 @@ def of_answer(scores: Tensor) -> float:
 
 
 def outputs(model: Any, texts: list[Given]) -> dict[int, Tensor]:
-    """What the heads answer in these texts, the mean over them, by layer."""
+    """Mean input of each layer's output projection over these texts, by layer."""
     sums: dict[int, Tensor] = {}
 
     def keep(layer: int, read: Tensor) -> Tensor:
@@ -76,7 +76,7 @@ def outputs(model: Any, texts: list[Given]) -> dict[int, Tensor]:
 
 
 def without(model: Any, heads: Heads, counts: dict[int, int], instead: dict[int, Tensor]) -> Tensor:
-    """The answers without these heads."""
+    """Log probabilities of every answer without these heads; zeros or `instead` stand in their place."""
 
     def take_away(layer: int, read: Tensor) -> Tensor:
         read = read.clone()

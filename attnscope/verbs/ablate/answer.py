@@ -1,4 +1,4 @@
-"""What a model's answer becomes without some of its heads, or with what they answer to another text."""
+"""Ablates heads, or patches their outputs from another text, and measures the model's answer."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -47,10 +47,10 @@ _LISTED = 5  # likeliest of each run
 
 
 def ablate(reading: Reading, chosen: Chosen, asked: Ablate) -> Ablation:
-    """The chosen heads ranked by what the answer becomes without each of them, and without all at once.
+    """Ablates or patches heads or layer parts, alone and together, and measures how the answer changes.
 
-    `reading` has what the decoder reads in full. Raises `InputError` for an answer, a link or a text that
-    cannot be.
+    `reading` includes the decoder's full input. Raises `InputError` for an answer, a link or a text that is
+    impossible here.
     """
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
@@ -143,9 +143,9 @@ def _ablated(run: Run) -> Ablation:
 
 
 def answer_without(reading: Reading, chosen: Chosen, heads: Sequence[Head]) -> Without:
-    """Run the model as it is and without those heads; `InputError` where it answers nothing.
+    """Compares the likeliest answers with and without those heads; `InputError` where the model gives none.
 
-    `reading` has what the decoder reads in full.
+    `reading` includes the decoder's full input.
     """
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: nothing can be put in the place of an output")
@@ -176,7 +176,7 @@ def _place(
 
 
 def figures(result: Ablation, spans: Spans) -> OnePrompt:
-    """Each head that was taken away, or what is foretold of each."""
+    """Change and control of each head, measured or predicted, to be counted over many prompts."""
     if result.predicted:
         return OnePrompt(Asked.RANK, dict(_foretold(result)))
     return OnePrompt(Asked.ABLATE, dict(_removed(result)))

@@ -1,7 +1,7 @@
-"""Parts of layers other than heads, or heads token by token: what the answer becomes without each of them.
+"""Ablates parts of layers, or heads token by token, and sets each change beside controls.
 
-Each change stands beside others and rounding. What heads and other parts are asked alike is here too: what
-stands in their place, and the other text.
+Each change stands beside others and rounding. What heads and other parts share is here too: the replacements,
+and the other text.
 
 all tokens        layer by layer, beside the same part of the other layers
 some tokens       layer by layer, beside as many other tokens of the same layer, drawn by lot
@@ -64,10 +64,10 @@ Positions = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Asked:
-    """The places that are changed: which part of which layers, or which heads, at which tokens.
+    """Places to change, each by itself: a part of every layer, or heads, at sets of tokens.
 
-    `tokens` are the sets of positions, each changed by itself; one that is empty means all of them. Of a
-    link they are the keys that `queries` do not look at.
+    `tokens` are sets of positions; an empty set means all positions. Of a link they are the keys that
+    `queries` do not look at.
     """
 
     part: Part
@@ -78,13 +78,13 @@ class Asked:
 
     @property
     def rows(self) -> Sequence[tuple[int, int | None]]:
-        """Layers, and the heads that are meant."""
+        """(layer, head) of each row of places; head is None for a part of a whole layer."""
         return self.heads or [(layer, None) for layer in self.layers]
 
 
 @dataclass(frozen=True)
 class Places:
-    """The effects by layers and tokens, what each is held against, the noise floor, and the path."""
+    """Effects by layer and token, the name of their comparison, the noise floor, and the path."""
 
     effects: tuple[PlaceEffect, ...]
     beside: str
@@ -106,7 +106,7 @@ def changed_in_turn(
     seed: int,
     path: Path | None = None,
 ) -> Places:
-    """Every place changed by itself, all ways or along one path; `length` is how many tokens there are."""
+    """Changes every place by itself, by all ways or along `path`; `length` is the number of tokens."""
     cells = _cells(asked)
     drawn = [] if len(asked.tokens) > 1 else _others(asked, length, seed)
     make = _made(experiments, taps, asked, instead)
@@ -129,7 +129,7 @@ def _cell(one: PlaceEffect) -> Cell:
 def brought_back(
     there: Experiments, taps: Mapping[int, Tap], asked: Asked, mine: Replacement, tell: Tell
 ) -> list[float]:
-    """What of the answer each place alone brings back in the other text, with this one's part put in."""
+    """Change of the answer in the other text (`there`) for each place that alone gets this text's values."""
     make = _made(there, taps, asked, mine)
     return [tell(each.scores).change for each in there.run(list(map(make, _cells(asked))))]
 
@@ -139,7 +139,7 @@ def _cells(asked: Asked) -> list[Cell]:
 
 
 def _others(asked: Asked, length: int, seed: int) -> list[Cell]:
-    """As many other tokens, next to one another, of the same layers; none where all tokens are meant."""
+    """Control cells: as many adjacent other tokens of each row, drawn by lot; none if all tokens change."""
     (mine,) = asked.tokens
     if not mine:
         return []
@@ -169,7 +169,7 @@ def _made(
 
 
 def _rounding(experiments: Experiments, taps: Mapping[int, Tap], asked: Asked) -> Variant:
-    """Every number of the first layer that is looked at moved by its own precision."""
+    """A variant that moves every number of the first layer by its own precision, for the noise floor."""
     first = min((layer for layer, _ in asked.heads), default=min(asked.layers, default=0))
     if taps:
         return (Write(taps[min(taps) if first not in taps else first], rounded=True),)
@@ -177,7 +177,7 @@ def _rounding(experiments: Experiments, taps: Mapping[int, Tap], asked: Asked) -
 
 
 def _beside(cell: Cell, several: Mapping[Cell, Effect]) -> PlaceEffect:
-    """The effect at a place beside other tokens of its row, or where there are none beside other layers."""
+    """The effect at `cell` beside other tokens of its row, or beside other rows if it is at all tokens."""
     layer, head, tokens = cell
     row = [each for each in several if each[:2] == cell[:2] and each != cell]
     others = row if tokens else [each for each in several if each != cell]
@@ -202,7 +202,7 @@ One = TypeVar("One", bound=Beside)
 
 
 def along(experiments: Experiments, path: Path | None) -> Experiments:
-    """The same experiments, with what is changed let along this path alone where there is one."""
+    """Experiments whose changes act along `path` alone; the given ones where `path` is None."""
     return experiments if path is None else experiments.along(Via(path.receivers, path.direct))
 
 
@@ -213,7 +213,7 @@ def beside_all_ways(
     made: Callable[[One], Variant],
     tell: Tell,
 ) -> tuple[One, ...]:
-    """The effects along a path, each with that of the same change where it comes to everything."""
+    """The effects along `path`, each with the effect of the same change by all ways as `whole`."""
     if path is None:
         return tuple(effects)
     outcomes = experiments.run([made(each) for each in effects])
@@ -226,9 +226,9 @@ def beside_all_ways(
 def beside_other_receivers(
     experiments: Experiments, path: Path | None, variant: Variant, tell: Tell, seed: int
 ) -> Path | None:
-    """The path with what this change does where it comes to as many other heads of the same layers.
+    """The path with effects of the same variant on as many other receivers of the same layers, as controls.
 
-    Where all heads of the layers are its receivers, to all of as many other layers that come after it.
+    Where all heads of the layers are receivers, the controls are as many later layers.
     """
     if path is None:
         return None
@@ -250,7 +250,7 @@ def beside_other_receivers(
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What is asked of a reading, the experiments on it, another text, and the path that is meant."""
+    """One ablation: the reading, its options and question, the experiments, the other text, and the path."""
 
     reading: Reading
     chosen: Chosen
@@ -262,7 +262,7 @@ class Run:
 
 
 def ablated_places(run: Run) -> Ablation:
-    """What the answer becomes without the part that is asked for, layer by layer or token by token."""
+    """Ablates a part of the model, layer by layer or token by token."""
     part, chosen, question, experiments = Part(run.asked.part), run.chosen, run.question, run.experiments
     taps: dict[int, Tap] = {}
     if part not in (Part.HEAD, Part.ATTENTION):
@@ -327,9 +327,9 @@ def _wanted(run: Run, part: Part, taps: dict[int, Tap]) -> tuple[Asked, tuple[Sp
 
 
 def check_token_by_token(run: Run, option: str, part: Part | None = None) -> Tokens:
-    """The tokens at which a part hands something on, or without one those that look and are looked at.
+    """The query tokens, where `part` (without one, the attention) has one row for each of them in order.
 
-    `InputError` where positions are no tokens of a text, and where rows are not those of the tokens there.
+    Raises `InputError` for input that is no text, for windowed attention, and for rows of other tokens.
     """
     if run.reading.perceived is not None:
         raise InputError(f"{option} names tokens of a text: what is read here is none")
@@ -342,7 +342,7 @@ def check_token_by_token(run: Run, option: str, part: Part | None = None) -> Tok
 
 
 def _displaced(run: Run, part: Part | None) -> Iterator[int]:
-    """The layers whose rows are of other tokens than those in their place, where the part hands on."""
+    """Layers whose rows, at the part or in the attention, belong to other tokens than their position says."""
     experiments, labels, layers = run.experiments, run.reading.labels(run.chosen), {*run.chosen.layers}
     module, inputs, taps = run.reading.model.module, experiments.inputs, experiments.taps
     sides = sides_of(module, inputs, labels.tokens, labels.target)
@@ -363,7 +363,7 @@ def _displaced(run: Run, part: Part | None) -> Iterator[int]:
 
 
 def instead_of(run: Run, taps: Sequence[Tap] = ()) -> Replacement:
-    """What stands in the place of what heads answer, or of what is handed on at the taps."""
+    """The replacement for head outputs, or for activations at the taps: another text's, zeros, or a mean."""
     reading, asked, experiments = run.reading, run.asked, run.experiments
     if run.other is not None:
         return replacing.of_text(experiments.model, run.other.inputs, experiments.sites, taps)
@@ -412,7 +412,7 @@ def _with_those_enough(
 def asked_of(
     run: Run, answer: Answer, instead: Replacement, link: tuple[Span, Span] | None
 ) -> dict[str, Any]:
-    """What every ablation says: the text, the answer, where it was read from, what was put in its place."""
+    """The `Ablation` fields of every method: texts, answer, provenance, replacement, intervention."""
     reading, question, experiments, other = run.reading, run.question, run.experiments, run.other
     module, origin = reading.model.module, reading.origin(run.chosen)
     tokens, sites = reading.encoded.tokens, experiments.sites
@@ -443,7 +443,7 @@ def asked_of(
 
 
 def names_of(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate) -> None:
-    """Raises `InputError` for tokens that are named and are not there, and for paths that there are not."""
+    """Raises `InputError` for named tokens, or a path, that do not exist."""
     if asked.via is not None:
         with_senders(chosen, asked.part, path_of(chosen, asked.via))
     if asked.link is not None:
@@ -463,7 +463,7 @@ def cut_link(run: Run) -> tuple[Span, Span]:
 
 
 def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablate) -> tuple[Span, Span]:
-    """What the ends of a link name; `InputError` for tokens that are not there, or only follow the queries.
+    """The query and key spans of a link; `InputError` for unknown tokens, or keys that follow every query.
 
     Where the queries are not known yet the keys stand for both.
     """
@@ -477,7 +477,7 @@ def link_ends(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Ablat
 
 
 def same_place(question: Question, reading: Reading, other: Reading) -> bool:
-    """Whether both texts ask at the answer's place: of a mask that there is one in the other as well."""
+    """Whether the other text has the same token at the answer's mask; True where no mask is asked about."""
     if question.asks is not Asks.MASK or question.position is None:
         return True
     here, there = (side.encoded.tokens.items[question.position] for side in (reading, other))

@@ -1,4 +1,4 @@
-"""What a model's answer becomes without a head, beside what no head and any other head would do to it."""
+"""The result of `ablate`: how the answer changes without a head, beside controls and rounding."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ from attnscope.tokens import Tokens
 
 
 class Case(StrEnum):
-    """What can be said of the answer: one head or several alone, all at once, or the way to another text."""
+    """Outcomes of an ablation: one head or several alone, all at once, or a patch from another text."""
 
     UNRANKED = "no head"
     ROUNDING = "no more than rounding"
@@ -48,23 +48,22 @@ FIRST = 1, 2  # that may matter more than all others
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ablation(Presented):
-    """The `heads`, ranked by what the answer becomes without each of them, beside the typical head.
+    """The `heads`, ranked by how far the answer changes without each of them, beside the typical head.
 
-    `how` says what stood in the place of their outputs, `link` which query and key were cut; where an end of
-    it is a span of several tokens, `link_spans` are the positions of both, every one of the first cut from
-    every one of the second, and `link` has the first of each. `other` is the
-    text that outputs were taken from, and `total` what the answer's probability is there. `predicted` are
-    there where heads were ranked by the gradient first: of all heads, the largest first, of which those in
-    `heads` were then taken away; `rank_correlation` is Spearman's, between both of these. `predicted_by` is
-    what foretold them: patching, importance, attention-gradient or logit. `mean_over` are the texts that a
-    mean is over, `modules` the paths of the attentions by layer.
+    `how` says what replaced the outputs. `link` is the query and the key whose link was cut; where an end is
+    a span of several tokens, `link_spans` are the positions of both ends, every one of the first cut from
+    every one of the second, and `link` has the first of each. `other` is the text that outputs were taken
+    from, `total` the answer's change from this text to that one. `predicted` are all heads by the change that
+    gradients predict, the largest first; those in `heads` were then taken away. `rank_correlation` is
+    Spearman's, between predicted and measured changes. `predicted_by` is the method: patching, importance,
+    attention-gradient or logit. `mean_over` are the texts that a mean is over, `modules` the paths of the
+    attention modules by layer.
 
-    `part` is what was changed: heads, or something else, whose effects are in `places` and not in `heads`,
-    layer by layer and token by token; `beside` says in words which others each of these is held against. What
-    is `measured` of the answer is the logarithm of
-    its probability, or else; `against` is then the other answer, or the text that its vector is held against.
-    `unit` is what changes are in. `path` is the one way that changes were let along, None where they come to
-    everything.
+    `part` is what was changed: heads, or another part, whose effects are in `places`, by layer and by token,
+    and not in `heads`. `beside` names the others that each place is compared with. `measured` is the quantity
+    that stands for the answer, such as its log probability; `against` is the rival answer, or the text that
+    the answer's vector is compared with. `unit` is the unit of changes. `path` is the one path that changes
+    act along, None where they act on everything.
     """
 
     tokens: Tokens
@@ -100,31 +99,31 @@ class Ablation(Presented):
 
     @property
     def verdict(self) -> Verdict:
-        """Whether what was done to the heads is what was asked for."""
+        """Verdict of the intervention: whether exactly the requested change was made."""
         return self.intervention.verdict
 
     @property
     def looked_at(self) -> int:
-        """How many heads, or places, were changed in turn, or what becomes of was predicted."""
+        """Number of heads, or places, that were changed in turn, or whose change was predicted."""
         return len(self.predicted) or len(self.heads) or len(self.places)
 
     @property
     def alone(self) -> "tuple[HeadEffect, ...] | tuple[PlaceEffect, ...]":
-        """What was changed by itself, heads or places, in turn."""
+        """Effects of heads or places that were changed one at a time."""
         return self.heads or self.places
 
     @property
     def by_size(self) -> "Sequence[HeadEffect | PlaceEffect]":
-        """What was changed by itself, elsewhere than where the answer stands: what moves it most first."""
+        """Effects of single changes, the largest first, without the answer's own token."""
         return sorted(self._compared, key=lambda each: -abs(each.change))
 
     @property
     def of_several_tokens(self) -> bool:
-        """Whether places at one token stand beside places at others."""
+        """Whether the places are at more than one set of positions."""
         return len({place.positions for place in self.places}) > 1
 
     def is_the_answers_own(self, one: HeadEffect | PlaceEffect) -> bool:
-        """Whether it is where the answer stands, by way of which all other tokens act on it."""
+        """Whether a place includes the answer's own position, by way of which all other tokens act on it."""
         at = self.answer.position
         return self.of_several_tokens and isinstance(one, PlaceEffect) and at in one.positions
 
@@ -135,17 +134,17 @@ class Ablation(Presented):
 
     @property
     def unit(self) -> str:
-        """What changes are in: nats, logits, of cosine."""
+        """The unit of changes: nats, logits, of cosine."""
         return self.measured.unit
 
     @property
     def query_tokens(self) -> Tokens:
-        """The tokens that ask in this kind of attention."""
+        """The query tokens of this kind of attention."""
         return self.tokens if self.kind is Kind.ENCODER or self.target is None else self.target
 
     @property
     def key_tokens(self) -> Tokens:
-        """The tokens that are looked at."""
+        """The key tokens of this kind of attention."""
         return self.tokens if self.kind is Kind.CROSS else self.query_tokens
 
     @property
@@ -155,7 +154,7 @@ class Ablation(Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """The first outcome whose test holds."""
         if not self.alone:
             return Case.UNRANKED
         if self.total is not None:
@@ -175,9 +174,9 @@ class Ablation(Presented):
         return Case.EACH if self._ahead(sizes) else Case.FLAT
 
     def _ahead(self, sizes: Sequence[float]) -> bool:
-        """Whether one or two move the answer so much more than all others as few of equal ones do by luck.
+        """Whether one or two changes exceed all others by more than chance would among equal ones.
 
-        What moves it no more than rounding does, as what the answer cannot come from, is none of these.
+        Changes no larger than rounding are not counted.
         """
         reach = len(self.predicted) or sum(size > self.floor.rounding for size in sizes)
         return any(
@@ -187,7 +186,7 @@ class Ablation(Presented):
         )
 
     def _apart(self) -> bool:
-        """Whether the answer differs between the texts by more than nothing and than a head alone makes."""
+        """Whether the gap between the texts is at least `measured.little` and the median single change."""
         assert self.total is not None, "there is another text"
         typical = float(np.median([abs(each.change) for each in self.alone]))
         return abs(self.total.change) >= max(self.measured.little, typical)
@@ -214,7 +213,7 @@ class Ablation(Presented):
 
     @property
     def best_heads(self) -> tuple[tuple[int, int], ...]:
-        """The heads that it ranks, the best first, then those of which more is predicted."""
+        """(layer, head) of the ranked heads, the best first, then of heads that were only predicted."""
         removed = [(each.layer, each.head) for each in self.heads]
         return tuple(dict.fromkeys(removed + [(each.layer, each.head) for each in self.predicted]))
 

@@ -1,4 +1,4 @@
-"""What a model's answer becomes without heads, or parts of layers, layer by layer or token by token."""
+"""The sheet of `ablate`: its rankings, grids and sentences, and the data of its script."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ _HEADED = {
 
 
 class Row(NamedTuple):
-    """What was taken away, why it is in the table, what it did, beside what, and what was foretold of it."""
+    """A table row: a head, place, group or prediction, with its effect and its comparison."""
 
     name: str
     kind: Literal["", "group", "random", "foretold"]
@@ -299,7 +299,7 @@ _PARTS = {"millionths": (1e-4, 1e6), "thousandths": (0.1, 1e3)}
 
 
 def grids(result: Ablation, say: Said) -> Iterator[HeadGrid]:
-    """The grid of layers and heads: what was predicted of all, or what came out where there are several."""
+    """The grid of layers and heads: predicted changes, or measured ones of several; otherwise none."""
     if not result.predicted and min(len(result.layers), len(result.heads)) < 2:
         return
     changes = {(each.layer, each.head): each.change for each in result.predicted or result.heads}
@@ -317,7 +317,7 @@ def grids(result: Ablation, say: Said) -> Iterator[HeadGrid]:
 
 
 def matrices(result: Ablation, say: Said) -> Iterator[Matrix | Beside]:
-    """The grid of layers and tokens; between two texts shares of the gap, of both directions."""
+    """Grids of layers or heads by tokens; between two texts shares of the gap, in both directions."""
     changes = [each.change for each in result.places]
     if result.case is not Case.CLOSES:
         yield _matrix(result, say, say("grid_title"), changes)
@@ -359,7 +359,7 @@ def _matrix(result: Ablation, say: Said, title: str, values: Sequence[float | No
 
 
 def _heap(result: Ablation, say: Said) -> Iterator[Heap]:
-    """What the answer becomes without each other head that was tried alone; none of few."""
+    """Changes by the other heads that were tried alone, as a heap of dots; none where they are few."""
     if not result.heads:
         return
     first, *others = result.heads
@@ -433,7 +433,7 @@ Alone = HeadEffect | PlaceEffect
 
 
 def said(result: Ablation) -> Said:
-    """The words of `ablate` about this result."""
+    """A `Said` that fills the sentence templates of `ablate` with the facts of this result."""
     answer, floor, part = result.answer, result.floor, result.part
     alone: Sequence[Alone] = result.alone
     # what changes it most, or goes furthest on the way to the other text
@@ -508,7 +508,7 @@ def _quoted(text: str, longest: int = _LONGEST) -> str:
 
 
 def share(result: Ablation, change: float | None, back: bool = False) -> float | None:
-    """Which part of the gap between two texts a change closes, or brings `back` in the other text.
+    """Share of the gap between two texts that a change closes, or brings `back` in the other text.
 
     None where there is no gap to speak of.
     """
@@ -519,18 +519,18 @@ def share(result: Ablation, change: float | None, back: bool = False) -> float |
 
 
 def is_share(part: float | None) -> bool:
-    """Whether it is a part of a whole, or nearly: nobody understands -238 % of a gap."""
+    """Whether a number reads as a share, from about 0 to 1: nobody understands -238 % of a gap."""
     return part is not None and -_BEYOND <= part <= 1 + _BEYOND
 
 
 def share_words(say: Said, parts: Sequence[float | None], changes: Sequence[float | None]) -> list[str]:
-    """`38 %`, and of what is no part of the gap by how much it changes the answer."""
+    """Table cells: `38 %`, or where the number is no share by how much the answer changes."""
     both = zip(parts, changes, strict=True)
     return ["" if part is None else say("share", part if is_share(part) else None, by) for part, by in both]
 
 
 def tokens_of(result: Ablation) -> Tokens:
-    """What the positions of places are of: of a link the keys, else what the part is at."""
+    """The tokens that positions of places refer to: keys for a link, else queries."""
     return result.key_tokens if result.link is not None else result.query_tokens
 
 
@@ -541,14 +541,14 @@ def row_words(result: Ablation, one: Alone) -> str:
 
 
 def short(result: Ablation, say: Said, one: Alone) -> str:
-    """`L3 at 8 opened`, `L3 H11`."""
+    """Short name of a head or place: `L3 at 8 opened`, `L3 H11`."""
     positions = one.positions if isinstance(one, PlaceEffect) else ()
     where = settled(told(tokens_of(result), positions)) if positions else ""
     return say("short", row_words(result, one), where)
 
 
 def texts(result: Ablation) -> Iterator[str]:
-    """What was read, by the decoder too, and the text that outputs were taken from."""
+    """Lines that show the encoder's text, the decoder's text, and the text patched from."""
     both = result.kind is not Kind.ENCODER and result.target is not None
     first = "reads   " if both else "A " if result.other is not None else ""
     sides = (first, result.tokens), ("decoder ", result.target if both else None), ("B ", result.other)
@@ -560,7 +560,7 @@ def texts(result: Ablation) -> Iterator[str]:
 
 
 def asked_again(result: Ablation) -> tuple[str, ...]:
-    """The options that name the answer, and what it is held against, as they were asked for."""
+    """Options that ask the same question again: --from, --answer, --against, --via."""
     answer = result.answer
     several = len(answer.ids) > 1 and answer.asks is Asks.NEXT  # without it one token would be asked about
     mine = () if answer.likeliest and not several else ("--answer", word(result.answer.text))
@@ -571,7 +571,7 @@ def asked_again(result: Ablation) -> tuple[str, ...]:
 
 
 def via(result: Ablation) -> str:
-    """`L1H3.k,L2H0,direct`, `L1.k`: the path as an option."""
+    """The path as an option's value: `L1H3.k,L2H0,direct`, `L1.k`."""
     path, whole = result.path, _are_whole_layers(result)
     assert path is not None, "there is a path"
     ways = [
@@ -583,7 +583,7 @@ def via(result: Ablation) -> str:
 
 
 def _are_whole_layers(result: Ablation) -> bool:
-    """Whether all heads of some layers read the change: otherwise others of the same layers were tried."""
+    """Whether the path's receivers are all heads of some layers, with other layers as controls."""
     if result.path is None:
         return False
     heads = [(each.layer, each.head) for each in result.path.receivers]
@@ -597,7 +597,7 @@ def _layers(heads: Sequence[Place]) -> list[int]:
 
 
 def _one(result: Ablation, one: Alone) -> dict[str, object]:
-    """A head, a part of a layer or a position: its name and what the answer becomes without it."""
+    """Facts about one head, layer part or position: its name, and the answer without it."""
     positions = one.positions if isinstance(one, PlaceEffect) else ()
     row = row_words(result, one)
     if result.link is not None and one.head is None:
@@ -617,7 +617,7 @@ def _one(result: Ablation, one: Alone) -> dict[str, object]:
 
 
 def _after(result: Ablation, effect: Effect, size: float | None) -> float | None:
-    """What is measured after a change of this size in the direction of this effect."""
+    """The measured value after a change of this size in the direction of `effect`."""
     if size is None:
         return None
     change = math.copysign(size, effect.change)
@@ -656,7 +656,7 @@ def _group(result: Ablation) -> dict[str, object] | None:
 
 
 def _sum(result: Ablation, together: float, apart: float) -> str:
-    """What changes one by one are beside that of all at once."""
+    """The sum of single changes against the joint one: `opposite`, `same`, `less` or `more`."""
     if together * apart < 0:
         return "opposite"
     if abs(together - apart) <= max(_AGREE * abs(apart), result.floor.rounding):
@@ -665,7 +665,7 @@ def _sum(result: Ablation, together: float, apart: float) -> str:
 
 
 def _readers(result: Ablation) -> list[object]:
-    """What alone reads the change, along a path: heads by which of their inputs, and `direct` the answer."""
+    """Facts about the path's receivers: heads grouped by their inputs, and `direct` for the answer."""
     path = result.path
     if path is None:
         return []
@@ -687,7 +687,7 @@ def _readers(result: Ablation) -> list[object]:
 
 
 def _others_read(result: Ablation) -> dict[str, object] | None:
-    """What else was tried to read the change that changes the answer most, one by one."""
+    """Facts about the control receivers: their kind, count and layers, and the largest change by them."""
     path = result.path
     if path is None or not path.others:
         return None
@@ -702,7 +702,7 @@ def _others_read(result: Ablation) -> dict[str, object] | None:
 
 
 def _stretches(result: Ablation) -> list[dict[str, object]]:
-    """At which token what makes the answers of two texts differ stands, layer by layer."""
+    """Runs of layers whose largest share of the gap between two texts stands at the same token."""
     if result.part is not Part.RESIDUAL or not result.of_several_tokens or result.case is not Case.CLOSES:
         return []
     best = [
@@ -718,7 +718,7 @@ def _stretches(result: Ablation) -> list[dict[str, object]]:
 
 
 def _back(result: Ablation, parts: Sequence[float | None]) -> dict[str, object] | None:
-    """The place that brings most of the answer back in the other text, and which part of the gap that is."""
+    """Facts about the place that brings back most of the answer in the other text, and its share."""
     known = [(part, place) for part, place in zip(parts, result.places, strict=True) if part is not None]
     if not known:
         return None

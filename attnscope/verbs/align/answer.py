@@ -1,7 +1,7 @@
-"""Which word stands for which, or when each is heard, by all heads of a model's cross-attention.
+"""Links words of two texts, or times words of a sound, by all heads of a model's cross-attention.
 
-What the model reads and writes is captured and certified. Gold of other sentences and sounds is read one by
-one through the same doors, and a few of its cases are certified.
+What the model reads and writes is captured and certified. Gold of other sentences and sounds is read one
+case after the other in the same way, and a few of the cases are certified.
 """
 
 from abc import ABC, abstractmethod
@@ -75,15 +75,15 @@ Scored = tuple[int, tuple[LinkScore | TimeScore, ...], Iterable[float], Iterable
 
 
 class CountsHeads(Protocol):
-    """What was learnt of gold."""
+    """Protocol: the shares of heads that were learnt from gold."""
 
     def shares_of(self, own: Any, /) -> Shares:
-        """How much each head counts in a reading."""
+        """The share of each head in the answer about one reading."""
 
 
 @dataclass(frozen=True, eq=False)
 class Attended:
-    """The weights of every chosen head of one reading, and the verdicts on them by layer."""
+    """Attention weights of every chosen head of one reading, and the verdicts on them by layer."""
 
     weights: Rows
     verdicts: Verdicts
@@ -92,7 +92,7 @@ class Attended:
 
 
 def attended(reading: Reading, chosen: Chosen) -> Attended:
-    """All chosen heads, recomputed and certified; as the model returns them where they cannot be."""
+    """Reads all chosen heads, recomputed and certified; as the model returns them where they cannot be."""
     with reading.listener.working("reading the attention"):
         attention = reading.attention(chosen)
         if isinstance(attention, Returned):
@@ -106,7 +106,7 @@ def attended(reading: Reading, chosen: Chosen) -> Attended:
 
 
 def shares_of(reading: Reading, chosen: Chosen, rows: Rows) -> tuple[Weighing, Shares]:
-    """What heads count without gold: those that are given, or the model names, alike, else by sharpness."""
+    """Shares of heads without gold: equal for given or the model's own alignment heads, else by sharpness."""
     every = _every(chosen)
     named = (chosen.apart or every) if chosen.named else alignment_heads(reading)
     places = [place for place, head in enumerate(every) if head in named]
@@ -118,7 +118,7 @@ def shares_of(reading: Reading, chosen: Chosen, rows: Rows) -> tuple[Weighing, S
 
 
 def alignment_heads(reading: Reading) -> frozenset[tuple[int, int]]:
-    """The heads that the model's own generation settings name, as Whisper's do; none of most models."""
+    """The alignment heads of the model's generation config, as Whisper names them; empty for most models."""
     named = getattr(getattr(reading.model.module, "generation_config", None), "alignment_heads", None)
     return frozenset((int(layer), int(head)) for layer, head in named or ())
 
@@ -128,7 +128,7 @@ def _every(chosen: Chosen) -> list[tuple[int, int]]:
 
 
 class Cases:
-    """OneGold of other sentences or sounds, read case by case; a few are certified."""
+    """Reads gold of other sentences or sounds case by case, and certifies a few of the cases."""
 
     def __init__(self, reading: Reading, chosen: Chosen) -> None:
         self.reading, self.chosen = reading, chosen
@@ -137,7 +137,7 @@ class Cases:
         self.skipped = 0
 
     def read(self, gold: Sequence[OneGold], make: "Callable[[Cases, OneGold, bool], Case]") -> list[Case]:
-        """What `make` says of each case; those that the model cannot read are told and left out."""
+        """`make(self, gold, certify)` of each case; reports and leaves out what the model cannot read."""
         found, name = list[Case](), self.reading.model.name
         sampled = {0, len(gold) // 2, len(gold) - 1} if len(gold) > SAMPLE else set(range(len(gold)))
         for number, each in enumerate(gold):
@@ -153,7 +153,7 @@ class Cases:
         return found
 
     def weights(self, reading: Reading, *, certify: bool) -> Rows:
-        """The weights of all heads while `reading` is read."""
+        """Weights of all chosen heads on `reading`, certified on request."""
         if certify or self.chosen.route is Route.RETURNED:
             found = attended(replace(reading, captured=None), self.chosen)
             self.verdicts.append(found.verdicts)
@@ -163,7 +163,7 @@ class Cases:
         return np.concatenate([layers[layer] for layer in self.chosen.layers])
 
     def worst(self, own: Verdicts) -> Verdicts:
-        """The worst verdict of each head in the reading that is shown and in the sample of gold."""
+        """The worst verdict of each head over the shown reading and the certified cases of gold."""
         every = [own, *self.verdicts]
         return tuple(
             tuple(worst(each[i][j] for each in every) for j in range(len(own[i]))) for i in range(len(own))
@@ -172,7 +172,7 @@ class Cases:
 
 @dataclass(frozen=True, eq=False)
 class Told(Generic[Own]):
-    """What heads say of the reading that is shown, and what they say of its rows: both by head."""
+    """The shown reading by head: `rows` are weights of its words, `says` strengths of the answers."""
 
     own: Own
     rows: Rows
@@ -180,9 +180,9 @@ class Told(Generic[Own]):
 
 
 class Aligning(ABC, Generic[OneGold, Sides, Own, Case, Taught, Answer]):
-    """What is asked: `gold` is what the answer is held against, `learn` what heads are learnt on; files.
+    """Base of word links and word times: reads gold, learns shares of heads, answers and scores.
 
-    Both are read at once, so that what is wrong with them is told before any model is.
+    `gold` judges the answer, heads are learnt on `learn`: files, both read before a model is loaded.
     """
 
     def __init__(self, gold: Path | None = None, learn: Path | None = None) -> None:
@@ -197,31 +197,31 @@ class Aligning(ABC, Generic[OneGold, Sides, Own, Case, Taught, Answer]):
 
     @abstractmethod
     def read(self, file: Path) -> tuple[OneGold, ...]:
-        """The cases of a file."""
+        """Reads the gold cases of a file."""
 
     @abstractmethod
     def check(self) -> None:
-        """Raises `InputError` where gold is none to learn on, or to judge by."""
+        """Raises `InputError` where the gold cannot be learnt on or judged by."""
 
     @abstractmethod
     def sides(self, reading: Reading) -> Sides:
-        """What stands for what; `InputError` where one side has no word, or not those of gold."""
+        """The words to align; `InputError` where a side has none, or not those of gold."""
 
     @abstractmethod
     def told(self, reading: Reading, shown: Attended, sides: Sides) -> Told[Own]:
-        """What heads say of the reading that is shown."""
+        """The weights that heads give the words of the shown reading."""
 
     @abstractmethod
     def case(self, cases: Cases, gold: OneGold, certify: bool) -> Case:
-        """A case of gold, read."""
+        """Reads one case of gold with the model."""
 
     @abstractmethod
     def own_case(self, told: Told[Own], gold: OneGold) -> Case:
-        """The reading that is shown, with its gold."""
+        """The shown reading as a case of gold."""
 
     @abstractmethod
     def learnt(self, cases: Sequence[Case]) -> Taught:
-        """What is learnt of these."""
+        """Learns the shares of heads from cases of gold."""
 
     @abstractmethod
     def answered(
@@ -233,16 +233,16 @@ class Aligning(ABC, Generic[OneGold, Sides, Own, Case, Taught, Answer]):
         sides: Sides,
         **parts: Any,
     ) -> Answer:
-        """The result, whose other `parts` are known."""
+        """The result; `parts` are the fields that links and times share."""
 
     @abstractmethod
     def scored(
         self, cases: Sequence[Case], learnt: Sequence[Taught] | None, weigh: Callable[[Rows], Shares]
     ) -> Scored:
-        """How the answer's way does, and others."""
+        """Number of words, scores of the answer and of baselines, confidences, and whether each is right."""
 
     def answer(self, reading: Reading, chosen: Chosen) -> Answer:
-        """By heads as gold teaches where there is some to learn on, else by how sharp they are."""
+        """Aligns the reading by heads learnt from gold where there is some, else by given or sharp heads."""
         if self.learn and chosen.apart:
             raise InputError("heads that are given one by one count alike, --learn says how much each does")
         own = next((each for each in self.gold if each.of_what_is_shown), None)
@@ -300,16 +300,16 @@ class Aligning(ABC, Generic[OneGold, Sides, Own, Case, Taught, Answer]):
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The words of one text: the tokens of each, and what they are called."""
+    """The words of one text: the token positions of each, and their names."""
 
     groups: Groups
     words: Tokens
 
     @classmethod
     def of(cls, tokens: Tokens, *, plain: bool = False) -> "Side":
-        """Words between blanks, marks at their ends apart unless these are `plain`; special tokens are none.
+        """Words between blanks, punctuation at their ends apart unless `plain`, without special tokens.
 
-        Of scripts that set no blanks words are the tokenizer's.
+        In scripts without blanks the words are the tokenizer's.
         """
         own = replace(tokens, words_given=False) if not plain else tokens
         special = {i for i, token in enumerate(tokens.items) if token.special}
@@ -325,7 +325,7 @@ class Side:
 
 
 def goes_on(tokens: Tokens, before: Sequence[int], group: Sequence[int], *, plain: bool) -> bool:
-    """Whether a word of the tokenizer belongs to the one before: no blank between, no mark at an end."""
+    """Whether a tokenizer word continues the one before: no blank between, no punctuation at the seam."""
     last, first = tokens.items[before[-1]], tokens.items[group[0]]
     if last.span is None or first.span is None or last.part != first.part or first.part >= len(tokens.texts):
         return False
@@ -342,7 +342,7 @@ def goes_on(tokens: Tokens, before: Sequence[int], group: Sequence[int], *, plai
 
 
 def written_by(groups: Groups, name: str) -> None:
-    """Raises `InputError` where a word has no row before it, which writes it."""
+    """Raises `InputError` where a word begins with the first token, which no decoder row writes."""
     if any(word[0] == 0 for word in groups):
         raise InputError(
             f"{name}: the first token of the target is a word: nothing writes it, begin with a start"
@@ -359,7 +359,7 @@ _Sides = tuple[Side, Side]
 
 
 class AligningWords(Aligning[GoldLinks, _Sides, WordWeights, _Pair, Learnt, Alignment]):
-    """The links of what is read: the likely ones by what gold teaches, else the strongest of either side."""
+    """Links the words of two texts: likely links by learnt heads, else the strongest of either side."""
 
     def read(self, file: Path) -> tuple[GoldLinks, ...]:
         return read_links(file)

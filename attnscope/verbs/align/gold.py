@@ -1,4 +1,4 @@
-"""Gold: which words are linked, one pair of sentences a line, or when words are heard, one word a line.
+"""Reads gold files: word links, one sentence pair a line, or word times, one word a line.
 
 Links are in Pharaoh's form, `0-0 1-2 2?1`: the place of the source's word, then of the target's, both from 0;
 `-` is sure, `?` possible. A line is these alone, for the sentences that are read; or `source ||| target |||
@@ -24,7 +24,7 @@ _BETWEEN = "|||"
 
 @dataclass(frozen=True)
 class GoldLinks:
-    """The links of one pair of sentences, as (source, target); possible ones are also the sure ones.
+    """Gold links of one sentence pair, as (source, target); `possible` includes the sure ones.
 
     `source` and `target` are None where the line has links alone. `place` is `file:line`.
     """
@@ -41,11 +41,11 @@ class GoldLinks:
 
     @property
     def counts(self) -> tuple[int, int]:
-        """How many words stand between the blanks of the source and of the target."""
+        """Number of words of the source and of the target, split at blanks."""
         return len((self.source or "").split()), len((self.target or "").split())
 
     def check(self, sources: int, targets: int) -> None:
-        """Raises `InputError` for a link of a word that is not there."""
+        """Raises `InputError` for a link to a word that does not exist."""
         for i, j in sorted(self.possible):
             if i >= sources or j >= targets:
                 raise InputError(
@@ -54,7 +54,7 @@ class GoldLinks:
                 )
 
     def matrix(self, sources: int, targets: int, *, sure: bool) -> Bool[np.ndarray, "word other"]:
-        """The links as a matrix of target by source."""
+        """The links as a boolean matrix, target by source."""
         made = np.zeros((targets, sources), dtype=bool)
         for i, j in self.sure if sure else self.possible:
             made[j, i] = True
@@ -62,7 +62,7 @@ class GoldLinks:
 
 
 def read_links(file: Path) -> tuple[GoldLinks, ...]:
-    """Every pair of the file; `InputError` names the line that is no gold."""
+    """Reads every sentence pair of the file; `InputError` names the malformed line."""
     found = tuple(_links(f"{incoming.called(file)}:{n}", text) for n, text in _lines(file))
     if not found:
         raise InputError(f"no gold in {incoming.named(file)}: a line has links such as 0-0 1-2 2?1")
@@ -99,7 +99,7 @@ def _links(place: str, text: str) -> GoldLinks:
 
 @dataclass(frozen=True)
 class GoldTimes:
-    """When the words of one sound are heard; `file` is None where the lines do not say which."""
+    """Gold times of the words of one sound; `file` is None where the lines name no sound."""
 
     place: str
     file: Path | None
@@ -115,7 +115,7 @@ class GoldTimes:
         return " ".join(self.words)
 
     def check(self, words: tuple[str, ...]) -> None:
-        """Raises `InputError` where these are not the words that were heard, but for case and marks."""
+        """Raises `InputError` where `words` are not the gold's words, ignoring case and punctuation."""
         ours, theirs = (
             ["".join(filter(str.isalnum, word.casefold())) or word.strip() for word in side]
             for side in (words, self.words)
@@ -130,7 +130,7 @@ class GoldTimes:
 
 
 def read_times(file: Path) -> tuple[GoldTimes, ...]:
-    """Every sound of the file; `InputError` names the line that is no gold."""
+    """Reads every sound of the file; `InputError` names the malformed line."""
     rows = [_time(file, n, text) for n, text in _lines(file)]
     if not rows:
         raise InputError(f"no gold in {incoming.named(file)}: a line has word, begin and end, parted by tabs")
@@ -160,7 +160,7 @@ def _time(file: Path, number: int, text: str) -> tuple[str, str | None, str, flo
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
-    """The lines with something on them, numbered from 1."""
+    """The lines that are not blank, decoded and numbered from 1."""
     for number, line in incoming.whole_lines(file, "gold"):
         try:
             text = line.decode()

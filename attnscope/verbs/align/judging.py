@@ -1,4 +1,4 @@
-"""Links between words by the cross-attention of all heads, and their judging: gold, diagonal and chance."""
+"""Scores word links and word times against gold, beside a diagonal and chance."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Linked = Bool[np.ndarray, "word other"]
 
 @dataclass(frozen=True, eq=False)
 class Gold:
-    """The sure and the possible links of one pair of sentences."""
+    """Sure and possible links of one sentence pair."""
 
     sure: Linked
     possible: Linked
@@ -33,7 +33,7 @@ class Gold:
 def score_links(
     name: str, strengths: Sequence[np.ndarray], links: Sequence[np.ndarray], gold: Sequence[Gold]
 ) -> LinkScore:
-    """One way to link, over all pairs: `links` are answered, `strengths` say which is the strongest."""
+    """Precision, recall and alignment error rate of `links` over all pairs; `strengths` rank the links."""
     counts, found, words = np.zeros(4), 0, 0
     for strength, linked, true in zip(strengths, links, gold, strict=True):
         counts += [linked.sum(), (linked & true.possible).sum(), true.sure.sum(), (linked & true.sure).sum()]
@@ -56,7 +56,7 @@ def _score(name: str, counts: np.ndarray, found: float, words: int, cases: int) 
 
 
 def score_diagonal(gold: Sequence[Gold]) -> LinkScore:
-    """Each word with the one as far along."""
+    """Baseline: the score of linking each word to the source word at the same relative position."""
     ways = list[Pairs]()
     for each in gold:
         count, others = each.sure.shape
@@ -67,7 +67,7 @@ def score_diagonal(gold: Sequence[Gold]) -> LinkScore:
 
 
 def score_even(gold: Sequence[Gold]) -> LinkScore:
-    """What each word with any source, drawn by lot, would get in the mean."""
+    """Baseline: the expected score of linking each word to a source word drawn by lot."""
     counts, found, words = np.zeros(4), 0.0, 0
     for each in gold:
         others, known = each.sure.shape[1], each.possible.any(axis=1)
@@ -78,14 +78,14 @@ def score_even(gold: Sequence[Gold]) -> LinkScore:
 
 
 def left_out(cases: Sequence[Case], learn: Callable[[list[Case]], Way]) -> list[Way]:
-    """For each case what was learnt of others: a part of all cases is left out at a time."""
+    """Cross-validation: for each case what `learn` makes of the cases outside its fold."""
     parts = min(FOLDS, len(cases))
     by_part = [learn([each for i, each in enumerate(cases) if i % FOLDS != part]) for part in range(parts)]
     return [by_part[i % FOLDS] for i in range(len(cases))]
 
 
 def reliabilities(said: Iterable[float], right: Iterable[bool]) -> tuple[Reliability, ...]:
-    """How much is right of what is said with a confidence in each stretch, where anything is."""
+    """Calibration by confidence bin: the share that is right and its Wilson interval; empty bins left out."""
     chances, truth = np.array([*said], dtype=float), np.array([*right], dtype=bool)
     made = list[Reliability]()
     for low, high in zip((0.0, *_ENDS), _ENDS, strict=False):
@@ -107,7 +107,7 @@ class Times:
 
 
 def score_times(name: str, said: Sequence[Times], gold: Sequence[Times]) -> TimeScore:
-    """How far begins and ends lie off, in milliseconds."""
+    """Errors of begins and ends in milliseconds: median, 90th percentile, share within 100 ms."""
     begins = 1000 * np.concatenate([np.abs(a.begins - b.begins) for a, b in zip(said, gold, strict=True)])
     ends = 1000 * np.concatenate([np.abs(a.ends - b.ends) for a, b in zip(said, gold, strict=True)])
     return TimeScore(name, *_spread(begins), *_spread(ends))
@@ -118,7 +118,7 @@ def _spread(off: Float[np.ndarray, " word"]) -> tuple[float, float, float]:
 
 
 def equal_parts(sizes: Sequence[int], seconds: float) -> Times:
-    """Every part of the words as long as the others: the sound, cut."""
+    """Baseline: word times by cutting the sound in proportion to `sizes`."""
     ends = np.cumsum(sizes) * seconds / sum(sizes)
     return Times(np.concatenate([[0.0], ends[:-1]]), ends)
 
@@ -131,12 +131,12 @@ Shares = Float[np.ndarray, " head"]
 
 
 def even(heads: int) -> Shares:
-    """The plain mean."""
+    """Equal shares: 1 / heads for each."""
     return np.full(heads, 1 / heads)
 
 
 def by_sharpness(rows: Rows) -> Shares:
-    """The share of each head; that of all heads alike where none is both sharp and monotone."""
+    """Shares by the geometric mean of a head's sharpness and monotony; equal where no head has both."""
     rest = np.clip(1 - rows.sum(axis=2, keepdims=True), 0, None)
     whole = np.concatenate([rows, rest], axis=2)
     entropy = -(whole * np.log(whole + _NOTHING)).sum(axis=2).mean(axis=1)
@@ -147,7 +147,7 @@ def by_sharpness(rows: Rows) -> Shares:
 
 
 def _monotone(rows: Rows) -> Float[np.ndarray, " head"]:
-    """The correlation of each row's mean key with the row, nothing below 0; 1 of too few rows."""
+    """Correlation of each head's mean key with its row number, at least 0; 1 where rows are fewer than 3."""
     count = rows.shape[1]
     if count < 3:
         return np.ones(len(rows))
@@ -172,17 +172,17 @@ def fitted(masses: Float[np.ndarray, "case head"]) -> Shares:
 
 
 def mixed(rows: Rows, shares: Shares) -> Float[np.ndarray, "row key"]:
-    """One row of all heads, each by its share."""
+    """The rows of all heads averaged by `shares`."""
     return np.asarray(np.tensordot(shares, rows, axes=1))
 
 
 def agreement(rows: Rows, shares: Shares) -> float:
-    """The mean over rows of the strongest key: large where heads look sharply, and at the same."""
+    """Mean over rows of the largest mixed weight: high where heads look sharply at the same key."""
     return float(mixed(rows, shares).max(axis=1).mean())
 
 
 def shuffled(rows: Rows, shares: Shares, draws: int = DRAWS, seed: int = 0) -> Float[np.ndarray, " draw"]:
-    """The agreement where the rows of each head are in an order of their own.
+    """Agreement in `draws` controls, where the rows of each head are permuted by themselves.
 
     A head keeps how sharp it is and which keys it likes whatever the row: heads that all look at the full
     stop agree as much as before. What is lost is what the row has to do with the key.
@@ -203,30 +203,30 @@ Said = Float[np.ndarray, "head word other"]
 
 @dataclass(frozen=True, eq=False)
 class WordWeights:
-    """By words: the rows that write each of the target's words, and those that read it."""
+    """Weights of heads by word: of the rows that write each target word, and of those that read it."""
 
     writes: Said
     reads: Said
 
     @property
     def by_column(self) -> Said:
-        """Each column over what all words of the target give it."""
+        """`writes` divided by its column sums, over all target words."""
         return np.asarray(self.writes / (self.writes.sum(axis=1, keepdims=True) + _FLOOR))
 
     @property
     def says(self) -> Said:
-        """What each head says of a pair from both sides."""
+        """Strength of each word pair by head: the geometric mean of `writes` and `by_column`."""
         return np.asarray(np.sqrt(self.writes * self.by_column))
 
     @property
     def features(self) -> Float[np.ndarray, "pair feature"]:
-        """All that heads say, a row for each pair of words."""
+        """Features of each word pair: `writes`, `reads` and `by_column` of every head."""
         every = np.concatenate([self.writes, self.reads, self.by_column])
         return every.reshape(len(every), -1).T
 
 
 def by_words(weights: Weights, targets: Groups, sources: Groups) -> WordWeights:
-    """The weights of tokens by the words of both sides: summed over keys, averaged over rows."""
+    """Weights of tokens gathered into words of both sides: summed over keys, averaged over rows."""
     columns = weights @ members(sources, weights.shape[2]).T.astype(float)
     writes = [columns[:, [piece - 1 for piece in word]].mean(axis=1) for word in targets]
     reads = [columns[:, list(word)].mean(axis=1) for word in targets]
@@ -234,7 +234,7 @@ def by_words(weights: Weights, targets: Groups, sources: Groups) -> WordWeights:
 
 
 def strongest(strengths: Pairs) -> tuple[Bool[np.ndarray, "word other"], Bool[np.ndarray, "word other"]]:
-    """The strongest source of each of the target's words, and the strongest word of each source."""
+    """Masks: the strongest source of each target word, and the strongest target of each source word."""
     forth, back = np.zeros(strengths.shape, bool), np.zeros(strengths.shape, bool)
     forth[np.arange(len(strengths)), strengths.argmax(axis=1)] = True
     back[strengths.argmax(axis=0), np.arange(strengths.shape[1])] = True
@@ -243,7 +243,7 @@ def strongest(strengths: Pairs) -> tuple[Bool[np.ndarray, "word other"], Bool[np
 
 @dataclass(frozen=True, eq=False)
 class Learnt:
-    """What was learnt of gold: a calibrated classifier of pairs, and how much each head moves its answer."""
+    """A calibrated classifier of word pairs, learnt from gold, and the share of each head in its answer."""
 
     classifier: Any
     shares: Float[np.ndarray, " head"]
@@ -252,13 +252,13 @@ class Learnt:
         return self.shares
 
     def chances(self, words: WordWeights) -> Pairs:
-        """How likely each pair is linked."""
+        """Probability that each word pair is linked."""
         said = self.classifier.predict_proba(words.features)[:, 1]
         return np.asarray(said.reshape(words.writes.shape[1:]))
 
 
 def learn(cases: Sequence[WordWeights], gold: Sequence[np.ndarray]) -> Learnt:
-    """The classifier of all pairs, as sure as it was right about parts that were each left out once.
+    """Fits a logistic regression of links on the weights of heads, calibrated by cross-validation.
 
     `InputError` where gold links no pair, or every one.
     """

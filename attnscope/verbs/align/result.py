@@ -1,4 +1,4 @@
-"""Which word of one text stands for which of another, or when a word is heard, by cross-attention.
+"""The results of `align`: links between the words of two texts, or times of the words of a sound.
 
 A decoder's row writes the token behind it: the weights of a word are those of the rows that write its pieces.
 Every head has a weight of its own in the answer, and the answer stands beside what is known: gold, or that
@@ -25,7 +25,7 @@ _FEW = 2  # words, whose orders are too few to tell from one another
 
 
 class Case(StrEnum):
-    """What is known of links between words, or of the times of words."""
+    """Outcomes of an alignment: judged by gold, else whether heads agree."""
 
     JUDGED = "judged"
     NO_LINK = "no link"
@@ -36,7 +36,7 @@ class Case(StrEnum):
 
 
 class Weighing(StrEnum):
-    """What the weights of the heads go by."""
+    """Source of the heads' shares: sharpness, the model's config, gold, or the user."""
 
     SHARPNESS = "sharpness"
     MODEL = "model"
@@ -63,7 +63,7 @@ class Weighed(Placed):
 
 @dataclass(frozen=True)
 class Reliability:
-    """Of what is said to be right with a confidence from `low` to `high` how much is.
+    """Of answers with a confidence from `low` to `high`, the share that is right.
 
     `said` is the mean confidence of these, `right` the share that is right, `count` how many they are. From
     `right_low` to `right_high` lies that share, with 95 % certainty.
@@ -80,12 +80,11 @@ class Reliability:
 
 @dataclass(frozen=True)
 class LinkScore:
-    """One way to link words held against gold (Och and Ney 2003).
+    """Scores of one way to link words against gold (Och and Ney 2003).
 
-    `name` is which way it is. `precision` is the share of its links that gold has, `recall` the share of
-    gold's sure links that it has, `error` the alignment error rate; `found` is the share of the target's
-    words whose strongest source is one of gold's, of those that have any. `links` are how many it has in a
-    pair, in the mean.
+    `name` is the way. `precision` is the share of its links that gold has, `recall` the share of gold's sure
+    links that it has, `error` the alignment error rate. `found` is the share of target words, of those linked
+    in gold, whose strongest source is one of gold's. `links` is its mean number of links in a pair.
     """
 
     name: str
@@ -98,11 +97,10 @@ class LinkScore:
 
 @dataclass(frozen=True)
 class TimeScore:
-    """One way to time words held against gold: how far begins and ends lie off, in milliseconds.
+    """Errors of one way to time words against gold, in milliseconds.
 
-    `name` is which way it is. `begin_median` and `end_median` are the middle ones of how far begins and ends
-    lie off, `begin_most` and `end_most` what nine in ten do not exceed, `begin_within` and `end_within` the
-    shares that lie off by no more than 100 ms.
+    `name` is the way. `begin_median` and `end_median` are the median errors of begins and ends, `begin_most`
+    and `end_most` the 90th percentiles, `begin_within` and `end_within` the shares of at most 100 ms.
     """
 
     name: str
@@ -116,11 +114,11 @@ class TimeScore:
 
 @dataclass(frozen=True)
 class Judged:
-    """What gold says, of `cases` pairs of sentences or sounds of the file `name`; the answer's way is first.
+    """Scores against gold on `cases` sentence pairs or sounds of the file `name`; the answer's way is first.
 
-    `words` are those of all cases, `scores` one for each way. `held_out` says whether heads were learnt on
-    others of these cases than they are judged on. `skipped` cases cannot be read, of the others `certified`
-    are certified in full. `reliability` is how far the confidence can be trusted, empty where there is none.
+    `words` is the number of their words, `scores` has one entry for each way. `held_out` says whether each
+    case was judged by heads learnt on others of these cases. `skipped` cases could not be read, of the others
+    `certified` are certified in full. `reliability` is the calibration of confidences, empty without any.
     """
 
     name: str
@@ -134,12 +132,12 @@ class Judged:
 
     @property
     def own(self) -> Any:
-        """How the answer's own way does."""
+        """The score of the answer's own way."""
         return self.scores[0]
 
     @property
     def others(self) -> tuple[Any, ...]:
-        """How the others do."""
+        """The scores of the other ways."""
         return self.scores[1:]
 
 
@@ -147,9 +145,9 @@ class Judged:
 class WordLink:
     """The target's word `query` stands for the source's word `key`, both counted in words.
 
-    `strength` is how much the heads say so, 0 to 1. `confidence` is the chance that it is right, None where
-    no gold told how often such a link is. `direction` is the side from which it is the strongest. `gold` is
-    `sure`, `possible` or `none`, None where it is not known.
+    `strength` is how much the heads say so, 0 to 1. `confidence` is the probability that the link is right,
+    None where it was not calibrated on gold. `direction` is the side from which the link is the strongest.
+    `gold` is `sure`, `possible` or `none`, None where it is not known.
     """
 
     query: int
@@ -162,10 +160,10 @@ class WordLink:
 
 @dataclass(frozen=True)
 class WordTime:
-    """When a word is heard, from `begin` to `end` in seconds; from `gold_begin` to `gold_end` it truly is.
+    """When a word is heard, from `begin` to `end` in seconds; in gold from `gold_begin` to `gold_end`.
 
-    `strength` is the share of its weight, of all that its pieces give to the sound, between the two.
-    `confidence` is the chance that the begin lies within 100 ms of the true one.
+    `strength` is the share of the word's weight on the sound that lies between its begin and its end.
+    `confidence` is the probability that the begin lies within 100 ms of the true one.
     """
 
     begin: float
@@ -177,7 +175,7 @@ class WordTime:
 
 
 class _OfHeads(Presented):
-    """What both kinds have of their heads."""
+    """Fields and tests that `Alignment` and `Timing` share: weighed heads, controls, verdicts."""
 
     kind: Kind
     query_tokens: Tokens
@@ -191,7 +189,7 @@ class _OfHeads(Presented):
 
     @property
     def case(self) -> Case:
-        """What is known: by gold, else by whether heads agree."""
+        """The outcome: judged by gold, else whether heads agree."""
         if self.judged is not None or self.tells:
             return Case.AGREE if self.judged is None else Case.JUDGED
         if len(self.weighed) == 1:
@@ -211,17 +209,17 @@ class _OfHeads(Presented):
 
     @property
     def p(self) -> float:
-        """Of the answer and its shuffled controls the share in which heads agree as much."""
+        """The p-value: (1 + shuffled controls with as much agreement) / (1 + controls)."""
         return float((1 + (self.shuffled >= self.agreement).sum()) / (len(self.shuffled) + 1))
 
     @property
     def tells(self) -> bool:
-        """Whether heads agree more than with the words of each in another order, seldom so and by enough."""
+        """Whether heads agree more than shuffled ones, with p at most 0.05 and by a quarter or more."""
         return self.p <= LEVEL and self.agreement >= (1 + LEAST) * float(self.shuffled.mean())
 
     @property
     def calibrated(self) -> bool:
-        """Whether gold told how often such an answer is right."""
+        """Whether confidences were calibrated on gold."""
         return self.judged is not None and bool(self.judged.reliability)
 
     def _check_heads(self) -> None:
@@ -236,11 +234,11 @@ class _OfHeads(Presented):
 class Alignment(_OfHeads):
     """Links between the words of two texts: `query_tokens` are the target's words, `key_tokens` the source's.
 
-    `strengths` are those of all pairs, of which `links` are answered, `without_link` the target's words that
-    have none. `weighing` is what the heads were `weighed` by, `learnt_on` the file where that is gold.
-    `agreement` is the mean over the target's words of the strongest strength, `shuffled` the same where the
-    target's words are put in another order for each head, drawn with seed 0. `even` is what even attention
-    gives a word. `judged` is what gold says.
+    `strengths` are those of all word pairs, `links` the answered pairs, `without_link` the target's words
+    that have none. `weighing` is where the shares of the heads in `weighed` come from, `learnt_on` the file
+    of gold. `agreement` is the mean over target words of their largest strength; `shuffled` are agreements in
+    controls, where each head's target words are permuted, drawn with seed 0. `even` is the weight of a source
+    word under even attention. `judged` are the scores against gold.
     """
 
     kind: Kind
@@ -265,7 +263,7 @@ class Alignment(_OfHeads):
 
     @property
     def case(self) -> Case:
-        """What is known: by gold, else by whether heads agree."""
+        """The outcome: no link, judged by gold, or whether heads agree."""
         return super().case if self.links else Case.NO_LINK
 
     @property
@@ -276,12 +274,12 @@ class Alignment(_OfHeads):
 
     @property
     def even(self) -> float:
-        """What a word of the source would get of even attention."""
+        """The weight of a source word under even attention."""
         return 1 / len(self.key_tokens)
 
     @property
     def pharaoh(self) -> str:
-        """The links as other tools read them: `0-0 1-2`, source and target, from 0."""
+        """The links in Pharaoh's form, `0-0 1-2`: source and target, from 0."""
         return " ".join(f"{k}-{q}" for k, q in sorted((link.key, link.query) for link in self.links))
 
     def check_parts(self) -> None:
@@ -295,13 +293,13 @@ class Alignment(_OfHeads):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Timing(_OfHeads):
-    """When each word of what is said is heard: `times`, one for each of the `query_tokens`, which are words.
+    """When each spoken word is heard: `times`, one for each of the `query_tokens`, which are words.
 
     `rows` are the weights of each word over the frames of the `sound`, `frame_seconds` of them apart. `width`
-    is how many frames the median was over that heads were smoothed with. `weighing` is what the heads were
-    `weighed` by, `learnt_on` the file where that is gold. `agreement` is the mean over rows of the strongest
-    frame, `shuffled` the same where each head's rows are in another order, drawn with seed 0. `judged` is
-    what gold says.
+    is the width of the median filter in frames. `weighing` is where the shares of the heads in `weighed` come
+    from, `learnt_on` the file of gold. `agreement` is the mean over rows of the largest mixed weight;
+    `shuffled` are agreements in controls, where each head's rows are permuted, drawn with seed 0. `judged`
+    are the scores against gold.
     """
 
     kind: Kind
@@ -328,7 +326,7 @@ class Timing(_OfHeads):
 
     @property
     def key_tokens(self) -> Tokens:
-        """The frames."""
+        """The sound's frames as tokens, named by their time."""
         frames = tuple(
             Token(-1, f"{i * self.seconds:.2f}s", "", None, None) for i in range(self.rows.shape[1])
         )

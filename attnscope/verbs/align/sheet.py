@@ -1,4 +1,4 @@
-"""Which word stands for which: two columns of words, the links as a list, what gold says."""
+"""The sheet of `align`: word links or word times, scores against gold, and export formats."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -81,7 +81,7 @@ def sheet(result: _Aligned, focus: Focus = WHOLE) -> Sheet:
 def aligned(
     result: _Aligned, say: Said, focus: Focus, *, blocks: Any, matrix: Matrix, record: Any = (), **own: Any
 ) -> Sheet:
-    """What links and times have in common; the first of `blocks` is the main one."""
+    """The parts of a sheet that links and times share; the first of `blocks` is the main one."""
     judged, most = result.judged, result.weighed[0]
     beside = () if judged is None else (_scores(result, judged, say),)
     sure = () if judged is None or not judged.reliability else (_reliability(judged, say),)
@@ -128,7 +128,7 @@ def _ranking(result: Alignment, say: Said) -> Ranking:
 
 
 def mixed(result: _Aligned, say: Said, words: tuple[str, str], sides: tuple[Named, Named]) -> Matrix:
-    """What all heads together give to each pair."""
+    """Matrix of the strengths of all word pairs, or of the words' weights over frames."""
     values = result.strengths if isinstance(result, Alignment) else result.rows
     return Matrix(
         title=say("matrix"),
@@ -151,7 +151,7 @@ def _rows(result: Alignment) -> Iterator[tuple[object, ...]]:
 
 
 def _scores(result: _Aligned, judged: Judged, say: Said) -> Ranking:
-    """The ways side by side."""
+    """Ranking of the answer's way and its baselines by their scores against gold."""
     timed = isinstance(result, Timing)
     main, most = ("begin_median", "begin_most") if timed else ("error", "")
 
@@ -178,7 +178,7 @@ def _scores(result: _Aligned, judged: Judged, say: Said) -> Ranking:
 
 
 def _reliability(judged: Judged, say: Said) -> Ranking:
-    """What is said beside what is right, by how sure it is."""
+    """Calibration chart: the share that is right beside the confidence, by bin."""
     parts = judged.reliability
     said, right = [each.said for each in parts], [each.right for each in parts]
     low, high = [each.right_low for each in parts], [each.right_high for each in parts]
@@ -205,7 +205,6 @@ def _reliability(judged: Judged, say: Said) -> Ranking:
 
 
 def _head_shares(result: _Aligned, say: Said) -> Ranking:
-    """The heads that count most."""
     shown = [each for each in result.weighed if each.share >= _LEAST][:_MOST]
     shares = [each.share for each in shown]
     return Ranking(
@@ -220,7 +219,7 @@ def _head_shares(result: _Aligned, say: Said) -> Ranking:
 
 
 def said(result: _Aligned) -> Said:
-    """The words of `align` about this result."""
+    """A `Said` that fills the sentence templates of `align` with the facts of this result."""
     judged, timed = result.judged, isinstance(result, Timing)
     sure = [(each.count, each.right) for each in judged.reliability if each.low >= _SURE] if judged else []
     counts, right = np.array(sure).reshape(-1, 2).T
@@ -270,7 +269,7 @@ _OF_WORDS = "word begin end strength confidence gold_begin gold_end"
 
 
 def _times(result: Timing, say: Said, focus: Focus) -> Sheet:
-    """When each word is heard: a stretch of time a word, what gold says, and the weights that it rests on."""
+    """The sheet of word times: when each word is heard, what gold says, and the weights over frames."""
     names = tuple(map(settled, result.query_tokens.names))
     sides = Names(names), Names(result.key_tokens.names)
     return aligned(
@@ -326,7 +325,7 @@ def as_pharaoh(result: Alignment) -> str:
 
 
 def links_as_tsv(result: Alignment) -> str:
-    """A link a line: the numbers of both words, the words, the strength and, by gold, the chance."""
+    """Tab-separated links: word numbers, words, strength, and the confidence where there is one."""
     lines = ["source\ttarget\tsource_word\ttarget_word\tstrength\tconfidence"]
     for link in result.links:
         said = "" if link.confidence is None else f"{link.confidence:.6g}"
@@ -336,7 +335,7 @@ def links_as_tsv(result: Alignment) -> str:
 
 
 def times_as_tsv(result: Timing) -> str:
-    """A word a line, as gold has it."""
+    """Tab-separated word times: word, begin and end in seconds, as in files of gold."""
     return "".join(
         f"{_field(word)}\t{each.begin:.3f}\t{each.end:.3f}\n"
         for word, each in zip(result.query_tokens.names, result.times, strict=True)
@@ -344,13 +343,13 @@ def times_as_tsv(result: Timing) -> str:
 
 
 def as_srt(result: Timing) -> str:
-    """SubRip: numbered cues, a comma before the milliseconds."""
+    """The times as SubRip: numbered cues, a comma before the milliseconds."""
     cues = enumerate(_cues(result, ","), start=1)
     return "\n".join(f"{number}\n{times}\n{word}\n" for number, (times, word) in cues)
 
 
 def as_vtt(result: Timing) -> str:
-    """WebVTT, in which & and < are markup."""
+    """The times as WebVTT, in which & and < are markup."""
     return "WEBVTT\n\n" + "\n".join(
         f"{times}\n{word.replace('&', '&amp;').replace('<', '&lt;')}\n" for times, word in _cues(result, ".")
     )

@@ -1,6 +1,6 @@
-"""When each word of what is said is heard, beside what gold or shuffled heads say.
+"""When each spoken word begins and ends by a model's cross-attention, scored beside baselines.
 
-By dynamic time warping of cross-attention, as published for Whisper (Radford et al. 2022; its `timing.py`).
+Dynamic time warping of cross-attention, as published for Whisper (Radford et al. 2022; its `timing.py`).
 Each head's weights are set in relation to the other rows' (z-scores over rows, frame by frame), smoothed by a
 median over time, and mixed; the path through that which gathers most, forward in both, gives each row its
 stretch of the sound. There a word begins where the one before it ends, so silence between words goes to the
@@ -59,18 +59,18 @@ Matrix = Float[np.ndarray, "row frame"]
 
 
 def median_width(seconds: float) -> int:
-    """How many frames the median is over: an odd number, 1 for none."""
+    """Width of the median filter in frames: an odd number, 1 for none."""
     return 2 * int(MEDIAN / seconds / 2 + 1e-9) + 1
 
 
 def smoothed(rows: Rows, width: int) -> Rows:
-    """Each weight in standard deviations of its frame over all rows, then the median over time."""
+    """Weights as z-scores over the rows of each frame, then median-filtered over time."""
     scaled = (rows - rows.mean(axis=1, keepdims=True)) / (rows.std(axis=1, keepdims=True) + _LEAST)
     return np.asarray(median_filter(scaled, size=(1, 1, width))) if width > 1 else scaled
 
 
 def path(gain: Matrix) -> Int[np.ndarray, "step 2"]:
-    """Rows and frames of the path from the first of both to the last that gathers most.
+    """(row, frame) steps of the monotone path from the first of both to the last that gathers most gain.
 
     A step goes on by one row, one frame, or both. A row is summed from its begin, so that the best entry
     into it is a running minimum: as many steps as rows, and not one for each pair.
@@ -86,7 +86,7 @@ def path(gain: Matrix) -> Int[np.ndarray, "step 2"]:
 
 
 def _traced(best: Matrix) -> Int[np.ndarray, "step 2"]:
-    """The path from its end back: the cheapest way in, both at once before a row before a frame."""
+    """The path by backtracking from its end; on ties both at once before a row before a frame."""
     i, j = best.shape[0] - 1, best.shape[1] - 1
     steps = [(i, j)]
     while i or j:
@@ -105,7 +105,7 @@ def _traced(best: Matrix) -> Int[np.ndarray, "step 2"]:
 
 @dataclass(frozen=True, eq=False)
 class Timed:
-    """When each word begins and ends in seconds, and what speaks for it.
+    """Begin and end of each word in seconds, and the evidence for them.
 
     `jumps` are the begins as published, each where the word before it ends. `strength` is the share of a
     word's weight between its begin and end, `peaks` the share of heads whose strongest frame of its first row
@@ -121,7 +121,7 @@ class Timed:
 
 
 def timed(rows: Rows, shares: Shares, words: Groups, seconds: float, near: float) -> Timed:
-    """The times of `words`, whose pieces are rows; behind the last of them one more row ends it."""
+    """Times of `words`, each a group of rows; the row after a word's last piece marks its end."""
     steps = path(mixed(smoothed(rows, median_width(seconds)), shares))
     plain = mixed(rows, shares)
     stretches = [steps[steps[:, 0] == i, 1] for i in range(rows.shape[1])]
@@ -148,7 +148,7 @@ def _rise(row: Float[np.ndarray, " frame"], stretch: Int[np.ndarray, " step"]) -
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One sound: rows of heads over frames, which of them are pieces of a word, and when words are heard.
+    """One sound of gold: the heads' rows over frames, words as groups of rows, and the true times.
 
     A frame is `seconds` long, the sound `length`.
     """
@@ -166,7 +166,7 @@ class Case:
 
     @property
     def masses(self) -> Float[np.ndarray, "word head"]:
-        """What each head gives to the frames of each word where it is heard."""
+        """The weight that each head gives to the true frames of each word."""
         frames = self.seconds * (np.arange(self.rows.shape[2]) + 0.5)
         inside = [(frames >= a) & (frames <= b) for a, b in zip(self.begins, self.ends, strict=True)]
         own = [self.rows[:, list(word)].mean(axis=1) for word in self.words]
@@ -175,10 +175,10 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class LearntTimes:
-    """What was learnt of gold: the share of each head, how far begins and ends lie off, how sure a begin is.
+    """Timing learnt from gold: shares of heads, the median lag of begins and ends, how sure a begin is.
 
-    `shares` is None where heads do best by how sharp they are in each sound. `late` is what is taken from
-    begins and ends, in seconds: the middle of what they lie off.
+    `shares` is None where heads do best by how sharp they are in each sound. `late` is subtracted
+    from begins and ends, in seconds: the median errors of both.
     """
 
     shares: Shares | None
@@ -190,22 +190,22 @@ class LearntTimes:
         return by_sharpness(own.rows) if self.shares is None else self.shares
 
     def timed(self, rows: Rows, words: Groups, seconds: float, near: float) -> Timed:
-        """The times by these shares, set right by what such times lie off."""
+        """Word times by the learnt shares, corrected by the learnt lag."""
         shares = by_sharpness(rows) if self.shares is None else self.shares
         found = timed(rows, shares, words, seconds, near)
         begins = np.maximum(found.begins - self.late[0], 0.0)
         return replace(found, begins=begins, ends=np.maximum(found.ends - self.late[1], begins))
 
     def chances(self, found: Timed) -> Float[np.ndarray, " word"]:
-        """How likely each begin lies close to the true one."""
+        """Probability that each begin lies close to the true one."""
         said = _features(found) @ self.coefficients + self.offset
         return np.asarray(0.5 * (1 + np.tanh(said / 2)))
 
 
 def learn_times(cases: Sequence[Case], near: float) -> LearntTimes:
-    """The way to count heads that lies least off on gold, and how sure the begins are that it finds.
+    """Picks the shares of heads with the smallest errors on gold, and fits the lag and the confidence.
 
-    Ways are: all alike, by how sharp each is, and as the mixture that gives most to the true times.
+    It tries equal shares, shares by sharpness, and the mixture that gives most to the true times.
     """
     mixture = fitted(np.concatenate([each.masses for each in cases]))
     ways = (None, even(len(mixture)), mixture)
@@ -226,7 +226,7 @@ def learn_times(cases: Sequence[Case], near: float) -> LearntTimes:
 
 
 def _off(way: LearntTimes, cases: Sequence[Case], near: float) -> Float[np.ndarray, "end word"]:
-    """How far begins and ends lie off, in seconds, late ones above 0."""
+    """Signed errors of begins and ends in seconds, late ones above 0."""
     found = [way.timed(each.rows, each.words, each.seconds, near) for each in cases]
     begins = [one.begins - each.begins for one, each in zip(found, cases, strict=True)]
     ends = [one.ends - each.ends for one, each in zip(found, cases, strict=True)]
@@ -267,7 +267,7 @@ class _Heard:
 
 
 class TimingWords(Aligning[GoldTimes, Side, _Heard, Case, LearntTimes, Timing]):
-    """The times of the words: by what gold teaches where there is some to learn on."""
+    """Times the words of a sound, by heads learnt from gold where there is some."""
 
     def read(self, file: Path) -> tuple[GoldTimes, ...]:
         return read_times(file)
@@ -397,6 +397,6 @@ def _case(heard: _Heard, gold: GoldTimes) -> Case:
 
 
 def aligned(reading: Reading, chosen: Chosen, asked: Align) -> Alignment | Timing:
-    """The words of a sound with their times, those of a text with the words that they stand for."""
+    """Times the words of a sound, or links the words of two texts."""
     files = (None if each is None else Path(each) for each in (asked.gold, asked.learn))
     return (TimingWords if reading.asked.sensed else AligningWords)(*files).answer(reading, chosen)

@@ -1,4 +1,4 @@
-"""A stored run made anew under this installation, and held against the file.
+"""Reruns a stored run under this installation, and compares the numbers with the file.
 
 The picture or the sound that it was made of is found again by the hash of its file.
 
@@ -70,9 +70,9 @@ Medium = Picture | Sound
 
 @dataclass(frozen=True)
 class Leave:
-    """What a file cannot allow by itself, and where to run in place of the stored device and model.
+    """Permissions and overrides for a rerun: model, device, remote code, pickle, and the input's file.
 
-    `image` or `audio` is the file that was read, where it is not where it was.
+    `image` or `audio` is the file that was read, where it has moved.
     """
 
     model: str | None = None
@@ -84,14 +84,14 @@ class Leave:
 
     @property
     def file(self) -> Path | None:
-        """The one that was read; `InputError` where both are given."""
+        """The given picture or sound file, if any; `InputError` where both are given."""
         if self.image is not None and self.audio is not None:
             raise InputError("--image and --audio: give one of the two")
         return self.image or self.audio
 
 
 def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -> Check:
-    """Run what was read from `path` once more and compare; `InputError` for what cannot be run again."""
+    """Reruns the stored run of `path` and compares; `InputError` for what cannot be run again."""
     name = path.name
     held = heads_in(stored)
     whole = (held.tokens or held).weights if isinstance(held, Overview) else head_in(held)
@@ -114,7 +114,7 @@ def check_stored(stored: Result, path: Path, leave: Leave, listener: Listener) -
 
 
 def _answered_anew(stored: Any, path: Path, leave: Leave, listener: Listener) -> Check:
-    """The question that the file says it answers, asked again of what it says was read."""
+    """Asks the stored question again about the stored input, and compares the answers."""
     told: Any = getattr(stored, "provenance", None)
     verb, *options = stored.asked_by
     alone = stored.asks_alone
@@ -154,7 +154,7 @@ def _answered_anew(stored: Any, path: Path, leave: Leave, listener: Listener) ->
     opened = dict[ModelRequest, Opened]()
 
     def opening(request: ModelRequest, *how: Any) -> Opened:
-        """Nobody else has this model, which is the same one in all runs."""
+        """Opens each model once for all runs, so that its weights can be moved in between."""
         if request not in opened:
             inputs, wanted, purpose, _, *check = how
             opened[request] = open_model(request, inputs, wanted, purpose, listener, *check)
@@ -181,7 +181,7 @@ def _answered_anew(stored: Any, path: Path, leave: Leave, listener: Listener) ->
 
 
 def _there(said: Iterable[str], files: Mapping[str, str], run: Path, given: Path | None) -> Iterator[str]:
-    """The words, each file among them where it is now; `InputError` for one that is gone or another one."""
+    """Command-line words with each file at its present path; `InputError` where it is gone or has changed."""
     for word in said:
         if word not in files:
             yield word
@@ -347,14 +347,14 @@ def _short(value: str | None) -> str:
 
 
 def medium_in(stored: Result) -> Medium | None:
-    """What was read and is no text, where the file says which it was."""
+    """The picture or sound that was read, where the file says which; else None."""
     if isinstance(stored, PictureAttention | PictureHeads):
         return stored.picture
     return stored.sound if isinstance(stored, SoundAttention | SoundHeads) else None
 
 
 def heads_in(stored: Result) -> Result:
-    """The heads that were laid over a picture or a sound, else the result itself."""
+    """The heads inside a picture's or sound's result, else the result itself."""
     if isinstance(stored, PictureAttention | SoundAttention):
         return stored.head
     return stored.overview if isinstance(stored, PictureHeads | SoundHeads) else stored
@@ -363,7 +363,7 @@ def heads_in(stored: Result) -> Result:
 def inputs_of(
     shown: Overview | HeadWeights, medium: Medium | None, given: Leave, run: Path
 ) -> tuple[Inputs, list[str]] | None:
-    """What the run reads, and what of it is not as it was; None where that was a text alone.
+    """Picture or sound input for the rerun, and notes on what differs; None where a text alone was read.
 
     A file that is not given is looked for beside the `run` and in this folder. Raises `InputError` where it
     is not there, or is another one than was read.
@@ -435,12 +435,12 @@ Off = tuple[str, float, float, float]
 
 
 def checked_head(stored: HeadWeights, anew: HeadWeights, moved: Sequence[HeadWeights]) -> HeadCheck:
-    """One head; `moved` is the same in runs whose weights were moved by their precision."""
+    """Compares one stored head with its rerun; `moved` are reruns with weights moved by their precision."""
     return _worst(stored.layer, stored.head, _head(stored, anew, moved), anew.verdict)
 
 
 def checked_heads(stored: Overview, anew: Overview, moved: Sequence[Overview]) -> list[HeadCheck]:
-    """Every head of an overview, its weights and its measures."""
+    """Compares every head of a stored overview with its rerun: weights and measures."""
     return [
         _worst(layer, head, _of_overview(stored, anew, moved, i, j), anew.certificates[i][j].verdict)
         for i, layer in enumerate(stored.layers)
@@ -451,10 +451,10 @@ def checked_heads(stored: Overview, anew: Overview, moved: Sequence[Overview]) -
 def checked_parts(
     stored: Result, anew: Result, moved: Sequence[Result], *, npz: bool = True
 ) -> list[PartCheck]:
-    """Every field of an answer, its numbers and what is said by them; without `npz` those that JSON has.
+    """Compares every field of a stored answer with its rerun; without `npz` only the fields of JSON.
 
-    A word, a rank or a place that is another one now is as stored where it is not the same in a moved run
-    either: rounding decides it.
+    A word, rank or place that has changed counts as stored where a moved run changes it too: rounding decides
+    it.
     """
     was, now, *others = (encode(each, npz=npz) for each in (stored, anew, *moved))
     return [
@@ -478,7 +478,7 @@ def _part(name: str, was: Object, now: Object, others: Sequence[Object]) -> Part
 
 
 def _is_compared(name: str | int, value: Value) -> bool:
-    """Whether a field is part of an answer; a number of `layers` is how many are in memory."""
+    """Whether a field is part of the answer itself; an integer `layers` counts those in memory."""
     origin = isinstance(value, dict) and "versions" in value  # of one of two sides
     return not origin and name not in _OF_THE_RUN and not (name == "layers" and isinstance(value, int))
 
@@ -533,7 +533,7 @@ def _tolerance(certificate: Certificate, dtype: str) -> float:
 
 
 def _off(a: Float[np.ndarray, "..."], b: Float[np.ndarray, "..."]) -> float:
-    """The largest difference; infinite where shapes are not the same, or only one of both has a number."""
+    """The largest absolute difference; infinite where shapes, or the places of finite numbers, differ."""
     if a.shape != b.shape or (np.isfinite(a) != np.isfinite(b)).any():
         return math.inf
     there = np.isfinite(a)
@@ -541,7 +541,7 @@ def _off(a: Float[np.ndarray, "..."], b: Float[np.ndarray, "..."]) -> float:
 
 
 def _carried(anew: Float[np.ndarray, "..."], moved: Sequence[Float[np.ndarray, "..."]]) -> float:
-    """The largest movement in runs that rounding was put into; numbers that come or go there tell nothing."""
+    """The largest difference from reruns with moved weights; non-finite differences are ignored."""
     found = [_off(anew, each) for each in moved]
     return max((each for each in found if math.isfinite(each)), default=0.0)
 

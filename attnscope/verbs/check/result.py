@@ -1,4 +1,4 @@
-"""What asking a stored result again came to."""
+"""The result of `check`: how far the numbers of a rerun lie from the stored ones."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ from attnscope.results.heads import Placed
 
 
 class Case(StrEnum):
-    """What can be said of a stored run that was made anew."""
+    """Outcomes of a check: the same to the bit, the same but for rounding, or different."""
 
     DIFFERS = "differs"
     SAME_TO_THE_BIT = "same to the bit"
@@ -19,10 +19,10 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class HeadCheck(Placed):
-    """One head: of all its stored numbers those of `stage` lie furthest off, by `off` where `allowed` may be.
+    """One head: of its stored numbers those of `stage` differ most, by `off`; `allowed` is tolerated.
 
-    `off` is infinite where one of both has no number. `rounding` is what these numbers move by in runs whose
-    weights were moved by their precision; a multiple of it, and the certificate's tolerance, is `allowed`.
+    `off` is infinite where only one side has a number. `rounding` is how far these numbers move in reruns
+    with weights moved by their precision; a multiple of it, plus the certificate's tolerance, is `allowed`.
     `verdict` is that of the new certificate.
     """
 
@@ -38,16 +38,16 @@ class HeadCheck(Placed):
 
     @property
     def as_stored(self) -> bool:
-        """Whether it is as stored, within the tolerance, and proved now where it is to be."""
+        """Whether the head is as stored within the tolerance, and its new certificate has not failed."""
         return self.off <= self.allowed and self.verdict is not Verdict.FAILED
 
 
 @dataclass(frozen=True)
 class PartCheck:
-    """One field of an answer that is more than heads, by its `name`.
+    """One field, `name`, of an answer that is more than heads.
 
-    Its numbers lie `off` by at most so much where `allowed` may be; infinite where it has other words or
-    places than it had. `rounding` is what they move by in runs whose weights were moved by their precision.
+    Its numbers differ by at most `off`, of which `allowed` is tolerated; infinite where words or places
+    differ. `rounding` is how far they move in reruns with weights moved by their precision.
     """
 
     name: str
@@ -59,16 +59,16 @@ class PartCheck:
 
     @property
     def as_stored(self) -> bool:
-        """Whether it is as stored, within the tolerance."""
+        """Whether the field is as stored within the tolerance."""
         return self.off <= self.allowed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Presented):
-    """The heads of the stored run `file`, each against what it is now; `changes` say what is not as it was.
+    """The heads of the stored run `file`, each compared with its rerun; `changes` list what else differs.
 
-    Of another answer `parts` are its fields. `provenance` is that of the new run, `stored` that of the file
-    (None of numbers without a model); `proved` is the verdict of the new answer, where it has one.
+    `parts` are the fields of an answer that is more than heads. `provenance` is the rerun's, `stored` the
+    file's (None for numbers without a model); `proved` is the verdict of the new answer, where it has one.
     """
 
     file: str
@@ -83,19 +83,19 @@ class Check(Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said."""
+        """The outcome of the check."""
         if self.off or not self.every:
             return Case.DIFFERS if self.off else Case.NO_HEAD
         return Case.SAME_BUT_ROUNDING if any(each.off for each in self.every) else Case.SAME_TO_THE_BIT
 
     @property
     def every(self) -> tuple[HeadCheck | PartCheck, ...]:
-        """All that was held against what it is now."""
+        """All heads and parts that were compared."""
         return self.heads + self.parts
 
     @property
     def off(self) -> tuple[HeadCheck | PartCheck, ...]:
-        """What is not as stored."""
+        """Heads and parts that are not as stored."""
         return tuple(each for each in self.every if not each.as_stored)
 
     @property

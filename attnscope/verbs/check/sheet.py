@@ -1,4 +1,4 @@
-"""A stored run held against the same run made anew: what has changed, and the heads not as stored."""
+"""The sheet of `check`: heads and parts that are not as stored, and what else has changed."""
 
 import math
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Checked = HeadCheck | PartCheck
 
 
 def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
-    """The heads that are not as stored, or where more is asked for every one."""
+    """The sheet, with the heads and parts that are not as stored, or with all of them if verbose."""
     say = said(result)
     shown = result.every if focus.verbose else result.off
     return Sheet(
@@ -35,7 +35,7 @@ def sheet(result: Check, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Check) -> Said:
-    """The words of `check` about this result."""
+    """A `Said` that fills the sentence templates of `check` with the facts of this result."""
     farthest = max(result.off or result.every, key=_share, default=None)
     facts = {
         "checked": len(result.every),
@@ -53,7 +53,7 @@ def said(result: Check) -> Said:
 
 
 def _of(checked: Sequence[Checked]) -> str:
-    """What is checked: heads, or parts of an answer."""
+    """The noun for what is checked: head, or part of an answer."""
     return "part" if any(isinstance(each, PartCheck) for each in checked) else "head"
 
 

@@ -1,4 +1,4 @@
-"""Which passage every sentence of an answer is from: taken away, looked at, followed back by gradients."""
+"""Finds the source passage of every answer sentence, by removal, attention and gradients."""
 
 import math
 import re
@@ -61,7 +61,7 @@ from attnscope.vocabulary import Kind, Route
 
 
 def check_passages(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Cite) -> None:
-    """`InputError` for a model that writes no text, and for a text without two passages."""
+    """Raises `InputError` for a model that writes no text, and for a text without two passages."""
     _check_kind(chosen)
     cut(keys, asked.by, asked.context)
 
@@ -75,7 +75,7 @@ def _check_kind(chosen: Chosen) -> None:
 
 
 def cite(reading: Reading, chosen: Chosen, asked: Cite) -> Citation:
-    """The passages of the prompt, and what they are to every sentence of the answer.
+    """Values by removal, attention and gradients of each passage, for every sentence of the answer.
 
     `InputError` where there are fewer than two passages or no answer, and for a model that writes no text.
     """
@@ -131,7 +131,7 @@ def _statements(answers: Answers, taken: Taken) -> Iterator[Statement]:
 
 
 def _by_gradients(answers: Answers, chosen: Chosen, passages: Groups, wanted: bool) -> tuple[Column, ...]:
-    """What goes back to each passage from the log probability of a sentence, its tokens added up."""
+    """Gradient attributions of each sentence's log probability, summed over the tokens of each passage."""
     reading, told = answers.reading, answers.answered
     if not wanted or told.length > MOST_HELD:
         why = f"all of a run is kept for it: up to {MOST_HELD} positions" if wanted else "left out"
@@ -170,7 +170,7 @@ _KEYS = "passages", "question", "source"
 
 @dataclass(frozen=True)
 class Known:
-    """A case of a file: passages, a question, an answer (None: the model writes it), and its source."""
+    """A case of a file: passages, a question, an answer (None: the model writes it), and source passages."""
 
     line: int
     passages: tuple[str, ...]
@@ -179,13 +179,13 @@ class Known:
     source: tuple[int, ...]
 
     def inputs(self, template: Inputs) -> Inputs:
-        """The prompt that the text of `template` makes of it; `InputError` where it makes none."""
+        """`template` with its placeholders filled by this case; `InputError` where they do not fit."""
         prompt = woven(template.text or "", self.passages, self.question)
         return replace(template, text=prompt.text, fields=prompt.fields, answer=self.answer)
 
 
 def cases_in(file: Path) -> tuple[Known, ...]:
-    """The cases of a file of JSON lines; `InputError` with the number of the line that is none."""
+    """Reads the cases of a JSON Lines file; `InputError` names the malformed line."""
     name = incoming.named(file)
     incoming.check_there(file, "the cases")
     found = []
@@ -223,7 +223,7 @@ def _case(given: Any, line: int, where: str) -> Known:
 
 
 def judge(reading: Reading, chosen: Chosen, asked: Judge) -> Referee:
-    """Every case asked about by the model of `reading`; lines that cannot be asked are told and left out."""
+    """Cites every case with the model of `reading`, and scores the methods; unusable lines are left out."""
     opened, listener = Opened(reading.model, reading.task, chosen), reading.listener
     template = replace(reading.asked, text=asked.template)
     certified, found, refused = dict[Verdict, int](), list[Judged](), list[Refused]()
@@ -270,7 +270,7 @@ _WORD = re.compile(r"\w+")
 def judged(
     line: int, result: Citation, question: str, source: tuple[int, ...], methods: Sequence[str]
 ) -> Judged:
-    """One case, whose answer was asked about as a whole."""
+    """One case's ranks and top values by each method; its answer is cited as a whole."""
     asked = {*_WORD.findall(f"{question} {result.answer}".casefold())}
     texts = [{*_WORD.findall(each.text.casefold())} for each in result.passages]
     given: Mapping[str, Float[np.ndarray, " passage"]] = {
@@ -294,7 +294,7 @@ def judged(
 
 
 def rank(values: Float[np.ndarray, " passage"], source: Sequence[int]) -> float:
-    """The place of the first source, those of one value at the middle of their places; NaN without any."""
+    """The rank of the best source, ties at the middle of their places; NaN without a source."""
     if not source:
         return math.nan
     known = np.nan_to_num(values, nan=-np.inf)
@@ -304,7 +304,7 @@ def rank(values: Float[np.ndarray, " passage"], source: Sequence[int]) -> float:
 
 
 def scored(cases: Sequence[Judged], method: Method, number: int, seed: int = 0) -> Score:
-    """How well one of the methods does, by the ranks and tops at its `number`."""
+    """Score of one method, whose ranks and tops stand at `number` in each case."""
     ranks = np.array([each.ranks[number] for each in cases])
     known = ranks[~np.isnan(ranks)]
     tells = _tells(
@@ -323,7 +323,7 @@ def scored(cases: Sequence[Judged], method: Method, number: int, seed: int = 0) 
 
 
 def _tells(sourced: Sequence[float], none: Sequence[float]) -> float:
-    """The chance that one of the first is larger than one of the second, ties counted half."""
+    """Area under the curve: chance that a value of `sourced` exceeds one of `none`, ties counted half."""
     one, other = (np.array([each for each in side if not math.isnan(each)]) for side in (sourced, none))
     if not len(one) or not len(other):
         return math.nan

@@ -1,4 +1,4 @@
-"""Which passage an answer came from: what taking passages away does to it, beside what attention gives them.
+"""The results of `cite`: what an answer loses without each passage, beside attention and gradients.
 
     lost        how much of a sentence's log probability goes when the tokens of a passage are taken away
     columns     what attention and gradients give to each passage, which is what people usually go by
@@ -30,7 +30,7 @@ MOST_SOURCES = 3  # passages that a sentence is said to come from together
 
 
 class Method(StrEnum):
-    """The ways to rank passages; the last three know no model."""
+    """The ways to rank passages; the last three use no model."""
 
     REMOVAL = "removal"
     FIT = "fit of subsets"
@@ -50,7 +50,7 @@ CONTROLS = LONGEST, NEAREST, WORDS
 
 
 class Case(StrEnum):
-    """What can be said of a sentence of the answer."""
+    """Outcomes for a sentence of the answer: its sources are found, it has none, or no single one."""
 
     FROM = "from passages"
     NONE = "from none"  # as probable without every passage
@@ -59,7 +59,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """The `values` that a `method` gives to passages by sentence; `absent` says why it gives none."""
+    """The `values` that a `method` gives to passages by sentence; `absent` says why there are none."""
 
     method: Method
     values: Float[np.ndarray, "sentence passage"] | None
@@ -68,14 +68,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of the answer: `text`, `positions` of its tokens, and how probable these are together.
+    """A sentence of the answer: its `text`, the `positions` of its tokens, and its probability.
 
-    Of that there are the `probability` and the `log_probability`.
-
-    `without_all` is what is lost of its log probability without any passage. Of its largest losses
-    `candidates` were held against `controls`: what is lost without random halves of the other passages.
-    Where passages were taken away in random subsets `r2` is how well the fit foretells subsets that it was
-    not made from.
+    `probability` and `log_probability` are those of all its tokens together. `without_all` is the log
+    probability that it loses without any passage. `candidates` are the passages of the largest losses,
+    `controls` the losses without random halves of the other passages. Where passages were taken away in
+    random subsets `r2` is the fit's R² on held-out subsets.
     """
 
     text: str
@@ -90,12 +88,12 @@ class Statement:
 
     @property
     def probability(self) -> float:
-        """How probable the sentence is, from 0 to 1."""
+        """The probability of the sentence, from 0 to 1."""
         return math.exp(self.log_probability)
 
 
 def candidates_of(lost: Float[np.ndarray, " passage"]) -> tuple[int, ...]:
-    """The fewest passages that stand out of the others, largest loss first; none where there are no such."""
+    """The fewest passages whose losses stand out of the others', largest first; empty if none do."""
     measured = np.flatnonzero(~np.isnan(lost)).tolist()
     order = sorted(measured, key=lambda passage: (-lost[passage], passage))
     for count in range(1, min(MOST_SOURCES, len(order) - 1) + 1):
@@ -107,14 +105,14 @@ def candidates_of(lost: Float[np.ndarray, " passage"]) -> tuple[int, ...]:
 
 
 def needed(most: float, count: int, others: int) -> float:
-    """The loss from which on `count` passages stand out of so many others that lose `most` at most."""
+    """The least loss by which `count` passages stand out of `others` that lose at most `most`."""
     return max(LEAST, times(count, others) * most)
 
 
 def floor_of(
     lost: Float[np.ndarray, " passage"], candidates: Sequence[int], controls: Sequence[float]
 ) -> float:
-    """The most that is lost or won without another passage than the candidates, or in a control."""
+    """The largest absolute loss without a passage that is no candidate, or in a control."""
     others = [each for passage, each in enumerate(lost.tolist()) if passage not in candidates]
     return max((abs(each) for each in (*others, *controls) if not math.isnan(each)), default=0.0)
 
@@ -122,7 +120,7 @@ def floor_of(
 def sources_of(
     lost: Float[np.ndarray, " passage"], candidates: tuple[int, ...], controls: Sequence[float]
 ) -> tuple[int, ...]:
-    """The candidates where they stand out of the controls as well, else none."""
+    """The candidates if their losses stand out of the controls as well, else none."""
     if not candidates:
         return ()
     least = min(float(lost[each]) for each in candidates)
@@ -134,19 +132,19 @@ def sources_of(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Citation(Counted, Presented):
-    """Every sentence of an answer, every passage, and what each gives to or takes from the other.
+    """The passages of a prompt, the sentences of an answer, and how much each passage matters to each.
 
-    `passages` are what can be taken away, units `by` which the text was cut or given ones (None); `target` is
-    the answer, and `statements` are its sentences; `columns` are ways to rank passages. `lost` is by how many
-    nats the log probability of a sentence falls when a passage is taken away; NaN for passages that were not
-    taken away alone. `kept` is what is read beside the passages, as a question; `answer_tokens` are those of
-    the side that the answer stands on, where that is another one. `how` says where the answer is from. With
-    `subsets` as many random halves of the passages were taken away, drawn with `seed`, and `weights` were
-    fitted to them (Cohen-Wang et al. 2024), in log odds. `cases` say what each sentence is, and `sources` its
+    `passages` can be taken away: units `by` which the text was cut, or given ones (None). `target` is the
+    answer, `statements` are its sentences, `columns` are other ways to rank passages. `lost` is the fall of a
+    sentence's log probability in nats without a passage; NaN for passages that were not taken away alone.
+    `kept` is what is read beside the passages, such as a question; `answer_tokens` are those of the answer's
+    side, where that is not the prompt's. `how` says where the answer is from. `subsets` is the number of
+    random halves of the passages that were taken away, drawn with `seed`, and `weights` were fitted to them
+    (Cohen-Wang et al. 2024), in log odds. `cases` are the outcomes for each sentence, and `sources` its
     passages, largest loss first; `case` is that of the first sentence with a source, or else of the first.
 
     `copying` are the heads whose strongest key among the passages is the very token that they help to write.
-    `floor` is what putting texts side by side does to the answer by rounding alone, in nats.
+    `floor` is how far batching alone changes the answer, by rounding, in nats.
     """
 
     tokens: Tokens
@@ -176,13 +174,13 @@ class Citation(Counted, Presented):
 
     @property
     def methods(self) -> dict[Method, Float[np.ndarray, "sentence passage"]]:
-        """All that passages can be ranked by, removal last."""
+        """Values of every method by sentence and passage, removal last."""
         found = {each.method: each.values for each in self.columns if each.values is not None}
         fitted = {} if self.weights is None else {FIT: self.weights}
         return found | fitted | {REMOVAL: self.lost}
 
     def floor_of(self, sentence: int) -> float:
-        """The most that is lost or won without another passage than the candidates, or in a control."""
+        """The largest absolute loss without a passage that is no candidate, or in a control."""
         own = self.statements[sentence]
         return floor_of(self.lost[sentence], own.candidates, own.controls)
 
@@ -196,7 +194,7 @@ class Citation(Counted, Presented):
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """What can be said of each sentence."""
+        """The outcome for each sentence."""
         return tuple(
             Case.FROM if named else Case.NONE if statement.without_all < LEAST else Case.SPREAD
             for statement, named in zip(self.statements, self.sources, strict=True)
@@ -204,16 +202,16 @@ class Citation(Counted, Presented):
 
     @property
     def shown(self) -> int:
-        """The first sentence that comes from passages, or else the first."""
+        """Number of the first sentence that comes from passages, else 0."""
         return next((i for i, case in enumerate(self.cases) if case is Case.FROM), 0)
 
     @property
     def case(self) -> Case:
-        """What can be said of that sentence."""
+        """The outcome for the sentence `shown`."""
         return self.cases[self.shown]
 
     def order(self, sentence: int, method: Method = REMOVAL) -> tuple[int, ...]:
-        """The passages by what a method gives them, most first; those without a number at the end."""
+        """Passage numbers by a method's values, largest first; those without a value at the end."""
         values = self.methods[method][sentence]
         return tuple(
             sorted(range(len(values)), key=lambda each: (-np.nan_to_num(values[each], nan=-np.inf), each))
@@ -236,7 +234,7 @@ class Citation(Counted, Presented):
 
 
 class RefereeCase(StrEnum):
-    """What can be said of ways to cite: that removal and attention find the source, or of no source alone."""
+    """Outcomes of a comparison of methods: removal and attention compared, or no case with a source."""
 
     COMPARED = "compared"
     NO_SOURCE = "without a source"
@@ -244,13 +242,14 @@ class RefereeCase(StrEnum):
 
 @dataclass(frozen=True)
 class Judged:
-    """One case: the passages that it is from, none for no passage, and those that removal `named`.
+    """One case: the passages that it is from (empty for none), and those that removal `named`.
 
-    `line` is the number of its line in the file; of the `question` the `answer` has this `probability`. It is
-    from `source`, of so many `passages`. It is `right` where removal named sources alone, or none of none.
+    `line` is the number of its line in the file; the `answer` to the `question` has this `probability`.
+    `source` are its source passages, of so many `passages`. `right` says whether removal named sources alone,
+    or none of none.
 
-    By method, in their order, `ranks` is the place of the first source and `tops` what the first passage
-    gets; NaN where a method has nothing, and of ranks where there is no source.
+    `ranks` are the ranks of the first source by each method, in their order, and `tops` the values of the
+    first passage; NaN where a method has nothing, and of ranks where there is no source.
     """
 
     line: int
@@ -273,7 +272,7 @@ class Judged:
 
 @dataclass(frozen=True)
 class Score:
-    """How well a `method` does in the `cases` that have a source, and for which it says anything.
+    """Accuracy of a `method` at ranking sources, over the `cases` that have one and on which it has values.
 
     `top1` is how often it puts a source first, from `top1_low` to `top1_high` with 95 % (Wilson's interval),
     `reciprocal` the mean of 1 over its rank, from `reciprocal_low` to `reciprocal_high` (1,000 draws of
@@ -294,7 +293,7 @@ class Score:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Referee(Counted, Presented):
-    """Ways to cite side by side, their `scores` over the cases of a `file` that were `judged`.
+    """Ways to cite side by side: their `scores` over the cases of a `file` that were `judged`.
 
     `chance` is top-1 of a passage drawn by lot.
 
@@ -320,38 +319,38 @@ class Referee(Counted, Presented):
 
     @property
     def case(self) -> RefereeCase:
-        """What can be said."""
+        """The outcome of the comparison."""
         return (
             RefereeCase.COMPARED if self.score(REMOVAL) and self.score(ATTENTION) else RefereeCase.NO_SOURCE
         )
 
     @property
     def none(self) -> int:
-        """How many cases have no source."""
+        """Number of cases without a source."""
         return sum(not each.source for each in self.judged)
 
     @property
     def sourced(self) -> int:
-        """How many cases have a source."""
+        """Number of cases with a source."""
         return len(self.judged) - self.none
 
     @property
     def wrongly_named(self) -> int:
-        """In how many of the cases without a source removal names one."""
+        """Number of cases without a source in which removal names one."""
         return sum(bool(each.named) and not each.source for each in self.judged)
 
     @property
     def missed(self) -> int:
-        """In how many of the cases with a source removal names none."""
+        """Number of cases with a source in which removal names none."""
         return sum(bool(each.source) and not each.named for each in self.judged)
 
     @property
     def misnamed(self) -> int:
-        """In how many of them it names a passage that is no source."""
+        """Number of cases with a source in which removal names a passage that is no source."""
         return sum(bool(each.source) and not {*each.named} <= {*each.source} for each in self.judged)
 
     def score(self, method: str) -> Score | None:
-        """That of one way; None where it said nothing in any case."""
+        """The score of one method; None where it has no values in any case with a source."""
         found = next((each for each in self.scores if each.method == method), None)
         return None if found is None or math.isnan(found.top1) else found
 

@@ -1,4 +1,4 @@
-"""Which passage each sentence of an answer came from: what it loses without them, and what attention says."""
+"""The sheets of `cite`: passages ranked for each sentence, and methods compared over cases."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -157,12 +157,12 @@ def _passage(result: Citation, say: Said, i: int) -> Passage:
 
 
 def quoted(text: str, longest: int = _LONGEST) -> str:
-    """The beginning of a sentence or a passage, in quotes."""
+    """The beginning of a text of a sentence or a passage, in quotes."""
     return f"“{settled(fit(' '.join(text.split()), longest))}”"
 
 
 def said(result: Citation) -> Said:
-    """The words of `cite` about this result."""
+    """A `Said` that fills the sentence templates of `cite` with the facts of this result."""
     i, cases = result.shown, result.cases
     own, sources, lost = result.statements[i], result.sources[i], result.lost[i]
     given = result.methods[ATTENTION][i]
@@ -219,7 +219,7 @@ def said(result: Citation) -> Said:
 
 
 def _fit(every: Sequence[float]) -> dict[str, object]:
-    """How well fits foretell; None where all did the same."""
+    """Range of the fits' R² on held-out subsets; `least` and `most` are None where none is known."""
     r2 = [each for each in every if not math.isnan(each)]
     return {
         "least": f"{min(r2):.2f}" if r2 else None,
@@ -233,7 +233,7 @@ _WAY_COLUMNS = "method cases top1 top1_low top1_high reciprocal reciprocal_low r
 
 
 def _referee(result: Referee, focus: Focus) -> Sheet:
-    """Ways to cite side by side: how often each finds the passage that an answer is from."""
+    """The sheet of methods side by side: how often each ranks a source first."""
     say = referee_said(result)
     ranking, cases = _ways(result, say), _cases(result, say, focus.verbose)
     return saying(
@@ -256,7 +256,7 @@ def _referee(result: Referee, focus: Focus) -> Sheet:
 
 
 def referee_said(result: Referee) -> Said:
-    """The words of `cite --cases` about this result."""
+    """A `Said` that fills the sentence templates of `cite --cases` with the facts of this result."""
     asked = [each.method for each in result.scores]
     methods = [each for each in asked if each not in (REMOVAL, *CONTROLS)]
     removal, by_model = result.score(REMOVAL), [*filter(None, map(result.score, methods))]

@@ -1,4 +1,4 @@
-"""What each sentence of an answer loses without a passage, and what attention gives to each passage."""
+"""Removes passages and measures what each sentence loses; averages attention to each passage."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _LEAST_CHANCE = 1e-12  # and most, 1 less that: log odds are no larger
 
 
 def halves(passages: int, count: int, seed: int) -> Bool[np.ndarray, "subset passage"]:
-    """Which passages are there in each of `count` random subsets."""
+    """Random subsets of passages: True where a passage is kept."""
     random = np.random.default_rng(seed)
     return np.asarray(random.random((count, passages)) < KEPT)
 
@@ -31,9 +31,9 @@ def halves(passages: int, count: int, seed: int) -> Bool[np.ndarray, "subset pas
 def fitted(
     there: Bool[np.ndarray, "subset passage"], chances: Float[np.ndarray, " subset"], tokens: int
 ) -> tuple[Float[np.ndarray, " passage"], float]:
-    """What each passage adds to the log odds of a sentence of so many tokens, and R² on what was held out.
+    """Lasso weights of passages on a sentence's log odds, and R² on held-out subsets (ContextCite).
 
-    R² is NaN where the log probabilities held out are all the same.
+    `tokens` is the sentence's length. R² is NaN where the log probabilities held out are all the same.
     """
     odds = log_odds(chances)
     held = max(2, round(HELD_OUT * len(odds)))
@@ -46,7 +46,7 @@ def fitted(
 
 
 def log_odds(chances: Float[np.ndarray, " subset"]) -> Float[np.ndarray, " subset"]:
-    """ln p / (1 - p) of log probabilities."""
+    """Log odds, ln p / (1 - p), of log probabilities."""
     probable = np.clip(np.exp(chances), _LEAST_CHANCE, 1 - _LEAST_CHANCE)
     low = np.minimum(chances, np.log(probable))  # of what is least probable the log probability is known
     return np.asarray(low - np.log1p(-probable))
@@ -63,7 +63,7 @@ def _lasso(
 
 
 def others_together(passages: int, candidates: Collection[int], seed: int) -> list[tuple[int, ...]]:
-    """Random halves of the passages that are no candidates, each another one, drawn with `seed`."""
+    """Random halves of the passages that are no candidates, all different, drawn with `seed`."""
     others = [each for each in range(passages) if each not in candidates]
     random = np.random.default_rng(seed)
     drawn = dict[tuple[int, ...], None]()
@@ -81,9 +81,9 @@ Groups = Sequence[Sequence[int]]
 
 @dataclass(eq=False)
 class Taken:
-    """What became of each sentence's log probability without passages, and without other tokens.
+    """Log probability of each sentence before and after removals of passages and of random halves.
 
-    The names are those of `Citation` and its `Statement`; `before` is what it was.
+    The fields are named as in `Citation` and its `Statement`; `before` is with every passage.
     """
 
     before: Float[np.ndarray, " sentence"]
@@ -100,9 +100,9 @@ class Taken:
 def taken_away(
     answered: Answered, sentences: Groups, passages: Groups, subsets: int | None, seed: int
 ) -> Taken:
-    """Each passage alone; with `subsets` those that a fit to as many random halves puts first, and some more.
+    """Removes each passage alone; with `subsets` those that a fit to random halves ranks first, and some.
 
-    `CertificateError` for a model that answers otherwise where texts stand side by side.
+    `CertificateError` where batching shorter texts changes the model's answer.
     """
     runs, places = _Runs(answered, sentences), [frozenset(each) for each in passages]
     alone = places if subsets is None else []
@@ -127,7 +127,7 @@ class _Runs:
     sentences: Groups
 
     def untouched(self, beside: Float[np.ndarray, " token"]) -> tuple[Float[np.ndarray, " sentence"], float]:
-        """What each sentence has, and by how much it moved `beside` shorter texts, by rounding alone."""
+        """Log probability of each sentence, and the largest change by batching it `beside` shorter texts."""
         one = self.answered.untouched()
         if self.answered.strays(one, beside):
             raise CertificateError(
@@ -146,7 +146,7 @@ class _Runs:
 def _by_halves(
     taken: Taken, runs: _Runs, places: Sequence[frozenset[int]], count: int, seed: int
 ) -> list[int]:
-    """The passages that a fit to random halves puts first for any sentence, and as many drawn by lot."""
+    """Fits random halves; returns the passages ranked first for any sentence, and as many drawn by lot."""
     taken.subsets, there = count, halves(len(places), count, seed)
     gone = [frozenset().union(*(places[i] for i in np.flatnonzero(~each).tolist())) for each in there]
     chances = runs.without(gone)
@@ -178,7 +178,7 @@ Shares = Float[np.ndarray, "sentence passage"]
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """The mean over all heads, over those that copy, and by norm; None where there is no such thing."""
+    """Weights to passages: mean over all heads, over copying heads, and by norm; None where not known."""
 
     attention: Shares
     copying: Shares | None
@@ -195,7 +195,7 @@ def looked(
     passages: Sequence[Sequence[int]],
     sentences: Sequence[Sequence[int]],
 ) -> Looked:
-    """`written[i]` is the id of the token that `rows[i]` writes; `sentences` count these, `keys` are ids."""
+    """Averages attention from `rows`, which write the ids `written`, to passages of `keys`, by sentence."""
     there = members(tuple(map(tuple, passages)), len(keys))
     own = members(tuple(map(tuple, sentences)), len(rows)).astype(float)
     own /= own.sum(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Two corpora, or one under two models, held against each other: as they were read, and at equal length.
+"""Compares two corpora, or one under two models, head by head: as read, and at equal length.
 
 Class by class of length the two means are held against each other, each class with the mean of its shares in
 both (Kitagawa 1955). Within a class the texts of one may still be longer: the slope from class to class, one
@@ -25,7 +25,7 @@ OfHeads = Float[np.ndarray, "layer head"]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One corpus by classes of length: mean, error and count of each head, and the logarithm of the tokens.
+    """One corpus by length class: each head's mean, standard error and count, and the class's log tokens.
 
     NaN and a count of 0 stand where no text is of the class.
     """
@@ -37,14 +37,14 @@ class Side:
 
     @property
     def enough(self) -> Bool[np.ndarray, "length layer head"]:
-        """Where the texts are enough to tell how they scatter."""
+        """Mask of classes with enough texts for a standard error."""
         return self.count >= FEWEST
 
 
 def at_equal_length(first: Side, second: Side) -> tuple[OfHeads, OfHeads, OfHeads, OfHeads, OfHeads]:
-    """The means of both at equal length, the standard error of their difference and its degrees of freedom.
+    """Both means at equal length, standard error and freedom of their difference, and the effect of length.
 
-    Behind them stands what lengths alone make. NaN for a head that has no class with enough texts of both.
+    NaN for a head that has no class with enough texts of both.
     """
     sides = first, second
     shared = first.enough & second.enough
@@ -79,9 +79,9 @@ def freedom(variances: Float[np.ndarray, "part layer head"], texts: Means) -> Of
 
 
 def _slope(sides: tuple[Side, Side], i: int) -> list[Means]:
-    """By how much every mean of either side counts in the slope around class `i`, over it and its neighbours.
+    """Coefficient of every mean in the least-squares slope over class `i` and its neighbours.
 
-    The slope is that of least squares with a level of its own for each side; 0 where there is none.
+    The slope has a level of its own for each side; it is 0 where there is none.
     """
     near = slice(max(i - 1, 0), i + 2)
     away, squares = [], []
@@ -101,10 +101,10 @@ def _slope(sides: tuple[Side, Side], i: int) -> list[Means]:
 
 
 def corpora_apart(a: Corpus, b: Corpus) -> CorpusDifference:
-    """Second less first, of the layers, heads and measures that both have; `InputError` where there are none.
+    """Compares two corpora, second less first; `InputError` where no layer, head and measure is in both.
 
     The texts of both are taken as independent of each other. Where both are the same texts, as under two
-    models, the error is too large rather than too small as long as what they give goes together.
+    models, the error is too large rather than too small as long as their values are positively correlated.
     """
     if a.kind is not b.kind:
         raise InputError(f"one corpus is of {a.kind} attention, the other of {b.kind}: no head is in both")
@@ -187,9 +187,9 @@ def _apart(
 
 
 def beyond_by_chance(free: OfHeads) -> OfHeads:
-    """How many errors each head must be off, so that by chance in 1 of 20 comparisons some head is.
+    """Standard errors by which a head must differ: by chance some head does in 1 of 20 comparisons.
 
-    Student's t at a level that all heads share alike (Bonferroni); NaN where there is no choice of heads.
+    Student's t at a level that all heads share alike (Bonferroni); NaN where there is only one head.
     """
     heads = int((free > 0).sum())
     if heads < 2:

@@ -1,4 +1,4 @@
-"""Two corpora, or one under two models: what each head has more in the second, also at equal length."""
+"""The result of comparing two corpora, or one under two models: each head's difference and its error."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from attnscope.verbs.corpus.result import ByMeasures, CorpusRead, LengthPair, ca
 
 
 class CorporaCase(StrEnum):
-    """What can be said of two corpora: which of the sentences answers (docs/guide/corpora.md)."""
+    """Outcomes of comparing two corpora (docs/guide/corpora.md)."""
 
     UNRANKED = "unranked"
     SAME = "same"
@@ -25,16 +25,15 @@ class CorporaCase(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class ScoresApart:
-    """What one measure is more over the second corpus than over the first, head by head.
+    """The difference of one measure, second corpus less first, head by head.
 
-    `difference` is of the means, at equal length where that is so (`CorpusDifference.equal`), `error` its
-    standard error (of independent texts, Welch 1947), `reached` how many of them it is. Of many heads
-    some differ much by chance alone: `limit` is how many errors each must be off, so that in 1 of 20
-    comparisons of one source some head is (Bonferroni and Student's t), NaN of one head. `first` and
-    `second` are the means of both. `as_read` is the difference over all texts as they were read,
-    `length_alone` what lengths alone make: over the lengths that both have, what is left of it at equal
-    length (NaN where nothing is). `of_lengths` are the mean and its standard error in each class of
-    length, of both.
+    `difference` is of the means, at equal length where `CorpusDifference.equal` says so, `error` its standard
+    error (of independent texts, Welch 1947), `reached` the difference in such errors. `limit` is how many
+    errors a head must differ by, so that by chance some head does in 1 of 20 comparisons of one source
+    (Bonferroni and Student's t), NaN of one head. `first` and `second` are both means. `as_read` is the
+    difference over all texts as they were read, `length_alone` the difference over the lengths that both
+    have, less that at equal length (NaN where none is compared so). `of_lengths` are the mean and its
+    standard error in each class of length, of both.
     """
 
     scores: HeadScores = field(metadata={"spread": True})
@@ -48,18 +47,18 @@ class ScoresApart:
 
     @property
     def difference(self) -> Float[np.ndarray, "layer head"]:
-        """Second less first, in the measure's unit."""
+        """Second mean less first, in the measure's unit."""
         return self.scores.values
 
     @property
     def reached(self) -> Float[np.ndarray, "layer head"]:
-        """Difference in standard errors; NaN where there is none."""
+        """Difference in standard errors; NaN where the error is 0 or unknown."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(np.where(self.error > 0, self.difference / self.error, np.nan))
 
     @property
     def beyond(self) -> frozenset[tuple[int, int]]:
-        """The heads that differ by more errors than chance can explain."""
+        """Indices (layer, head) of the heads that differ by more errors than their limit."""
         return frozenset((int(i), int(j)) for i, j in np.argwhere(np.abs(self.reached) > self.limit))
 
 
@@ -87,12 +86,12 @@ class CorpusDifference(ByMeasures, Presented):
 
     @property
     def equal(self) -> bool:
-        """Whether they are compared at equal length: lengths are not alike, and both have enough of some."""
+        """Whether means are compared at equal length: lengths are unlike, and some class has enough texts."""
         return can_be_equal(self.lengths)
 
     @property
     def tokens(self) -> tuple[float, float]:
-        """The tokens of a text of either, in the mean over what is compared: nearly alike at equal length."""
+        """Mean tokens of a text of either corpus, over the compared texts: nearly alike at equal length."""
         pairs = [pair for pair in self.lengths if pair.shared or not self.equal]
         texts, tokens = (
             np.array([getattr(pair, name) for pair in pairs]).reshape(-1, 2) for name in ("texts", "tokens")
@@ -104,22 +103,22 @@ class CorpusDifference(ByMeasures, Presented):
 
     @property
     def verdict(self) -> Verdict:
-        """The worse of both."""
+        """The worse verdict of both corpora."""
         return worst(self.verdict_of_each)
 
     @property
     def provenance(self) -> Provenance:
-        """That of the first; pictures and files name both."""
+        """The provenance of the first corpus; pictures and files name both."""
         return self.provenances[0]
 
     @property
     def main(self) -> ScoresApart:
-        """What is looked at."""
+        """The differences in the measure that is shown, else in the first."""
         return self.measures[self.shown or next(iter(self.measures))]
 
     @property
     def case(self) -> CorporaCase:
-        """What can be said of the measure that is looked at."""
+        """The outcome for the measure that is shown."""
         main = self.main
         known = main.difference[~np.isnan(main.difference)]
         if known.size and not known.any():
@@ -132,9 +131,9 @@ class CorpusDifference(ByMeasures, Presented):
 
     @property
     def nothing(self) -> bool:
-        """Whether no head differs in any measure, to the last bit, in any class of length either.
+        """Whether no head differs in any measure or length class, to the last bit.
 
-        Where no class has enough texts of both there is no difference at equal length, and that is not none.
+        Where no class has enough texts of both, a missing difference at equal length does not count.
         """
         return all(
             np.array_equal(each.of_lengths[0], each.of_lengths[1], equal_nan=True)

@@ -1,4 +1,4 @@
-"""Two corpora held against each other: what every head gives more in the second, in how many errors."""
+"""The sheet of two compared corpora: each head's difference, in standard errors."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -173,17 +173,17 @@ _MANY = 0.5  # of the texts: where fewer are compared the answer says so
 
 
 def ranked(scores: ScoresApart) -> list[Place]:
-    """Every head that has a difference, those first that differ by most errors of those that are needed."""
+    """Indices of the heads that have a difference, by errors over the errors needed, largest first."""
     return ordered(np.abs(scores.reached) / np.where(np.isnan(scores.limit), 1.0, scores.limit))
 
 
 def written(value: float, tokens: bool) -> str:
-    """A mean beside another one, that of an entropy as so many tokens."""
+    """A mean as a table cell; an entropy as a number of `tokens`."""
     return form_of_tokens(float(np.exp(value))) if tokens else number(value, 3)
 
 
 def said(result: CorpusDifference, in_nats: bool = False) -> Said:
-    """The words of `compare` about two corpora, whose entropy counts tokens unless it is wanted `in_nats`."""
+    """A `Said` for two corpora: sentence templates and facts; entropy counts tokens unless `in_nats`."""
     tokens = result.main.scores.measure == "entropy" and not in_nats
     scores, described, order = result.main, result.main.scores.description, ranked(result.main)
     best = order[0] if order else None

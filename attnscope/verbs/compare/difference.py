@@ -1,6 +1,6 @@
-"""Two results held against each other, from files or in memory, with no model: runs head by head, or corpora.
+"""Compares two results, from files or in memory, without a model: runs head by head, or corpora.
 
-How far each query's weights lie apart stands beside rounding and two other heads.
+The divergence of weights stands beside rounding, and beside the divergence of neighbouring heads.
 """
 
 import math
@@ -31,7 +31,7 @@ Weights = Float[np.ndarray, "query key"]
 
 
 def compare_runs(_: Any, __: Any, asked: Runs, ___: Any) -> Answer[Difference | CorpusDifference]:
-    """The heads of two results held against each other, or two corpora; no model is opened for it."""
+    """Compares the heads of two stored results, or two corpora; opens no model."""
     files = asked.a, asked.b
     runs: Any = tuple(load(run) if isinstance(run, Path) else run for run in files)
     picked = asked.wanted.layer, asked.wanted.head, asked.layer_b, asked.head_b
@@ -50,7 +50,7 @@ def compare_runs(_: Any, __: Any, asked: Runs, ___: Any) -> Answer[Difference | 
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """A run, its weights by layer and head over the same tokens, and the tolerance of each (NaN for none)."""
+    """A run, its weights by (layer, head) over the same tokens, and the tolerance of each (NaN for none)."""
 
     run: Run
     weights: dict[Place, Weights]
@@ -58,18 +58,18 @@ class Matrices:
 
     @property
     def places(self) -> tuple[list[int], list[int]]:
-        """The layers that it has, and the heads."""
+        """The layers and the heads of the run, ascending."""
         layers, heads = (sorted({place[i] for place in self.weights}) for i in (0, 1))
         return layers, heads
 
     @property
     def extent(self) -> str:
-        """What a mistake says of them."""
+        """Layers and heads in words, for error messages."""
         return "layers {}, heads {}".format(*map(listed, self.places))
 
 
 def matrices_in(result: Result, name: str) -> Matrices:
-    """The weights in a result that was read from, or is called, `name`; `InputError` where it has none."""
+    """The weights of heads in a result; `name` is for errors, `InputError` where it holds none."""
     shown = result if isinstance(result, Overview | HeadView) else head_in(result)
     if shown is None:
         raise InputError(f"{name} holds no weights of heads: give what `attnscope heads -o FILE.npz` wrote")
@@ -91,7 +91,7 @@ def matrices_in(result: Result, name: str) -> Matrices:
 
 @dataclass(frozen=True)
 class Picked:
-    """Which heads of each side are held against each other: layers and heads, None for all there are.
+    """The heads to compare: layers and heads of `a`, one layer and head of `b`; None for all.
 
     Where both sides name one head these two are compared, else heads of the same layer and number.
     """
@@ -103,7 +103,7 @@ class Picked:
 
 
 def compare_results(a: Result, b: Result, names: tuple[str, str], *picked: Numbers) -> Difference:
-    """The heads of two results held against each other, or those of a layer and a head of `a`, and of `b`."""
+    """Compares the heads of two results; `picked` are layers and heads of `a`, then of `b`."""
     sides = tuple(map(matrices_in, (a, b), names))
     numbers: list[Any] = []
     for i, wanted in enumerate(picked):
@@ -119,7 +119,7 @@ def compare_results(a: Result, b: Result, names: tuple[str, str], *picked: Numbe
 
 
 def difference(a: Matrices, b: Matrices, picked: Picked = Picked()) -> Difference:
-    """What `b` gives more than `a`; `InputError` where they have not as many tokens, or no head in common."""
+    """Compares heads, `b` less `a`; `InputError` for unlike numbers of tokens, or no head in common."""
     for side in ("query", "key"):
         first, second = (len(getattr(each.run, f"{side}_tokens")) for each in (a, b))
         if first != second:
@@ -179,7 +179,7 @@ def _rows(a: Weights, b: Weights) -> Float[np.ndarray, " query"]:
 
 
 def _with_rest(weights: Weights) -> Float[np.ndarray, "query one_more"]:
-    """Rows that sum to 1: what no key gets, as where a head has a sink, is one more key."""
+    """Rows that sum to 1: the weight that no key gets, as with a sink, becomes one more key."""
     rest = np.maximum(1.0 - weights.sum(axis=1, keepdims=True), 0.0)
     return np.concatenate([weights, np.where(rest < 1e-9, 0.0, rest)], axis=1)
 
@@ -190,7 +190,7 @@ def _mean(values: Float[np.ndarray, " query"]) -> float:
 
 
 def _largest(a: Weights, b: Weights) -> float:
-    """Largest difference of a weight; infinite where only one of both has a row."""
+    """Largest difference of a weight; infinite where a row is NaN on one side only."""
     if (np.isnan(a) != np.isnan(b)).any():
         return math.inf
     off = np.abs(a - b)
@@ -198,7 +198,7 @@ def _largest(a: Weights, b: Weights) -> float:
 
 
 def _neighbours(run: Matrices) -> float:
-    """The median divergence of two heads of one layer whose numbers follow each other."""
+    """Control: the median divergence of two neighbouring heads of one layer."""
     pairs = [(one, other) for one, other in pairwise(sorted(run.weights)) if one[0] == other[0]]
     found = [_mean(_rows(run.weights[one], run.weights[other])) for one, other in pairs]
     known = [each for each in found if not math.isnan(each)]

@@ -1,4 +1,4 @@
-"""Two runs held against each other head by head: what one gives more, beside what rounding does."""
+"""The sheet of two compared runs: each head's divergence and largest difference, beside rounding."""
 
 import math
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def _run(run: Run, beside: Run) -> str:
 
 
 def said(result: Difference) -> Said:
-    """The words of `compare` about two runs."""
+    """A `Said` that fills the sentence templates about two compared runs with their facts."""
     change, many, tokens = np.abs(np.nan_to_num(result.signed)), len(result.pairs), result.a.query_tokens
     query, key = (int(each) for each in np.unravel_index(int(change.argmax()), change.shape))
     pairs = enumerate(zip(tokens.names, result.b.query_tokens.names, strict=True))
@@ -204,7 +204,7 @@ def _records(result: Difference) -> Iterator[tuple[object, ...]]:
 
 
 def _shaded(result: Difference, say: Said) -> Iterator[Passage]:
-    """How far each query of the head that is shown differs, in the text of B where both are texts."""
+    """Divergence of each query of the head shown, shaded in the text of B, where there is one."""
     tokens, apart = result.b.query_tokens, result.rows[result.shown]
     if tokens.texts and len(tokens) == len(apart):
         scale = Scale(0.0, float(np.nanmax(apart, initial=0.0)) or 1.0)

@@ -1,4 +1,4 @@
-"""What a tuning changed: every head of two models of one shape, over the same tokens of many texts.
+"""Compares a tuned model with its original: how far every head's attention moved, over many texts.
 
 moved      half the sum of absolute differences of a query's two rows of weights, a sink one more key
 written    |o' P' - o P| / |o P|      o what the head answers, P its part of the output projection
@@ -59,7 +59,7 @@ Factors = Mapping[int, Float[Tensor, "head size both"]]
 
 
 def compare_tuned(request: ModelRequest, opening: Opening, asked: Tuned, listener: Listener) -> Answer[Drift]:
-    """Both models opened, then compared; another shape is told before the second one's weights are read."""
+    """Opens both models and compares them; refuses another shape before the second one's weights load."""
     first = Inputs(asked.prompts[0].text, truncate=asked.truncate)
     how = first, asked.wanted, Purpose.ANSWER_OR_VECTOR, listener
     before = opening(request, *how)
@@ -76,7 +76,7 @@ def compare_tuned(request: ModelRequest, opening: Opening, asked: Tuned, listene
 
 
 def drift_of(before: Opened, after: Opened, asked: Tuned, listener: Listener) -> Drift:
-    """How far every chosen head moved from one open model to the other; `InputError` where shapes differ."""
+    """Compares two open models head by head, and puts heads back; `InputError` where shapes differ."""
     chosen = _check_shapes(before, after)
     made, readings = _Comparing(before, after, chosen, asked, listener).result()
     heads = made.ranking[:HEADS]
@@ -248,15 +248,15 @@ def _in_other_precision(module: Any) -> Any | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """Where the answer of two models stands, which is a vector or probabilities."""
+    """Rows of the outputs that hold the answer of both models: vectors or logits."""
 
     rows: AnswerRows
     vectors: bool
 
     def distances(self, before: Logits, *others: Float[Tensor, "entry row _"]) -> list[float]:
-        """How far each of the others lies from the answer before: nats a row, of vectors 1 less their cosine.
+        """KL divergence of each answer from `before` in nats a row, or 1 less the cosine of vectors.
 
-        `InputError` where it has other choices, `CertificateError` where an answer is none.
+        `InputError` where the models have other choices, `CertificateError` where an answer is none.
         """
         for each in others:
             if each.shape[1:] != before.shape[1:]:
@@ -274,7 +274,7 @@ class Asked:
 def put_back(
     readings: Mapping[int, Readings], chosen: tuple[Chosen, Chosen], heads: tuple[Head, ...], seed: int
 ) -> PutBack:
-    """Each of the heads put back by itself in every text, by its place what both models read."""
+    """Puts each head's old output back by itself; `readings` holds both models' readings by text number."""
     tuned, alone, others, every = zip(
         *(_in_one(*both, chosen, heads, seed) for both in readings.values()), strict=True
     )
@@ -286,7 +286,7 @@ def put_back(
 def _in_one(
     old: Reading, new: Reading, chosen: tuple[Chosen, Chosen], heads: Sequence[Head], seed: int
 ) -> tuple[float, list[float], list[float], float]:
-    """How far the tuned answer lies, with each of the heads put back, with others, and with all of them."""
+    """One text: distance of the tuned answer, with each head put back, with others (mean), with all heads."""
     asked = asked_of(old, new)
     first, second = (Selection(kind=each.kind, tower=each.tower.pattern, route=each.route) for each in chosen)
     with new.running():
@@ -310,7 +310,7 @@ def _in_one(
 
 
 def asked_of(old: Reading, new: Reading) -> Asked:
-    """Where the answer of both stands; `InputError` where one of them has none, or they answer otherwise."""
+    """The answer rows of both models; `InputError` where one has no answer, or they answer otherwise."""
     (asks, rows), (other, _) = map(_asked, (old, new))
     if asks is not other:
         raise InputError(
@@ -320,7 +320,7 @@ def asked_of(old: Reading, new: Reading) -> Asked:
 
 
 def _asked(reading: Reading) -> tuple[Asks, AnswerRows]:
-    """Of a text without a mask, and of a tagger, every token is asked for."""
+    """Kind and rows of the answer; every token for a tagger, and for a masked model without a mask."""
     tokens = reading.encoded.tokens
     if tags(reading):
         asked = word_at(Asks.TAG, 0, len(tokens), None, str).asked
@@ -333,9 +333,9 @@ def _asked(reading: Reading) -> tuple[Asks, AnswerRows]:
 
 
 def moved(before: Seen, after: Seen) -> ByHead:
-    """The share of what a query gives that goes to other keys, mean over queries: 0 to 1.
+    """Total variation of each head's rows, mean over queries: the share of weight that moved, 0 to 1.
 
-    Queries that have no key in both are left out; NaN where one of both gives no numbers elsewhere.
+    Queries that have no key in both are left out; NaN where a row is NaN on one side only.
     """
     means = []
     for layer in before:
@@ -354,9 +354,9 @@ def _open(weights: Float[Tensor, "head query key"]) -> Bool[Tensor, "head query"
 
 
 def check_numbers(one: Seen, other: Seen, called: tuple[str, str], heads: Sequence[int]) -> None:
-    """`CertificateError` where a head of one of two runs gives or writes no numbers.
+    """Raises `CertificateError` where a head of either run has weights or outputs that are not finite.
 
-    A query without any key has none, and it has none in both runs. A head has some query with a key.
+    Queries without any key in both runs are allowed, but not in all queries of a head.
     """
     for layer in one:
         both = one[layer], other[layer]
@@ -371,7 +371,7 @@ def check_numbers(one: Seen, other: Seen, called: tuple[str, str], heads: Sequen
 
 
 def factors(before: Capture, after: Capture) -> Factors | None:
-    """By layer what measures a difference of two outputs in the hidden state; None without the projections.
+    """Triangular factors, by layer, that measure output differences in the hidden state; None if unknown.
 
     |o' P' - o P| is |(o', -o) R| where Q R is (P', P) transposed: R is as wide as two values.
     """
@@ -386,7 +386,7 @@ def factors(before: Capture, after: Capture) -> Factors | None:
 
 
 def written(before: Seen, after: Seen, of: Factors, heads: Sequence[int]) -> ByHead:
-    """How far what a head writes lies from what it wrote, over its size; infinite where it wrote nothing."""
+    """Change of what a head writes, over the size of what it wrote; infinite where that is zero."""
     rows = []
     for layer, own in before.items():
         triangle = of[layer][list(heads)]
@@ -402,6 +402,6 @@ def written(before: Seen, after: Seen, of: Factors, heads: Sequence[int]) -> ByH
 
 
 def intervals(values: Float[np.ndarray, "text layer head"]) -> tuple[ByHead, ByHead]:
-    """Both ends of the 95 % interval of every head's mean, within 0 to 1."""
+    """Ends of the 95 % interval of every head's mean over texts, clipped to 0 and 1."""
     low, high = (each.reshape(values.shape[1:]) for each in interval(values.reshape(len(values), -1).T))
     return np.clip(low, 0, 1), np.clip(high, 0, 1)

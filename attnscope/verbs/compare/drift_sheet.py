@@ -1,4 +1,4 @@
-"""What a tuning changed: the heads whose attention moved most, beside rounding and beside what they heard."""
+"""The sheet of a tuning: heads whose attention moved most, beside rounding and their inputs' part."""
 
 from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ def sheet(result: Drift, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Drift) -> Said:
-    """The words of `compare` about a tuning."""
+    """A `Said` that fills the sentence templates about a tuning with the facts of this result."""
     best, touched, back = result.ranking[0], result.touched, result.put_back
     some = None if touched is None or len(touched) == result.mean.size else [*map(result.name, touched)]
     shown = some and some[: _ALL if len(some) <= _ALL else 2]

@@ -1,4 +1,4 @@
-"""Two readings, two runs or two models held against each other, asked in a program."""
+"""The library's functions that compare two readings, two runs, two corpora or two models."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -21,7 +21,7 @@ from attnscope.verbs.compare.words import compare_in_layers, compare_readings
 @alone
 @taking(Word)
 def compare(a: Reading, b: Reading, asked: Word) -> Comparison:
-    """One `word` in two readings `a` and `b`, of one model or of two, or in two layers of one reading.
+    """Compares one `word` in two readings `a` and `b`, of one model or two, or in two layers of one reading.
 
     In `b` it is `word_b`, where that is another one; with `layer_b` both are the same reading. How alike its
     vectors are in every layer, and one head in full: of those that `layer` and `head` name the one that
@@ -55,7 +55,7 @@ def difference(asked: Runs) -> Difference | CorpusDifference:
 
 
 def compare_models(before: Opened, asked: Tuned, listener: Listener) -> Drift:
-    """A tuned model, which is in memory or is opened here, against one that is in memory."""
+    """Compares an open model with its tuned form, which is open too or is opened here."""
     from attnscope.library.models import Model, opened
 
     tuned = asked.tuned

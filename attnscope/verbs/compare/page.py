@@ -1,4 +1,4 @@
-"""What a page shows of a comparison: the heads of both sides."""
+"""The parts of a page about a comparison: the heads of both sides."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ from attnscope.vocabulary import Unit
 
 
 def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
-    """Both sides of a word: the heads of the layer that is shown where they are held, that one exactly."""
+    """Adds both sides of a word to the page: the shown layer's heads where held, the shown one exactly."""
     made.first = "sheet"
     for i, (letter, side) in enumerate(zip("ab", found.sides, strict=True)):
         name = f"{letter}: {words.side_words(found, side) or words.sentence(side)}"
@@ -40,7 +40,7 @@ def of_comparison(made: Document, found: Comparison, beside: Beside) -> None:
 
 
 def of_difference(made: Document, found: Difference, beside: Beside) -> None:
-    """Both runs, how they are looked at; the pair that is shown is there exactly."""
+    """Adds both runs to the page, with the pair that is shown exactly."""
     sheet = sheet_of(found)
     made.first = "sheet"
     made.heading = sheet.title
@@ -63,14 +63,14 @@ def of_difference(made: Document, found: Difference, beside: Beside) -> None:
 
 
 def _looked(result: Result | None) -> dict[str, Any]:
-    """By words, or without special tokens, or as it is."""
+    """View options of a result for the page: words or tokens, and the treatment of special tokens."""
     special = getattr(result, "special", Special.SHOW)
     by = getattr(result, "by", Unit.TOKEN)
     return {"words": by.joins, "special": special.value}
 
 
 def _alone(made: Document, found: Difference, names: list[str]) -> list[readings.Reading]:
-    """The pair that is shown, of which nothing is known but its weights; one that has 0 is masked."""
+    """Page entries for the pair that is shown alone, from its weights only; a weight of 0 is masked."""
     pair, blocks = found.pairs[found.shown], made.blocks
     alone = ((found.a, pair[:2], found.before), (found.b, pair[2:], found.after))
     return [

@@ -1,4 +1,4 @@
-"""A word held against itself in two texts, in two layers or under two models; two runs head by head."""
+"""The results of `compare`: one word on two sides, or two runs head by head."""
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -17,7 +17,7 @@ _SAME_COSINE, _SAME_ROW = 1e-6, 1e-4  # of a cosine and of a row's weight: what 
 
 
 class Between(StrEnum):
-    """What differs between the two sides of a comparison."""
+    """The two sides of a comparison are two texts, two layers or two models."""
 
     TEXTS = "texts"
     LAYERS = "layers"
@@ -25,7 +25,7 @@ class Between(StrEnum):
 
 
 class Case(StrEnum):
-    """What can be said: which of the sentences answers."""
+    """Outcomes of comparing a word on two sides."""
 
     TEXTS_DIFFER = "texts differ"
     TEXTS_SAME = "texts same"
@@ -39,7 +39,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One side: a head in full, the position of the word among its queries, and what is proved.
+    """One side of a comparison: a head in full, the word's position among its queries, and certificates.
 
     `certificates` are those of all heads whose numbers the comparison uses, by layer, then head. `view` is
     the head by words, or without special tokens, where it is looked at so; `position` is then that of the
@@ -58,7 +58,7 @@ class Side:
 
     @property
     def row(self) -> int:
-        """The row of what is `looked_at` that belongs to the word."""
+        """The row of `looked_at` that belongs to the word."""
         row = self.position if self.view is None else self.view.query_row(self.position)
         assert row is not None, "a word that the view leaves out is not compared"
         return row
@@ -70,27 +70,27 @@ class Side:
 
     @property
     def query_tokens(self) -> Tokens:
-        """The tokens of the rows."""
+        """The query tokens, which the rows belong to."""
         return self.looked_at.query_tokens
 
     @property
     def key_tokens(self) -> Tokens:
-        """The tokens of the columns."""
+        """The key tokens, which the columns belong to."""
         return self.looked_at.key_tokens
 
     @property
     def word(self) -> str:
-        """The word that is compared, as it is called here."""
+        """The compared word, as the query tokens name it."""
         return self.query_tokens.names[self.row]
 
     @property
     def weights(self) -> Float[np.ndarray, " key"]:
-        """What the word attends to, as it is looked at."""
+        """The word's attention weights, in the view that is shown."""
         return np.asarray(self.looked_at.weights[self.row])
 
     @property
     def allowed(self) -> Bool[np.ndarray, " key"]:
-        """Which keys the word may look at."""
+        """Mask of the keys that the word may attend to."""
         return np.asarray(self.looked_at.allowed[self.row])
 
     @property
@@ -101,7 +101,7 @@ class Side:
 
     @property
     def special_weight(self) -> float | None:
-        """How much of `whole_row` lies on special tokens that the view leaves out; None where it has all."""
+        """The weight of `whole_row` on special tokens that the view hides; None where it hides none."""
         if self.view is None:
             return None
         kept = [position for group in self.view.key_groups for position in group]
@@ -121,7 +121,7 @@ class Side:
 
     @property
     def every_certificate(self) -> tuple[Certificate, ...]:
-        """The certificates of all heads of all layers, one after the other."""
+        """The certificates of all heads of all layers in one tuple."""
         return tuple(certificate for layer in self.certificates for certificate in layer)
 
     def check_parts(self) -> None:
@@ -132,7 +132,7 @@ class Side:
         )
 
     def derived(self) -> dict[str, Value]:
-        """The word's row and vectors. Scores belong to single tokens: null where the row is over words."""
+        """JSON fields: the word's row and vectors; `scaled` is null where the row is over words."""
         scaled = self.head.scaled[self.position] if self.view is None else None
         return {
             "word": self.word,
@@ -147,7 +147,7 @@ class Side:
 def mean_of(
     rows: Float[np.ndarray, "piece column"], counted: Bool[np.ndarray, " piece"]
 ) -> Float[np.ndarray, " column"]:
-    """The mean over the `counted` rows, or over all where none is counted."""
+    """The mean over the `counted` rows, or over all rows where none is counted."""
     return np.asarray(rows[counted if counted.any() else slice(None)].mean(axis=0))
 
 
@@ -167,7 +167,7 @@ class Similarity:
 
 @dataclass(frozen=True, eq=False)
 class Divergence:
-    """How far apart the word's two rows of weights are.
+    """Distance between the word's two rows of weights, by layer and head.
 
     `jensen_shannon` in nats, 0 for equal rows to ln 2 for rows without a common key (Lin 1991);
     `total_variation`, 0 to 1, is the weight that would have to move. A sink counts as one more key. NaN
@@ -186,7 +186,7 @@ class Divergence:
 def differing(
     similarities: tuple[Similarity, ...], divergence: Divergence | None
 ) -> Bool[np.ndarray, "layer head"] | None:
-    """The heads whose outputs or rows are not the same on both sides, rounding aside; None without either."""
+    """Mask of heads whose outputs or rows differ beyond rounding; None where neither is compared."""
     outputs = [each.heads for each in similarities if each.vector == "output"]
     told = [each < 1 - _SAME_COSINE for each in outputs]
     told += [] if divergence is None else [divergence.total_variation > _SAME_ROW]
@@ -196,9 +196,9 @@ def differing(
 def begin_to_differ(
     similarities: tuple[Similarity, ...], divergence: Divergence | None
 ) -> tuple[tuple[int, int], ...]:
-    """The heads where two models part: all layers before are the same, and so are others of their layer.
+    """Indices of the heads where two models part: all layers before are alike, and others of their layer.
 
-    What comes after them differs since they do. Empty where all heads of the first layer that differs do.
+    Later layers differ as a consequence. Empty where all heads of the first layer that differs do.
     """
     told = differing(similarities, divergence)
     if told is None or not told.any():
@@ -232,28 +232,28 @@ class Comparison(Presented):
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """Both sides."""
+        """Both sides, a and b."""
         return self.a, self.b
 
     @property
     def provenance(self) -> Provenance:
-        """That of side a, with the files that either side read."""
+        """The provenance of side a, with the files that either side read."""
         a, b = (side.head.provenance for side in self.sides)
         return replace(a, files=a.files | b.files)
 
     @property
     def by(self) -> Unit:
-        """What is compared: tokens, words, sentences or passages."""
+        """The unit that is compared: token, word, sentence or passage."""
         return Unit.TOKEN if self.a.view is None else self.a.view.by
 
     @property
     def special(self) -> Special:
-        """What is done with special tokens in the rows of weights."""
+        """The treatment of special tokens in the rows of weights."""
         return Special.SHOW if self.a.view is None else self.a.view.special
 
     @property
     def shown(self) -> tuple[int, int]:
-        """Where the heads that are shown in full stand on the axes of layers and heads."""
+        """Indices of the heads shown in full, on the axes of layers and heads."""
         layers = self.a.head.layer, self.b.head.layer
         return self.layers.index(layers), self.heads.index(self.a.head.head)
 
@@ -264,25 +264,25 @@ class Comparison(Presented):
 
     @property
     def same(self) -> bool:
-        """Whether no head differs, rounding aside, where that can be told."""
+        """Whether no head differs beyond rounding, where that is known."""
         told = differing(self.similarities, self.divergence)
         return told is not None and not told.any()
 
     @property
     def begins(self) -> tuple[tuple[int, int], ...]:
-        """Of two models, the heads where they part, by place; empty where a whole layer differs first."""
+        """Indices of the heads where two models part; empty where all heads of that layer differ."""
         return begin_to_differ(self.similarities, self.divergence) if self.between is Between.MODELS else ()
 
     @property
     def least_alike(self) -> int | None:
-        """Where on the axis of layers the outputs of all heads are least alike; None without any cosine."""
+        """Index of the layer whose outputs, all heads as one, are least alike; None without any cosine."""
         output = self.similarity("output")
         none = output is None or np.isnan(output.together).all()
         return None if none or output is None else int(np.nanargmin(output.together))
 
     @property
     def case(self) -> Case:
-        """What can be said."""
+        """The outcome of the comparison."""
         if self.between is Between.LAYERS:
             return Case.TWO_LAYERS
         if self.between is Between.TEXTS:
@@ -297,7 +297,7 @@ class Comparison(Presented):
         return Case.MODELS_BEGIN if self.shown in self.begins else Case.MODELS_DIFFER
 
     def similarity(self, vector: str) -> Similarity | None:
-        """The similarity of one kind of vector, None where there is none."""
+        """The similarity of one kind of vector, or None."""
         return next((each for each in self.similarities if each.vector == vector), None)
 
     def check_parts(self) -> None:
@@ -314,7 +314,7 @@ class Comparison(Presented):
 
 
 class RunsCase(StrEnum):
-    """What can be said of two runs."""
+    """Outcomes of comparing two runs."""
 
     NO_QUERY = "no query"
     SAME_TO_THE_BIT = "same to the bit"
@@ -324,7 +324,7 @@ class RunsCase(StrEnum):
 
 @dataclass(frozen=True)
 class Run:
-    """One of two runs: what it is called, where it comes from, and its worst verdict."""
+    """One of two runs: its name, tokens, provenance and worst verdict."""
 
     name: str
     kind: Kind
@@ -336,7 +336,7 @@ class Run:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Difference(Presented):
-    """Heads of run `a` beside heads of run `b`; `pairs` are layer and head of the one and of the other.
+    """Heads of run `a` beside heads of run `b`; `pairs` are layer and head of `a`, then of `b`.
 
     `rows` are Jensen-Shannon divergences of each query's weights in nats, 0 to ln 2 (Lin 1991; what a sink
     takes counts as one more key), NaN where a query has no key; `divergences` their mean. `largest` is the
@@ -363,32 +363,32 @@ class Difference(Presented):
 
     @property
     def verdict(self) -> Verdict:
-        """The worse of both runs' verdicts."""
+        """The worse verdict of both runs."""
         return worst((self.a.verdict, self.b.verdict))
 
     @property
     def provenance(self) -> Provenance:
-        """That of the first; pictures and files name both."""
+        """The provenance of run a; pictures and files name both."""
         return self.a.provenance
 
     @property
     def ranking(self) -> list[int]:
-        """The places of the pairs, those that differ most first; NaN last."""
+        """Indices of the pairs by divergence, largest first; NaN last."""
         return [int(i) for i in np.argsort(-np.nan_to_num(self.divergences, nan=-1.0), kind="stable")]
 
     @property
     def within_rounding(self) -> int:
-        """How many heads differ by no more than rounding may make them differ."""
+        """Number of heads whose largest difference is within the tolerance of rounding."""
         return int((self.largest <= self.rounding).sum())
 
     @property
     def is_same(self) -> bool:
-        """Whether every weight of both runs is the same number."""
+        """Whether all weights of both runs are equal to the bit."""
         return bool((self.largest == 0).all())
 
     @property
     def case(self) -> RunsCase:
-        """What can be said."""
+        """The outcome of the comparison of runs."""
         if np.isnan(self.divergences[self.shown]):
             return RunsCase.NO_QUERY
         if self.is_same:
@@ -397,12 +397,12 @@ class Difference(Presented):
 
     @property
     def signed(self) -> Float[np.ndarray, "query key"]:
-        """What `b` gives more than `a` in the pair that is shown."""
+        """Weights of `b` less those of `a`, in the pair that is shown."""
         return np.asarray(self.after - self.before)
 
     @property
     def other_tokens(self) -> int:
-        """At how many positions of the queries and keys the two runs read other tokens."""
+        """Number of query and key positions at which the two runs read different tokens."""
         sides = ((self.a.query_tokens, self.b.query_tokens), (self.a.key_tokens, self.b.key_tokens))
         places = [
             sum(x.name != y.name for x, y in zip(first.items, second.items, strict=True))
@@ -411,7 +411,7 @@ class Difference(Presented):
         return places[0] if self.a.query_tokens == self.a.key_tokens else sum(places)
 
     def name(self, place: int) -> str:
-        """`L3 H11`, or `L3 H11 and L2 H10` where these are two."""
+        """The name of a pair: `L3 H11`, or `L3 H11 and L2 H10` where these are two heads."""
         layer, head, other, second = self.pairs[place]
         first = head_name(layer, head)
         return first if (layer, head) == (other, second) else f"{first} and {head_name(other, second)}"
@@ -422,7 +422,7 @@ class Difference(Presented):
         fits(sizes[0] == sizes[1] == self.before.shape, "'a' and 'b' have not as many tokens")
 
     def derived(self) -> dict[str, Value]:
-        """The pairs as a ranking, those that differ most first."""
+        """JSON fields: counts, and the pairs ranked by divergence."""
         numbers = ("divergences", "largest", "rounding")
         names = ("layer", "head", "layer_b", "head_b")
         return {

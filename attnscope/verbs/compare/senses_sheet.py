@@ -1,4 +1,4 @@
-"""One word in many texts: how alike it is in each pair, and layer by layer how far labels part it."""
+"""The sheet of one word in many texts: cosines of pairs, and how far labels part them by layer."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,7 @@ def sheet(result: Senses, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Senses) -> Said:
-    """The words of `compare` about one word in many texts."""
+    """A `Said` that fills the sentence templates about one word in many texts with its facts."""
     parted, i, groups = result.separation, result.shown, len(result.labels)
     most, least = result.extremes(i)
     counts, every = Counter(usage.label for usage in result.usages), enumerate(result.usages, start=1)
@@ -208,6 +208,6 @@ def _records(result: Senses) -> Iterator[tuple[object, ...]]:
 
 
 def _is_other(result: Senses, usage: Usage) -> bool:
-    """Whether the text has another form of the word than was asked for."""
+    """Whether the text has another form of the word than was asked for, such as a plural."""
     asked = result.question
     return asked.isalpha() and not result.by.is_long and usage.word.lower() != asked.lower()

@@ -1,4 +1,4 @@
-"""One word held against itself: what it attends to on both sides, and how alike its vectors are by layer."""
+"""The sheet of one word on two sides: its attention rows, and how alike its vectors are by layer."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -75,7 +75,7 @@ def sheet(result: Comparison, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Comparison) -> Said:
-    """The words of `compare` about this result."""
+    """A `Said` that fills the sentence templates about one word on two sides with its facts."""
     (i, j), rows, output = result.shown, result.divergence, result.similarity("output")
     least, texts = result.least_alike, result.between is Between.TEXTS
     cosine = output and float(output.heads[i, j])
@@ -273,7 +273,7 @@ def _records(result: Comparison) -> Iterator[tuple[object, ...]]:
 
 
 def _shaded(result: Comparison, say: Said) -> Iterator[Passage]:
-    """What the word looks at on either side."""
+    """The word's attention weights, shaded in the text of either side."""
     for letter, side in zip("AB", result.sides, strict=True):
         if side.key_tokens.texts:
             yield Passage(
@@ -287,9 +287,9 @@ def _shaded(result: Comparison, say: Said) -> Iterator[Passage]:
 
 
 def _texts(result: Comparison, say: Said) -> Iterator[str]:
-    """What a side is, its text with the word marked, and of cross-attention the text it looks at.
+    """Lines for each side: its name, its text with the word marked, and the keys' text in cross-attention.
 
-    What both sides read is told once, before them.
+    Text that both sides share stands once, before them.
     """
     read = []
     for side in result.sides:
@@ -306,7 +306,7 @@ def _texts(result: Comparison, say: Said) -> Iterator[str]:
 
 
 def _following(result: Comparison, say: Said) -> Next | None:
-    """What the head that is shown does with every token of the second text, or the first model."""
+    """The next command: opens the shown head on the second text, or under the first model."""
     head = (result.b if result.between is Between.TEXTS else result.a).head
     if result.between is not Between.TEXTS and head.kind is Kind.CROSS:
         return None
@@ -315,7 +315,7 @@ def _following(result: Comparison, say: Said) -> Next | None:
 
 
 def _remarks(side: Side) -> tuple[str, int, float | None, float | None]:
-    """Why there is no row, how many keys are masked, what hidden special tokens hold, and a sink."""
+    """Facts about a row: why it is empty, masked keys, weight on hidden special tokens, the sink's weight."""
     there = side.weights[side.allowed]
     row = there if side.view is None else side.whole_row
     sink = None if side.head.sink is None else float(1 - row.sum())
@@ -326,30 +326,30 @@ def _remarks(side: Side) -> tuple[str, int, float | None, float | None]:
 
 
 def heads(result: Comparison) -> str:
-    """The heads that are shown in full: `L3 H11`, or `L1 H11 and L3 H11`."""
+    """Names of the heads shown in full: `L3 H11`, or `L1 H11 and L3 H11`."""
     return " and ".join(dict.fromkeys(side.head.name for side in result.sides))
 
 
 def models(result: Comparison) -> str:
-    """The name of the model, or of both."""
+    """The name of the model, or of both models."""
     return " and ".join(dict.fromkeys(model_words(side.head.provenance) for side in result.sides))
 
 
 def side_words(result: Comparison, side: Side) -> str:
-    """What makes this side differ from the other, where the text does not say it: layer or model."""
+    """The name of this side's layer or model, where sides differ in it; empty for texts."""
     if result.between is Between.LAYERS:
         return side.head.name
     return model_words(side.head.provenance) if result.between is Between.MODELS else ""
 
 
 def _placed(side: Side) -> str:
-    """`5 door`; of several tokens `4-5 the door`, of a word of several pieces where it begins."""
+    """Position and word: `5 door`, for a span `4-5 the door`."""
     several = side.view is not None and spans(side.view)
     return f"{listed(side.pieces) if several else side.position} {settled(side.word)}"
 
 
 def sentence(side: Side) -> str:
-    """The text around the word, which is marked in it; where there is none, what else was read."""
+    """The text with the word marked in it; without a text, the notes on what was read."""
     tokens, token = side.query_tokens, side.query_tokens.items[side.row]
     if not tokens.texts:
         return ", ".join(side.head.notes)
@@ -372,14 +372,14 @@ def by_layer(
     lines: Sequence[Line],
     **more: Any,
 ) -> Curve:
-    """A curve over layers, with its table and what `more` a curve has."""
+    """A curve over layers with its table; `more` are further fields of `Curve`."""
     names, places = tuple(f"L{layer}" for layer in layers), tuple(map(float, layers))
     table = Table(*columns)
     return Curve(title, "layer", names, table, places=places, measured=measured, lines=(*lines,), **more)
 
 
 def in_its_text(text: str, word: str, start: int, most: int, gap: str = "") -> str:
-    """The word, which starts there, marked in its text, of which `most` characters stand on each side."""
+    """The text with the word at `start` marked, and at most `most` characters on each side."""
     before, after = text[:start], text[start + len(word) :]
     before = before if len(before) <= most else f"…{gap}{before[-most:]}"
     after = after if len(after) <= most else f"{after[:most]}{gap}…"

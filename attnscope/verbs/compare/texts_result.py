@@ -1,4 +1,4 @@
-"""Many texts: how alike a word is in them and how far labels part it, or what a tuning changed over them."""
+"""The results of `compare` over many texts: senses of a word, or what a tuning changed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True)
 class Usage:
-    """The word in one text: the token that was taken, its position, and the text's label, "" without one.
+    """The word in one text: its token and position, and the text's label ("" for none).
 
     `word` is that token, and the pieces that belong to it; `pieces` are the positions of all of these.
     """
@@ -38,7 +38,7 @@ class Usage:
 
 
 class SensesCase(StrEnum):
-    """What can be said of a word in many texts: which of the sentences answers."""
+    """Outcomes for a word in many texts: whether labels part it."""
 
     UNLABELLED = "unlabelled"
     FEW_TEXTS = "few texts"
@@ -49,16 +49,15 @@ class SensesCase(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """Mean cosines of pairs of texts with one label (`within`) and with two (`between`), by layer and head.
+    """Mean cosines of text pairs with one label (`within`) and with two (`between`), by layer and head.
 
-    The gap is the one less the other. Its control are other labelings with groups as large: of the `splits`
-    there are, the real one among them, all others where they are no more than was asked for (`exact`), else
-    labels that were shuffled with `seed`. `control_mean` is the mean gap of all labelings that were gone
-    through, `excess` how far the real gap is above it, in the standard deviation of that layer or head over
-    them (at least .02), `below` how many of the `controls` stay below it in each layer. `strongest` is the
-    largest excess of any layer in each control, so that the best layer is held against the best of every
-    labeling (Westfall and Young 1993); `heads_strongest` is the same of all heads of all layers.
-    `heads_within`, `heads_between`, `heads_control_mean` and `heads_excess` are the same of single heads.
+    The gap is the one less the other. Controls are other labelings with groups as large: of the `splits`
+    there are, the real one among them, all others where they are few enough (`exact`), else labels shuffled
+    with `seed`. `control_mean` is the mean gap over all these labelings, `excess` the real gap less that, in
+    standard deviations over them (at least .02), `below` the number of `controls` with a smaller gap in each
+    layer. `strongest` is the largest excess of any layer in each control, so that the best layer is compared
+    with the best of every labeling (Westfall and Young 1993); `heads_strongest` is the largest of any head.
+    `heads_within`, `heads_between`, `heads_control_mean` and `heads_excess` are those of single heads.
     """
 
     within: Float[np.ndarray, " layer"]
@@ -85,59 +84,59 @@ class Separation:
 
     @property
     def above_control(self) -> Float[np.ndarray, " layer"]:
-        """The gap less the mean of that with other labels."""
+        """The gap less its mean over all labelings."""
         return np.asarray(self.gap - self.control_mean)
 
     @property
     def heads_gap(self) -> Float[np.ndarray, "layer head"]:
-        """How much more alike outputs of a head are within one label, in cosine."""
+        """Mean cosine of a head's outputs within labels, less that between labels."""
         return np.asarray(self.heads_within - self.heads_between)
 
     @property
     def controls(self) -> int:
-        """How many other labelings there are to be held against."""
+        """Number of other labelings that the real one is compared with."""
         return len(self.strongest)
 
     @property
     def reached(self) -> int:
-        """In how many controls some layer stands as clear of its own as the best one really does."""
+        """Number of controls in which some layer's excess is at least the best real one."""
         return reaching(self.strongest, self.excess)
 
     @property
     def heads_reached(self) -> int:
-        """In how many controls some head stands as clear of its own as the best one really does."""
+        """Number of controls in which some head's excess is at least the best real one."""
         return reaching(self.heads_strongest, self.heads_excess)
 
     @property
     def p(self) -> float:
-        """How often other labels part the word as well: exact where all splits were gone through."""
+        """The p-value of the best layer; exact where all splits were gone through."""
         return (1 + self.reached) / (self.controls + 1)
 
     @property
     def heads_p(self) -> float:
-        """How often other labels part the outputs of some head as well as those of the best one."""
+        """The p-value of the best head."""
         return (1 + self.heads_reached) / (self.controls + 1)
 
     @property
     def least_p(self) -> float:
-        """The best that could have come out: what no control reaches."""
+        """The smallest possible p-value, where no control reaches the real gap."""
         return 1 / (self.controls + 1)
 
 
 def reaching(controls: Float[np.ndarray, " control"], real: Float[np.ndarray, "..."]) -> int:
-    """How many of the controls are not smaller than the largest of the real ones, rounding aside."""
+    """Number of controls that are at least the largest real value, rounding aside."""
     return int((~(controls < np.fmax.reduce(real, axis=None) - ROUNDING)).sum())
 
 
 def splits_of(sizes: Sequence[int]) -> int:
-    """In how many ways texts can be split into groups of these sizes, whatever the groups are called."""
+    """Number of ways to split texts into unnamed groups of these sizes."""
     alike = Counter(sizes).values()
     return factorial(sum(sizes)) // prod(factorial(size) for size in (*sizes, *alike))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Senses(Counted, Presented):
-    """A word in many texts. `cosines` are of its output vectors, those of all `heads` of a layer as one.
+    """One word's vectors in many texts: `cosines` of its outputs, those of all `heads` of a layer as one.
 
     The output of a head is that before the output projection. `separation` is None where the texts have no
     labels. `certified` counts the heads behind all numbers by verdict. `by` is the unit that was compared:
@@ -159,19 +158,19 @@ class Senses(Counted, Presented):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The labels there are, in the order of the texts."""
+        """The labels, in the order of their first texts."""
         return tuple(dict.fromkeys(usage.label for usage in self.usages if usage.label))
 
     @property
     def shown(self) -> int:
-        """The place in `layers` of that which is shown in full: the one that parts best, else the last."""
+        """Index in `layers` of the layer shown: the one that parts labels best, else the last."""
         if self.separation is None:
             return len(self.layers) - 1
         return int(np.nan_to_num(self.separation.excess, nan=-np.inf).argmax())
 
     @property
     def case(self) -> SensesCase:
-        """What can be said: first whether anything could have come out, then what has."""
+        """The outcome: first whether a result was possible, then what it is."""
         parted = self.separation
         if parted is None:
             return SensesCase.UNLABELLED
@@ -182,7 +181,7 @@ class Senses(Counted, Presented):
         return SensesCase.PARTED if parted.p <= LEVEL else SensesCase.CANNOT_TELL
 
     def extremes(self, layer: int) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The two texts whose vectors are most alike in the layer at that place, and the two least alike."""
+        """Indices of the two texts that are most alike at index `layer`, and of the two least alike."""
         pairs = np.triu_indices(len(self.usages), 1)
         values = self.cosines[layer][pairs]
         most, least = int(np.nan_to_num(values, nan=-2).argmax()), int(np.nan_to_num(values, nan=2).argmin())
@@ -197,7 +196,7 @@ class Senses(Counted, Presented):
 
 
 class DriftCase(StrEnum):
-    """What can be said, by one test after the other."""
+    """Outcomes of comparing a tuned model with its original."""
 
     SAME = "same"
     WITHIN = "within rounding"
@@ -206,12 +205,12 @@ class DriftCase(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class PutBack:
-    """What the tuned model's answer becomes with the old outputs of heads in it.
+    """Distances of the tuned model's answer with old head outputs put back.
 
-    `texts` are the places of the texts that were tried, those on which attention moved most. `tuned` is how
-    far the tuned model's answer lies from the old one's, by text; `heads` (layer and head) were put back one
-    by one, which left the distances `alone`, and `others` in the mean over other heads of their layer, drawn
-    by lot; NaN where there are none. `every` is left with all heads of the model put back at once.
+    `texts` are the indices of the texts that were tried, those on which attention moved most. `tuned` is the
+    distance of the tuned model's answer from the old one's, by text; `alone` is the distance left with each
+    of the `heads` (layer and head) put back by itself, `others` the mean with other heads of the same layer,
+    drawn by lot; NaN where there are none. `every` is left with all heads of the model put back at once.
     """
 
     texts: tuple[int, ...]
@@ -223,17 +222,17 @@ class PutBack:
 
     @property
     def restored(self) -> Float[np.ndarray, " head"]:
-        """The share of the change that is gone with one head put back; below 0: it has become larger."""
+        """The share of the change that is gone with one head put back; below 0 the change grew."""
         return self._gone(self.alone)
 
     @property
     def restored_by_others(self) -> Float[np.ndarray, " head"]:
-        """The share of the change that is gone with each of the other heads put back."""
+        """The share of the change that is gone with other heads put back, in the mean over these."""
         return self._gone(self.others)
 
     @property
     def restored_by_every(self) -> float:
-        """The share that is gone with all heads put back at once: what is left is no head's output."""
+        """The share of the change that is gone with all heads put back: the rest is no head's output."""
         return float(self._gone(self.every[None])[0])
 
     def _gone(self, left: Float[np.ndarray, "head text"]) -> Float[np.ndarray, " head"]:
@@ -252,22 +251,19 @@ class PutBack:
 class Drift(Counted, Presented):
     """The attention of one model, `before`, beside that of its tuned form, `after`, over the texts of `file`.
 
-    `moved` is the share of what a query gives that goes to other keys (total variation of its two rows of
-    weights, 0 to 1; what a sink takes counts as one more key), in the mean over the queries of a text, by
-    text. `own` is the same where each layer of the tuned model reads what the old one's read: it moves
-    because of its own weights, and not of what earlier layers hand on. `written` is how far what it writes
-    then lies from what it wrote, over the size of that, infinite where that is nothing. NaN where either
-    could not be made. `floor` is how far the old model moves from itself in `floor_by`. `low` and `high` are
-    the ends of the 95 % interval of the mean of `moved`, texts as trials (Student's t); NaN of fewer than
-    six.
+    `moved` is the total variation of a query's two rows of weights (0 to 1; a sink counts as one more key),
+    in the mean over the queries of a text, by text. `own` is the same where each layer of the tuned model
+    reads what the old one's read, so that only its own weights matter. `written` is then the change of what a
+    head writes, over the size of what it wrote, infinite where that is zero. Both are NaN where they could
+    not be computed. `floor` is how far the old model moves from itself in `floor_by`. `low` and `high` are
+    the ends of the 95 % interval of the mean of `moved` over texts (Student's t); NaN for fewer than six.
 
-    `answers` is how far the answer of `after` lies from that of `before`, by text, and `answers_floor` how
-    far that of the old model lies from itself in `floor_by`; `answers_by` says what such a distance is. NaN
-    and empty where `unanswered` says why answers are not compared.
+    `answers` is the distance between both models' answers, by text, `answers_floor` that of the old model
+    from itself in `floor_by`; `answers_by` names the distance. NaN and empty where answers are not compared;
+    `unanswered` says why, or why no head was put back.
 
     `names` are those of both models, `texts` the lines of the `file` that were read, `certified` counts the
-    heads of one text under both by verdict. `unanswered` says why answers are not compared, or no head was
-    put back. `limit` is what no head was to move beyond, None where that was not asked.
+    heads of one text under both by verdict. `limit` is the most that a head may move, None without a limit.
     """
 
     names: tuple[str, str]
@@ -299,45 +295,44 @@ class Drift(Counted, Presented):
 
     @property
     def provenance(self) -> Provenance:
-        """That of the model before; pictures and files name both."""
+        """The provenance of the model before; pictures and files name both."""
         return self.before
 
     @cached_property
     def means(self) -> dict[str, Float[np.ndarray, "layer head"]]:
-        """`moved`, `own`, `written` and `floor` of each head, in the mean over texts."""
+        """`moved`, `own`, `written` and `floor` of each head, mean over texts."""
         return {name: getattr(self, name).mean(axis=0) for name in ("moved", "own", "written", "floor")}
 
     @property
     def mean(self) -> Float[np.ndarray, "layer head"]:
-        """How far each head moved, in the mean over texts."""
+        """Total variation of each head's rows between the models, mean over texts."""
         return self.means["moved"]
 
     @cached_property
     def loudest(self) -> Float[np.ndarray, " text"]:
-        """The floor of the head that has the highest in each text."""
+        """The largest floor of any head, in each text."""
         return np.asarray(self.floor.max(axis=(1, 2)))
 
     @cached_property
     def louder(self) -> Int[np.ndarray, "layer head"]:
-        """In how many texts each head moved further than the floor moves any head."""
+        """Number of texts in which each head moved further than any head's floor."""
         return np.asarray((self.moved > self.loudest[:, None, None]).sum(axis=0))
 
     @cached_property
     def ranking(self) -> tuple[Place, ...]:
-        """The places of all heads, those that moved most first; of equal ones the first in the model."""
+        """Indices of all heads by how far they moved, furthest first; ties in the model's order."""
         return tuple(ordered(self.mean))
 
     @cached_property
     def beyond(self) -> frozenset[Place]:
-        """The heads that moved further than the floor moves any head, in more than half of the texts."""
+        """Indices of heads that moved further than any head's floor in more than half of the texts."""
         return frozenset((int(i), int(j)) for i, j in np.argwhere(2 * self.louder > len(self.texts)))
 
     @cached_property
     def touched(self) -> tuple[Place, ...] | None:
-        """The heads that changed by their own weights, those whose attention did most first.
+        """Indices of the heads that changed by their own weights, those first whose attention moved most.
 
-        Reading what they read before, they look elsewhere or write something else. None where that is not
-        told from what they hear of others.
+        Given their old inputs they look elsewhere or write something else. None where that is not known.
         """
         own, written = self.means["own"], self.means["written"]
         if np.isnan(own).any():
@@ -348,30 +343,30 @@ class Drift(Counted, Presented):
 
     @property
     def by_text(self) -> Float[np.ndarray, " text"]:
-        """How far attention moved on each text, in the mean over heads."""
+        """Total variation of attention on each text, mean over heads."""
         return np.asarray(self.moved.mean(axis=(1, 2)))
 
     @property
     def answers_differ(self) -> bool | None:
-        """Whether answers lie further apart than rounding moves one; None where they are not compared."""
+        """Whether answers differ by more than rounding makes, on average; None where not compared."""
         return bool(self.answers.mean() > self.answers_floor.mean()) if self.answers_by else None
 
     @property
     def case(self) -> DriftCase:
-        """What can be said of all heads together."""
+        """The outcome over all heads."""
         if not self.moved.any() and not (self.written > SAME).any():  # of none, what it writes is not known
             return DriftCase.SAME
         return DriftCase.MOVED if self.beyond else DriftCase.WITHIN
 
     @property
     def exceeding(self) -> tuple[Place, ...]:
-        """The heads that moved further than the limit, the furthest first; none where there is no limit."""
+        """Indices of the heads that moved further than the limit, furthest first; empty without a limit."""
         return tuple(
             place for place in self.ranking if self.limit is not None and self.mean[place] > self.limit
         )
 
     def name(self, place: Place) -> str:
-        """`L3 H11`."""
+        """The head's name, such as `L3 H11`."""
         return head_name(self.layers[place[0]], self.heads[place[1]])
 
     def check_parts(self) -> None:
@@ -385,7 +380,7 @@ class Drift(Counted, Presented):
         fits(not any(np.isnan(each).any() for each in numbers), "what moved is no number")
 
     def derived(self) -> dict[str, Value]:
-        """The heads as a ranking, those that moved most first."""
+        """JSON fields: the heads ranked by how far they moved, and counts."""
         numbers = {"moved": self.mean, "low": self.low, "high": self.high, **self.means}
         return {
             "unit": "total variation",

@@ -1,4 +1,4 @@
-"""One word held against itself: its vectors by cosine, its rows of weights by divergence.
+"""Compares one word on two sides: its vectors by cosine, its rows of weights by divergence.
 
 Vectors are as the kernel got them, so in a model with rotary positions queries and keys carry their
 position. Two layers do not share a space, nor do two models that were not trained from one another:
@@ -43,7 +43,7 @@ _MOST_SPECIAL = 0.5  # of the word's weight on either side
 
 @dataclass(frozen=True, eq=False)
 class ComparedWord:
-    """The word in one layer: its vectors by name and its rows of weights, one row per compared head.
+    """The word in one layer: vectors by name, and its row of weights in each compared head.
 
     `on_special` is how much of the word's weight each head puts on special tokens.
     """
@@ -64,7 +64,7 @@ def compare(
     heads: Sequence[int],
     look: Looking = TOKENS,
 ) -> Comparison:
-    """One word on both sides, in every layer that both captures hold, or in two `layers` of one text.
+    """Compares one word on both sides, in every layer of both captures, or in two `layers` of one text.
 
     One head is shown in full: of `layers` and `heads` the one whose output vectors differ most. `positions`
     are those of the word's tokens on each side as it was captured, padding of a batch counted, by words of
@@ -121,7 +121,7 @@ def compare(
 
 
 def _check_models(a: Capture, b: Capture, many: int, look: Looking) -> bool:
-    """Whether both have as many layers and heads; `InputError` where of `many` one has to be chosen."""
+    """Whether both models have the same layers and heads; `InputError` where one of `many` must be chosen."""
     grids = [([call.layer for call in side.calls], side.calls[0].heads) for side in (a, b)]
     one_grid = grids[0] == grids[1]
     if many > 1 and not (one_grid and _same_keys(a.calls[0], b.calls[0], look)):
@@ -154,7 +154,7 @@ def _most_different(
     passed: Bool[np.ndarray, "layer head"],
     begins: Sequence[Pair],
 ) -> Pair:
-    """Where the outputs are least alike, or the rows furthest apart, in the `candidates` among the layers.
+    """Indices of the least alike outputs, or the furthest rows, among the `candidates` (indices of layers).
 
     Heads that are `passed` over come last. Where two models begin to differ in some heads (`begins`) it is
     one of these.
@@ -175,7 +175,7 @@ def _most_different(
 
 
 def _similarities(words: Sequence[tuple[ComparedWord, ...]]) -> tuple[Similarity, ...]:
-    """Of every kind of vector; of the unrotated key only where that is another one than the key."""
+    """Cosines of every kind of vector; of the unrotated key only where it differs from the key."""
     similarities = []
     for name in words[0][0].vectors:
         pairs = [(a.vectors[name], b.vectors[name]) for a, b in words]
@@ -192,7 +192,7 @@ def _similarities(words: Sequence[tuple[ComparedWord, ...]]) -> tuple[Similarity
 def word_in(
     call: AttentionCall, heads: Sequence[int], places: Places, look: Looking = TOKENS
 ) -> ComparedWord:
-    """The word at `places` among the queries of one layer; a sink's share is the last of its weights.
+    """Vectors and weights of the word at `places` in one layer; a sink's share is the last of the weights.
 
     Where rows are divided by what remains without special tokens, a sink is left out like these. In
     cross-attention the word is a query only: keys and values belong to other tokens.
@@ -225,7 +225,7 @@ def word_in(
 
 
 def _pieces(look: Looking, queries: Tokens, places: Places) -> Places:
-    """The positions of the tokens that make up the word, or the words, that stand at `places`."""
+    """Positions of all tokens of the word or words at `places`."""
     groups = units_of_text(queries, look.unit) if look.unit.joins else ()
     return tuple(i for group in groups if {*group} & {*places} for i in group) or places
 
@@ -233,7 +233,7 @@ def _pieces(look: Looking, queries: Tokens, places: Places) -> Places:
 def _mean_output(
     outputs: Float[Tensor, "head piece dim"], weights: Float[Tensor, "head piece key"]
 ) -> Float[Tensor, "head dim"]:
-    """The mean over the pieces that have a key, as their rows of weights are averaged; NaN where none has."""
+    """Mean output over the pieces that have a key; NaN where none has."""
     answered = ~weights.isnan().any(dim=-1, keepdim=True)
     counted = answered | ~answered.any(dim=1, keepdim=True)
     return outputs.masked_fill(~counted, 0).sum(dim=1) / counted.sum(dim=1)
@@ -255,7 +255,7 @@ def _rows(
 
 
 def _keys(look: Looking, keys: Tokens, span: Places = ()) -> Groups | None:
-    """The tokens of each key that a row is compared over, the `span` as one; None: of every token."""
+    """Groups of tokens that rows are compared over, the `span` as one; None where every token is one."""
     scaled = look.treatment is Special.RENORMALISE
     if not look.unit.joins and not scaled and len(span) < 2:
         return None
@@ -265,7 +265,7 @@ def _keys(look: Looking, keys: Tokens, span: Places = ()) -> Groups | None:
 
 
 def _same_keys(a: AttentionCall, b: AttentionCall, look: Looking) -> bool:
-    """Whether the keys of both are the same pieces or words of the same text, and both or neither sink."""
+    """Whether both have the same keys (pieces or words of the same text), and both or neither a sink."""
 
     def spelled(tokens: Tokens) -> list[object]:
         groups = _keys(look, tokens)
@@ -278,7 +278,7 @@ def _same_keys(a: AttentionCall, b: AttentionCall, look: Looking) -> bool:
 
 
 def _spelled(token: Token, word: bool) -> tuple[object, ...]:
-    """What tells a word from others, however it was cut: its characters and where they start."""
+    """The identity of a token or word: its characters and where they start."""
     if not word or token.span is None:
         return token.piece, token.span, token.part
     blanks = len(token.text) - len(token.text.lstrip())

@@ -1,8 +1,8 @@
-"""One word held against itself: in two inputs, in two layers, under two models, or in many texts.
+"""Runs the comparisons of one word: in two inputs, layers or models, or in many texts.
 
 Of many texts: cosines of all pairs, and how far labels part them, beside all other labelings.
 
-Other forms of it (`banks` for `bank`) are found by a rule of a few endings, not a grammar: two words are
+Other forms of a word (`banks` for `bank`) are found by a rule of a few endings, not a grammar: two words are
 forms of one where, in small letters, one ending at most taken from each, the same is left, of three letters
 at least. The endings are those of English plurals and verbs.
 """
@@ -47,7 +47,7 @@ _SHORTEST = 3
 def compare_word(
     request: ModelRequest, opening: Opening, asked: OnTwoSides, listener: Listener
 ) -> Answer[Comparison]:
-    """A word on both sides: its vectors in every layer, one head in full, and what a page has of all.
+    """Compares a word on two sides: vectors in every layer, one head in full, and all heads for a page.
 
     Of two models one at a time is in memory.
     """
@@ -71,7 +71,7 @@ def compare_word(
 def compare_readings(
     a: tuple[Reading, Chosen], b: tuple[Reading, Chosen], asked: Word, fit: Fit | None = None
 ) -> Answer[Comparison]:
-    """A word in two readings: of one model in two texts, else under two models."""
+    """Compares a word in two readings: one model's of two texts, or two models'."""
     whole, one_model = both_fit(fit, a, b), a[0].model.module is b[0].model.module
     names = ("the first text", "the second text") if one_model else ("", "the second model")
     first, second = (
@@ -84,7 +84,7 @@ def compare_readings(
 def compare_in_layers(
     opened: tuple[Reading, Chosen], asked: Word, fit: Fit | None = None
 ) -> Answer[Comparison]:
-    """A word in two layers of one reading."""
+    """Compares a word in two layers of one reading."""
     reading, chosen = opened
     numbers = (asked.wanted.layer, asked.layer_b)
     several = [choose_layers(reading.model, chosen.tower, number) for number in numbers]
@@ -133,7 +133,7 @@ def _compared(
     found = replace(result, a=first, b=second)
 
     def heads() -> Iterator[Overview]:
-        """All heads of both sides in the layers that are shown, where there are several."""
+        """The overview of each side's shown layer, where several heads fit on a page."""
         for side, captured in zip(found.sides, captures, strict=True):
             if whole and len(found.heads) > 1:
                 calls = tuple(call for call in captured.calls if call.layer == side.head.layer)
@@ -145,10 +145,10 @@ def _compared(
 def position_of(
     reading: Reading, chosen: Chosen, word: str, looking: Looking, where: str = ""
 ) -> tuple[Places, str]:
-    """The positions of the word, or of several, among the queries, and its text there.
+    """Positions of the word, or of several, among the queries, and its text there.
 
-    Where it does not stand there as it is and another form of it does (`banks`), that is taken and told. A
-    mistake says `where` it is missing.
+    If only another form of it stands there (`banks`), that is taken, with a notice. An error says `where` the
+    word is missing.
     """
     if reading.target is not None and chosen.kind != "encoder":
         where = " of ".join(part for part in ("the target", where) if part)
@@ -172,7 +172,7 @@ def position_of(
 def compare_senses(
     request: ModelRequest, opening: Opening, asked: InTexts, listener: Listener
 ) -> Answer[Senses]:
-    """The word in every one of the texts, read one after the other; by their labels where they have some."""
+    """Compares the word's output vectors over many texts, and by labels where the texts have them."""
     texts, word, looking = [*labelled_in(asked.texts)], asked.word, asked.looking
     if len(texts) < 2:
         raise InputError("one text is not enough: a word is compared in two or more")
@@ -209,9 +209,9 @@ def compare_senses(
 
 
 def both_fit(fit: Fit | None, *sides: tuple[Reading, Chosen]) -> bool:
-    """Whether a page has room for all heads of two sides, by what one layer of each comes to.
+    """Whether a page has room for all heads of two sides, judged by one layer of each.
 
-    `fit` refuses where not even one of each has, before the model runs; None where nobody asks for a page.
+    `fit` refuses where not even one of each has, before the model runs; None where no page is asked for.
     """
     if fit is None:
         return False
@@ -225,14 +225,14 @@ def both_fit(fit: Fit | None, *sides: tuple[Reading, Chosen]) -> bool:
 
 
 def stems(word: str) -> set[str]:
-    """What a word may be a form of: itself, and what is left without an ending."""
+    """The lower-case word, and its rests without one ending, three letters or more."""
     small = word.lower()
     cut = {small.removesuffix(ending) + put for ending, put in ENDINGS if small.endswith(ending)}
     return {small} | {each for each in cut if len(each) >= _SHORTEST}
 
 
 def forms_in(tokens: Tokens, word: str) -> list[int]:
-    """Positions of the other forms of `word` among the tokens; none of a word that is there itself."""
+    """Positions of other forms of `word` among the tokens; empty if the word itself is there."""
     names = [token.text.strip() for token in tokens.items]
     if word in names or not word.isalpha():
         return []
@@ -241,21 +241,21 @@ def forms_in(tokens: Tokens, word: str) -> list[int]:
 
 
 def pair_cosines(vectors: Float[np.ndarray, "text dim"]) -> Float[np.ndarray, "text text"]:
-    """The cosine of every two rows; NaN where one of them is zero."""
+    """Cosine of every two rows; NaN where one of them is zero."""
     with np.errstate(invalid="ignore", divide="ignore"):
         rows = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(np.clip(rows @ rows.T, -1.0, 1.0))
 
 
 def together(vectors: Vectors) -> Float[np.ndarray, "text text"]:
-    """The cosines with the vectors of all heads taken as one."""
+    """Pairwise cosines of texts, with the vectors of all heads joined to one."""
     return pair_cosines(vectors.reshape(len(vectors), -1))
 
 
 def separation(by_layer: Sequence[Vectors], labels: Sequence[str], controls: int, seed: int) -> Separation:
-    """How far apart the groups of `labels` lie in each layer and head, beside other labelings.
+    """Separation of the groups of `labels` in each layer and head, beside other labelings.
 
-    These are all there are where they are at most `controls`, else so many shuffled ones. Raises
+    The controls are all other splits where these are at most `controls`, else so many shuffled ones. Raises
     `InputError` where there are no two groups, or no two texts of one.
     """
     numbers = np.array([sorted(set(labels)).index(label) for label in labels])
@@ -304,9 +304,9 @@ def separation(by_layer: Sequence[Vectors], labels: Sequence[str], controls: int
 def _beside(
     real: Float[np.ndarray, "*any"], others: Float[np.ndarray, "..."]
 ) -> tuple[Float[np.ndarray, "*any"], Float[np.ndarray, "*any"], Float[np.ndarray, " control"]]:
-    """The mean of a gap over all labelings, how far the real one is above it, and the most of any in others.
+    """A gap's mean over all labelings, the real one's excess, and the largest excess in each other one.
 
-    Both in the gap's own spread over all labelings, at least `LEAST_SPREAD`.
+    An excess is in standard deviations over all labelings, at least `LEAST_SPREAD`.
     """
     every = np.concatenate([real[None], others])
     mean, spread = every.mean(axis=0), np.maximum(every.std(axis=0), LEAST_SPREAD)
@@ -315,7 +315,7 @@ def _beside(
 
 
 def _every_other(numbers: Int[np.ndarray, " text"], sizes: Sequence[int]) -> list[Bool[np.ndarray, " pair"]]:
-    """For every split but the real one, which pairs it puts together."""
+    """Masks of the pairs that share a group, for every split but the real one."""
     real, found = _same(numbers), []
     for groups in _splits(tuple(range(len(numbers))), tuple(sizes)):
         labels = np.empty_like(numbers)
@@ -328,7 +328,7 @@ def _every_other(numbers: Int[np.ndarray, " text"], sizes: Sequence[int]) -> lis
 
 
 def _splits(texts: tuple[int, ...], sizes: tuple[int, ...]) -> Iterator[list[tuple[int, ...]]]:
-    """Every split of the texts into groups of these sizes, once each: the first text is in one of them."""
+    """Every split of the texts into groups of these sizes, once each."""
     if not texts:
         yield []
         return

@@ -1,4 +1,4 @@
-"""How much of what a later head reads an earlier one writes (Elhage et al. 2021), from the weights alone.
+"""Recomputes composition scores (Elhage et al. 2021) of pairs of heads, from the model's weights alone.
 
 What the earlier head writes is x OV, what the later one reads is x M, both with the norms that stand before
 and between them. The score is the Frobenius norm of OV M over the product of their norms. Beside it stands
@@ -14,14 +14,14 @@ from attnscope.render.script.again import SHOWN, Figures, load, report
 
 
 def normed(model: Any, place: int, x: Tensor) -> Tensor:
-    """What a norm does to directions, row by row: its weight, and the mean taken away where it does so."""
+    """Directions after a norm, row by row: centred where the norm centres, then times its weight."""
     path, name, one, centred = SHOWN["norms"][place]
     x = x - x.mean(-1, keepdim=True) if centred else x
     return x * (model.get_parameter(f"{path}.{name}").double() + one) if name else x
 
 
 def matrix(model: Any, side: str, layer: int, head: int, heads: int) -> Tensor:
-    """Hidden by dimension, from what the layer's norm reads; of an output dimension by hidden."""
+    """One head's matrix: from the norm's input to head dimensions, or for the output from these to hidden."""
     path, firsts, size, reader = SHOWN["matrices"][f"{side} of L{layer}"]
     part = model.get_submodule(path)
     whole = (part.weight.T if isinstance(part, nn.Linear) else part.weight).double()
@@ -35,7 +35,7 @@ def matrix(model: Any, side: str, layer: int, head: int, heads: int) -> Tensor:
 def circuits(
     model: Any, early: tuple[int, int], late: tuple[int, int], through: str
 ) -> tuple[Tensor, Tensor]:
-    """OV of the earlier head as it arrives, and what the later one makes of it."""
+    """OV of the earlier head with the norms on the way, and the later head's circuit from `through`."""
 
     def of(place: tuple[int, int], side: str) -> Tensor:
         heads = len(SHOWN["matrices"][f"output of L{place[0]}"][1])
@@ -57,7 +57,7 @@ def spectrum(circuit: Tensor, rank: int) -> Tensor:
 
 
 def cosines(first: int, second: int) -> Tensor:
-    """Squared cosines between the first directions and as many random ones, once for each draw."""
+    """Squared cosines between fixed and random directions, one matrix for each draw."""
     random, drawn = torch.Generator().manual_seed(SHOWN["seed"]), []
     for _ in range(SHOWN["draws"]):
         normal = torch.randn(SHOWN["hidden"], second, generator=random, dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Which heads read what others write: composition scores of all pairs, from weights that were read back.
+"""Computes composition scores of all pairs of heads, from weights read back out of one run.
 
 A short text that the program brings along runs once, or noise where a model reads pictures or sounds, so
 that it is seen which matrices make queries, keys and values and read the answers, and what lies between
@@ -30,7 +30,7 @@ _NUMBERS = (5, 9, 7, 11, 6, 8, 12, 10)  # of tokens, where there is no tokenizer
 
 
 def compose(opened: Opened, chosen: Chosen, asked: Compose, listener: Listener) -> Composition:
-    """The composition scores of a model that is open; `InputError` where nothing of it can be proved."""
+    """The composition scores of an open model; `InputError` where no pair of heads has one."""
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
     if chosen.block:

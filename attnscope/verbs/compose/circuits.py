@@ -1,4 +1,4 @@
-"""Every pair of heads that is asked for: its scores beside chance, and what of the model is in them.
+"""Computes composition scores from low-rank factors, their chance levels, and what they leave out.
 
 Scores are of low-rank factors: no matrix of hidden by hidden is made.
 What an earlier head writes is x W_V W_O; a later one reads its queries by W_Q, its keys by W_K, its values by
@@ -39,9 +39,9 @@ Reads = Float[Tensor, "head hidden dim"]
 
 
 def written(layer: Factors, reader: Gain | None, way: Sequence[Gain], heads: Sequence[int]) -> Written:
-    """W_V W_O of the heads of an earlier layer after the norms on the way, `hidden` on one side only.
+    """W_V W_O of an earlier layer's heads after the norms on the way.
 
-    The other side is folded: the product of W_V W_O with anything from the right has the same length.
+    The side that reads is folded: only its triangular (QR) factor is kept, so norms of products stay.
     """
     assert layer.value is not None, "asked of layers that have it"
     assert layer.output is not None, "asked of layers that have it"
@@ -53,7 +53,7 @@ def written(layer: Factors, reader: Gain | None, way: Sequence[Gain], heads: Seq
 
 
 def reads(layer: Factors, through: Through, readers: dict[str, Gain | None], heads: Sequence[int]) -> Reads:
-    """The circuit of the heads of a later layer, entered through queries, keys or values; folded likewise."""
+    """The later heads' circuits, entered through queries, keys or values; the far side folded likewise."""
     shared, own = [layer.key_head(head) for head in heads], list(heads)
     if through is Through.VALUE:
         assert layer.value is not None, "asked of layers that have it"
@@ -72,7 +72,7 @@ def reads(layer: Factors, through: Through, readers: dict[str, Gain | None], hea
 def scores(
     early: Float[Tensor, "early value_dim hidden"], late: Float[Tensor, "late hidden dim"]
 ) -> Float[Tensor, "early late"]:
-    """Every earlier head with every later one, 0 to 1; NaN where a circuit is nothing."""
+    """Scores of every earlier head with every later one, 0 to 1; NaN where a circuit is zero."""
     (first, dim, hidden), (second, _, width) = early.shape, late.shape
     product = early.reshape(-1, hidden) @ late.transpose(0, 1).reshape(hidden, -1)
     lengths = product.reshape(first, dim, second, width).square().sum((1, 3)).sqrt()
@@ -81,7 +81,7 @@ def scores(
 
 
 def _folded(matrix: Float[Tensor, "head read dim"], reader: Gain | None) -> Float[Tensor, "head read dim"]:
-    """The matrix with the norm before it: its weight, and the mean taken away where it does so."""
+    """The matrix with the norm before it: times its weight, and centred where the norm centres."""
     matrix = exact(matrix)
     return matrix if reader is None else reader.backward(matrix.transpose(1, 2)).transpose(1, 2)
 
@@ -103,7 +103,7 @@ def spectrum(circuit: Float[Tensor, "head row column"]) -> Float[Tensor, "head r
 
 
 def cosines(ranks: tuple[int, int], hidden: int, draws: int, seed: int) -> Float[Tensor, "draw early late"]:
-    """Squared cosines between the first directions and as many random ones, in `hidden` dimensions."""
+    """Squared cosines between fixed and random directions in `hidden` dimensions, one matrix each draw."""
     first, second = (min(rank, hidden) for rank in ranks)
     random = torch.Generator().manual_seed(seed)
     drawn = torch.empty(draws, first, second, dtype=EXACT)
@@ -121,7 +121,7 @@ def beside_chance(
     late: Float[Tensor, "late late_rank"],
     squares: Float[Tensor, "draw early_rank late_rank"],
 ) -> tuple[Float[Tensor, "early late"], Float[Tensor, "early late"], Float[Tensor, "early late"]]:
-    """Of random scores mean and deviation, and how many lie below the real one; of equal ones half.
+    """Mean and deviation of random scores, and how many lie below the real one (ties count half).
 
     `early` and `late` are spectra. All pairs share each draw.
     """
@@ -136,7 +136,7 @@ def limits(
     hidden: int,
     share: float,
 ) -> Float[Tensor, "early late"]:
-    """The score that a random pair passes in at most this `share` of draws; `early` and `late` are spectra.
+    """The score that a random pair exceeds in at most `share` of draws; `early` and `late` are spectra.
 
     NaN where a circuit is nothing.
     """
@@ -150,7 +150,7 @@ def limits(
 
 
 def _sums_of_powers(spectra: Float[Tensor, "head rank"]) -> Float[Tensor, "head term"]:
-    """Of each spectrum over its largest value, the sum of the first, second, third ... powers."""
+    """Power sums (first, second, third ...) of each spectrum divided by its largest value."""
     parts = spectra / spectra.amax(1, keepdim=True)
     return torch.stack([(parts**power).sum(1) for power in range(1, _TERMS + 1)], 1)
 
@@ -158,7 +158,7 @@ def _sums_of_powers(spectra: Float[Tensor, "head rank"]) -> Float[Tensor, "head 
 def _tails(
     early: Float[Tensor, "early term"], late: Float[Tensor, "late term"]
 ) -> tuple[Float[Tensor, "place early late"], Float[Tensor, "place early late"]]:
-    """At every place the normal deviate of a tail, and the sum beyond which it lies.
+    """At every saddlepoint the normal deviate of a tail, and the sum beyond which that tail lies.
 
     All are series in x with the products of both sums of powers as factors. These come near one, since the
     largest value of all stays, and a series of ones has a closed form; only what goes beyond one is added up.
@@ -183,14 +183,14 @@ def _tails(
 
 
 class Parts:
-    """The modules of one model by their paths; `norms` are those that were asked for, in their order."""
+    """Module paths and weights behind the scores; `norms` are the norms in use, in order of first use."""
 
     def __init__(self, model: nn.Module) -> None:
         self.path = {part: path for path, part in model.named_modules()}
         self.norms: dict[str, Norm] = {}
 
     def matrices(self, circuits: Circuits) -> tuple[HeadMatrix, ...]:
-        """Every matrix that was proved."""
+        """The place of every proved matrix in the model."""
         found = []
         for layer in circuits.layers:
             for side in (*SIDES, "output"):
@@ -203,7 +203,7 @@ class Parts:
         return tuple(found)
 
     def ways(self, circuits: Circuits, through: Sequence[Through]) -> tuple[Way, ...]:
-        """The ways that pass a norm, through these inputs."""
+        """The ways between layers that pass a norm, through these inputs."""
         return tuple(
             Way(early, late, Through(side), tuple(map(self._place, gains)))
             for (early, late, side), gains in circuits.paths.way.items()
@@ -240,7 +240,7 @@ _NUMBERS = 5  # of each pair: its score, and four that say what chance makes of 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """What was found: a pair is the layer and head of the earlier and of the later head."""
+    """Scores and chance levels; a pair is layer and head of the earlier and of the later head."""
 
     pairs: Int[np.ndarray, "pair place"]
     scores: Float[np.ndarray, "through pair"]
@@ -254,7 +254,7 @@ class Pairs:
 
 @dataclass(eq=False)
 class Composing:
-    """All scores of one model; `head` alone, with every other, where it is named."""
+    """Computes the scores of one model's pairs of heads; of `head` with every other where it is given."""
 
     circuits: Circuits
     through: Sequence[Through]
@@ -274,7 +274,7 @@ class Composing:
         )
 
     def pairs(self) -> Pairs:
-        """Every pair."""
+        """Scores of every pair, in order of layers and heads."""
         names, values = list[np.ndarray](), list[np.ndarray]()
         todo = list(self._layers())
         count = sum(
@@ -301,9 +301,9 @@ class Composing:
         return Pairs(pairs[order], real, mean, spread, below, limit, told, self.hidden)
 
     def _layers(self) -> Iterator[tuple[Factors, Factors]]:
-        """Earlier and later layers; with one head only those that it is of.
+        """Pairs of an earlier and a later layer; with `head` only pairs with its layer.
 
-        Where layers share their weights, two of them that have the matrices and the path of others come once.
+        Where layers share their weights, pairs with the same matrices and path come once.
         """
         own, seen = None if self.head is None else self.head[0], set[tuple[object, ...]]()
         for late in self.circuits.layers:
@@ -314,7 +314,7 @@ class Composing:
                     seen.add(made_of)
 
     def _made_of(self, early: Factors, late: Factors) -> tuple[object, ...]:
-        """What their scores come of; of what is not proved the layers, as nothing tells that it is shared."""
+        """Key of the modules that two layers' scores depend on; unproved ones count as not shared."""
         paths, made = self.circuits.paths, list[object]()
         for layer in (early, late):
             sides = [getattr(layer, side) for side in (*SIDES, "output")]
@@ -333,7 +333,7 @@ class Composing:
     def _of(
         self, through: Through, early: Factors, late: Factors, share: float
     ) -> Float[np.ndarray, "number early late"]:
-        """Score; mean, spread, below, limit by chance. NaN where a matrix or the path is not proved."""
+        """Score, chance, spread, below and limit of each pair; NaN where a matrix or path is not proved."""
         first, second = self._heads(early), self._heads(late)
         why = self._lacking(through, early, late)
         if why:
@@ -360,7 +360,7 @@ class Composing:
         return torch.stack([real, *found, limit]).numpy()
 
     def _lacking(self, through: Through, early: Factors, late: Factors) -> dict[str, str]:
-        """Why there is no such score, by layer; nothing where there is one."""
+        """Reasons why two layers have no score, with the layers; empty where they have one."""
         lacks = {}
         for layer, needs in ((early, ("value", "output")), (late, _NEEDS[through])):
             for need in needs:
@@ -384,7 +384,7 @@ class Composing:
     def _late(
         self, layer: Factors, through: Through, heads: Sequence[int]
     ) -> tuple[Reads, Float[Tensor, "head rank"]]:
-        """What a later layer reads, kept until the next one comes."""
+        """Circuits and spectra of a later layer, cached until another layer comes."""
         if any(kept != layer.layer for kept, _ in self._read):
             self._read.clear()
         if (layer.layer, through) not in self._read:
@@ -399,7 +399,7 @@ def _norm_of(gain: Gain | None) -> nn.Module | None:
 
 
 def facts(circuits: Circuits) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What is in the scores beside the matrices, and what is left out of them, in words."""
+    """Words for what the scores include beside the matrices, and for what they leave out."""
     layers = circuits.layers
     factors = [part for each in layers for part in (each.query, each.key, each.value, each.output) if part]
     readers = [gain for gain in circuits.paths.reader.values() if gain is not None]

@@ -1,4 +1,4 @@
-"""How much of what a later head reads an earlier one has written, each pair beside random circuits."""
+"""The result of `compose`: composition scores of pairs of heads, beside random circuits."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,7 +15,7 @@ BY_CHANCE = 0.05  # how often any of all pairs that were looked at may pass its 
 
 
 class Through(StrEnum):
-    """By which of its three inputs a later head reads: Q-, K- and V-composition (Elhage et al. 2021)."""
+    """The input by which a later head reads: Q-, K- and V-composition (Elhage et al. 2021)."""
 
     QUERY = "query"
     KEY = "key"
@@ -23,12 +23,12 @@ class Through(StrEnum):
 
     @property
     def plural(self) -> str:
-        """`queries`, `keys`, `values`."""
+        """The plural: `queries`, `keys`, `values`."""
         return {Through.QUERY: "queries", Through.KEY: "keys", Through.VALUE: "values"}[self]
 
 
 class Case(StrEnum):
-    """What can be said of all pairs that were looked at (docs/guide/claims.md)."""
+    """Outcomes over all pairs that have a score (docs/guide/claims.md)."""
 
     NO_SCORE = "no score"
     CANNOT_TELL = "cannot tell"
@@ -39,11 +39,11 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Pair:
-    """An earlier and a later head, by which input, and their score beside chance.
+    """An earlier and a later head, the input between them, and their score beside chance.
 
     `chance` and `spread` are mean and standard deviation of the random scores, `below` how many of these lie
-    below it, of equal ones half; `limit` is what the score has to pass to stand out of all pairs. `beside` is
-    the median score of all other pairs of the same two layers that were looked at, NaN where there is none.
+    below the score (ties count half); `limit` is what a score must exceed to stand out of all pairs. `beside`
+    is the median score of all other scored pairs of the same two layers, NaN where there is none.
     """
 
     early: tuple[int, int]
@@ -58,17 +58,17 @@ class Pair:
 
     @property
     def excess(self) -> float:
-        """How far it lies above chance, in parts of what it takes to stand out."""
+        """(score - chance) / (limit - chance): above 1 the pair stands out."""
         return (self.score - self.chance) / (self.limit - self.chance)
 
     @property
     def stands_out(self) -> bool:
-        """Whether the best of as many random pairs seldom scores as much."""
+        """Whether the score exceeds the limit, which the best of as many random pairs seldom does."""
         return self.score > self.limit
 
     @property
     def difference(self) -> float:
-        """The score less what chance comes to."""
+        """The score less its mean by chance."""
         return self.score - self.chance
 
     def derived(self) -> dict[str, Value]:
@@ -77,9 +77,9 @@ class Pair:
 
 @dataclass(frozen=True)
 class Norm:
-    """A norm of the model by the path of its module: what it does to directions is said by its weight.
+    """A norm's effect on directions: the path of its module and the name of its weight.
 
-    `weight` is the parameter's name, empty where it has none; with `one` that is what is added to one.
+    `weight` is the parameter's name, empty where it has none; `one` says that 1 is added to the parameter.
     `centred` says that the mean is taken away first.
     """
 
@@ -91,10 +91,10 @@ class Norm:
 
 @dataclass(frozen=True)
 class HeadMatrix:
-    """Where what a layer's `query`, `key` or `value` is made of, or its `output` is read by, stands.
+    """Place of a layer's `query`, `key`, `value` or `output` matrix in the model.
 
-    It is the matrix of `module`. Each head's columns there (of an output: rows) are `size` from its place in
-    `firsts`. `reader` is the norm before it, by its place among the norms. `side` is which of the four it is.
+    `module` has the matrix. Each head's columns in it (of an output: rows) are `size` from its number in
+    `firsts`. `reader` is the norm before it, by its index among the norms. `side` is which of the four it is.
     """
 
     layer: int
@@ -107,9 +107,9 @@ class HeadMatrix:
 
 @dataclass(frozen=True)
 class Way:
-    """The norms, by their places, between what layer `early` writes and what `late` reads.
+    """The norms that are passed between what layer `early` writes and what `late` reads.
 
-    `norms` are these places.
+    `norms` are their indices.
     """
 
     early: int
@@ -122,16 +122,16 @@ class Way:
 class Composition(Counted, Presented):
     """Composition scores of pairs of heads, 0 to 1; a pair is layer and head of the earlier and of the later.
 
-    `shown` is the head of which all pairs are, None where all pairs of the model are. NaN where a matrix or
+    `shown` is the head that all pairs have, None where all pairs of the model are here. NaN where a matrix or
     the path between two layers could not be proved: `reasons` say why. `chance`, `spread` and `below` come of
     `draws` pairs of circuits with the same singular values in random directions, drawn with `seed`. A pair
-    stands out where it scores more than its `limit`, which in models of such circuits no pair of all that
-    were looked at, by any input, passes but in BY_CHANCE of them. `counts` is how many heads each layer has,
-    `hidden` the size of what they read and write. `inside` and `outside` say what of the model is in the
-    scores and what is not. `certified` counts heads by verdict in the run that the matrices were read back
-    in. `matrices` and `norms` say what in the model all this was computed from, and `ways` which norms are
-    passed; there is none of two layers between which nothing is. `pairs` are layer and head of the earlier
-    and of the later head, `scores` theirs by input. `read_back_in` is the text of that run.
+    stands out where its score exceeds its `limit`, which by chance any of all scored pairs, by any input,
+    does in BY_CHANCE of models. `counts` is how many heads each layer has, `hidden` the size of the hidden
+    state. `inside` and `outside` say what of the model is in the scores and what is not. `certified` counts
+    heads by verdict in the run that the matrices were read back in. `matrices` and `norms` locate the weights
+    behind the scores, `ways` the norms passed between two layers, where there are any. `pairs` are layer and
+    head of the earlier and of the later head, `scores` theirs by input. `read_back_in` is the text of that
+    run.
     """
 
     kind: Kind
@@ -162,38 +162,38 @@ class Composition(Counted, Presented):
 
     @property
     def heads(self) -> int:
-        """How many heads there are."""
+        """Number of heads of all layers."""
         return sum(self.counts)
 
     @property
     def layers_paired(self) -> int:
-        """How many pairs of layers there are."""
+        """Number of pairs of layers."""
         return len({(early, late) for early, _, late, _ in self.pairs.tolist()})
 
     @property
     def repeated(self) -> int:
-        """How many more pairs of layers have the matrices and the path of one that is there."""
+        """Number of further pairs of layers that share the matrices and the path of one that is there."""
         layers = len(self.layers)
         return (layers * (layers - 1) // 2 if self.shown is None else layers - 1) - self.layers_paired
 
     def looked_at(self, through: Through) -> int:
-        """How many pairs have a score."""
+        """Number of pairs that have a score."""
         return int(np.isfinite(self.scores[self.through.index(through)]).sum())
 
     def standing_out(self, through: Through) -> int:
-        """How many pairs stand out of all that were looked at."""
+        """Number of pairs whose score exceeds its limit."""
         t = self.through.index(through)
         return int((self.scores[t] > self.limit[t]).sum())
 
     @cached_property
     def best(self) -> Pair | None:
-        """The pair that lies farthest above chance by any input; None where none has a score."""
+        """The pair with the largest excess by any input; None where no pair has a score."""
         firsts = (pair for each in self.through for pair in self.ranked(each, most=1))
         return max(firsts, key=lambda pair: pair.excess, default=None)
 
     @cached_property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """The first outcome whose test holds."""
         if self.best is None:
             return Case.NO_SCORE
         if out := sum(map(self.standing_out, self.through)):
@@ -201,22 +201,22 @@ class Composition(Counted, Presented):
         return Case.CANNOT_TELL if np.nanmin(self.limit) >= 1 else Case.NOTHING
 
     def readers(self, pair: Pair) -> tuple[int, int]:
-        """How many heads of the later layer read the earlier one as this pair does, and of how many."""
+        """Counts of the later layer's heads: standing out by the same earlier head and input, and scored."""
         t, (first, head), (second, _) = self.through.index(pair.through), pair.early, pair.late
         there = (self.pairs[:, :3] == (first, head, second)).all(1) & np.isfinite(self.scores[t])
         return int((self.scores[t] > self.limit[t])[there].sum()), int(there.sum())
 
     @property
     def sharing(self) -> int:
-        """How many heads at most read the same keys, as far as it is known where these are made."""
+        """The largest number of heads that share their keys (grouped queries), where that is known."""
         heads = dict(zip(self.layers, self.counts, strict=True))
         made = [each for each in self.matrices if each.side == Through.KEY and each.firsts]
         return max((heads[each.layer] // len(set(each.firsts)) for each in made), default=1)
 
     def ranked(self, through: Through, *, before: bool | None = None, most: int | None = None) -> list[Pair]:
-        """The pairs by their excess, the largest first, at `most` so many.
+        """Pairs by their excess, the largest first; `most` limits their number.
 
-        `before` leaves those in which the head shown is the later one (True), or the earlier one (False).
+        `before` keeps those in which the head shown is the later one (True), or the earlier one (False).
         """
         t = self.through.index(through)
         excess = (self.scores[t] - self.chance[t]) / (self.limit[t] - self.chance[t])
@@ -227,7 +227,7 @@ class Composition(Counted, Presented):
         return [self.pair(i, through) for i in order[wanted[order]][:most].tolist()]
 
     def pair(self, i: int, through: Through) -> Pair:
-        """The pair at place `i`."""
+        """The pair at index `i`, with its numbers."""
         t = self.through.index(through)
         first, head, second, other = self.pairs[i].tolist()
         numbers = (self.scores, self.chance, self.spread, self.below, self.limit)
@@ -257,7 +257,7 @@ class Composition(Counted, Presented):
             fits(inside, f"'pairs' name a head L{layer} H{head} that is not there")
 
     def derived(self) -> dict[str, Value]:
-        """How many pairs have a score, and the strongest of them, by the input that they go through."""
+        """JSON fields: counts of scored and outstanding pairs, and the strongest pairs, by input."""
         looked_at = {each.value: self.looked_at(each) for each in self.through}
         strongest = {each.value: self.ranked(each, most=STRONGEST) for each in self.through}
         standing_out = {each.value: self.standing_out(each) for each in self.through}

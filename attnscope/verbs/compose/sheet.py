@@ -1,4 +1,4 @@
-"""Which heads read what others write, from weights alone, beside random circuits."""
+"""The sheet of `compose`: pairs of heads by their composition scores, beside random circuits."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -150,7 +150,7 @@ def _grid(result: Composition, say: Said, through: Through, ranked: Ranked) -> H
 
 
 def said(result: Composition) -> Said:
-    """The words of `compose` about this result."""
+    """A `Said` that fills the sentence templates of `compose` with the facts of this result."""
     best, rotary = result.best, any(each.startswith(_ROTARY) for each in result.outside)
     reading, there = (0, 0) if best is None else result.readers(best)
     facts = {
@@ -178,7 +178,7 @@ def said(result: Composition) -> Said:
 
 
 def _decimals(result: Composition) -> int:
-    """As many as tell the best pairs from what they need, three at least."""
+    """Decimals that tell the best pairs' scores from their limits, three at least."""
     best = [pair for each in result.through for pair in result.ranked(each, most=_SHOWN)]
 
     def tell(digits: int) -> bool:
@@ -188,7 +188,7 @@ def _decimals(result: Composition) -> int:
 
 
 def _lacking(result: Composition, say: Said) -> Iterator[str]:
-    """Why an input, or a pair of layers, has no score."""
+    """Notes on why an input, or a pair of layers, has no score."""
     lacking = [each.plural for each in result.through if not result.looked_at(each)]
     for each in lacking:
         why = (told.partition(f"{say('through', each)} ")[2] for told in result.reasons)
@@ -198,7 +198,7 @@ def _lacking(result: Composition, say: Said) -> Iterator[str]:
 
 
 def _following(result: Composition, say: Said) -> Next | None:
-    """Of all pairs whether an answer needs the best one, or what its later head reads; of one its text.
+    """The next command: of all pairs on the best one or on its later head, of one head on its text.
 
     Not every encoder answers anything, which a result of weights does not tell.
     """

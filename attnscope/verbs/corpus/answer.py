@@ -1,4 +1,4 @@
-"""The walk from what is asked of a corpus to its answer, for the command and for the library alike.
+"""Plans, measures and merges a corpus, for the command and for the library.
 
 The corpus is planned, the run finds its folder, the engine measures what is not measured yet, then all is
 merged to a result. Beside it stand rows of each text and head as Parquet, where asked for, and texts that
@@ -63,7 +63,7 @@ FEW = 32  # texts: measured sooner here than by a process that is started for th
 
 
 def sources_of(asked: CorpusFiles) -> tuple[Source, ...]:
-    """The files that are named, each in its form; `InputError` for one that is given twice."""
+    """The sources behind the named files, each with its form; `InputError` for one given twice."""
     files = files_of(asked.places)
     short = [incoming.called(place.address) if is_piped(place) else place.name for place in files]
     own = short if len(set(short)) == len(short) else [str(place) for place in files]
@@ -96,7 +96,7 @@ def corpus_of(
     engine: Engine | None = None,
     command: str = "",
 ) -> Corpus:
-    """All measures of all chosen heads over the corpus; what was measured before is not measured again.
+    """Measures all chosen heads over a corpus; what an earlier run measured is not measured again.
 
     `engine` measures in place of the one that is asked for; `done` is told how far it is. The run keeps the
     `command` that was typed.
@@ -133,7 +133,7 @@ def corpus_of(
 
 @contextmanager
 def _with_sizes(sources: Sequence[Source]) -> Iterator[tuple[Source, ...]]:
-    """The sources, with a file in the place of each pipe: a corpus is walked through more than once."""
+    """The sources, with a temporary file in the place of each pipe: a corpus is read more than once."""
 
     def as_file(source: Source) -> Source:
         local = source.place.local
@@ -146,7 +146,7 @@ def _with_sizes(sources: Sequence[Source]) -> Iterator[tuple[Source, ...]]:
 
 
 def device_for(name: str, device: str) -> str:
-    """What a run is measured on; with Ray whoever asks need not have it, and `auto` is CUDA's or none."""
+    """The device to measure on; with Ray, `auto` is `cuda` where this machine has it, else `cpu`."""
     if name != RAY:
         return resolved(device)
     if device != "auto":
@@ -155,7 +155,7 @@ def device_for(name: str, device: str) -> str:
 
 
 def engine_of(asked: CorpusQuestion, request: ModelRequest) -> Engine | None:
-    """The engine that is named; None for processes of this machine. `InputError` for what it cannot do."""
+    """The engine that is named; None for this machine's processes. `InputError` for impossible options."""
     if asked.engine not in ENGINES:
         raise InputError(f"unknown --engine '{asked.engine}': {', '.join(ENGINES)}")
     if asked.engine == LOCAL:
@@ -171,7 +171,7 @@ def engine_of(asked: CorpusQuestion, request: ModelRequest) -> Engine | None:
 
 
 def _resolved(request: ModelRequest, asked: CorpusQuestion, listener: Listener) -> ModelRequest:
-    """The request with what `auto` is here, so that a run that goes on later goes on with that."""
+    """The request with `auto` replaced by this machine's device, so that a resumed run uses the same."""
     if request.device_map is None:
         with listener.working("importing torch"):
             return replace(request, device=device_for(asked.engine, request.device))
@@ -220,16 +220,16 @@ _ROUNDS = 3  # of measuring a file again that is damaged, before the disk is to 
 
 @dataclass(frozen=True)
 class CorpusRecipe(Instructions):
-    """What a worker is told, which it opens to a model that measures."""
+    """Instructions for a worker that can be opened to a measurer."""
 
     def on(self, device: str) -> "CorpusRecipe":
-        """The recipe for a worker that has this device; a model that is spread has several."""
+        """The recipe for a worker on this device; unchanged where a device map spreads the model."""
         if self.request.device_map is not None:
             return self
         return replace(self, request=replace(self.request, device=device))
 
     def open(self) -> Measurer:
-        """The model in memory."""
+        """Opens the model in memory, as a measurer."""
         with lean_loading():
             from attnscope.verbs.corpus.measurer import CorpusMeasurer
         return CorpusMeasurer.of(self)
@@ -237,9 +237,9 @@ class CorpusRecipe(Instructions):
 
 @dataclass
 class Run:
-    """What is measured (`recipe`) of which texts (`plan`), and where it is kept.
+    """A run: what is measured (`recipe`), on which texts (`plan`), and where it is kept (`folder`).
 
-    `splits` are how many there are, once all were handed out; `fresh`, whether any was measured now.
+    `splits` is their number, once all were handed out; `fresh`, whether any was measured now.
     """
 
     recipe: CorpusRecipe
@@ -252,11 +252,11 @@ class Run:
 
     @property
     def sources(self) -> Sequence[Source]:
-        """The files that it is of."""
+        """The sources of the corpus."""
         return self.signed.sources
 
     def corpus(self, engine: Engine, done: Done | None, rows: Place | None) -> Corpus:
-        """The result; what turns out to be damaged is measured again."""
+        """Measures what is missing and merges the result; damaged parts are measured again."""
         tree, damaged = Tree.of(self.folder), Counter[str]()
         while max(damaged.values(), default=0) < _ROUNDS:
             self._measure(tree, engine, done)
@@ -324,9 +324,9 @@ class Run:
                 raise InputError(f"{error}: {kept}, the same command goes on from there") from error
 
     def _forecast(self, first: Finished, named: Named, splits: int, passed: float) -> Forecast | None:
-        """Of all of so many splits, of which one was the first to be measured, when so much time had passed.
+        """Forecast of time, memory and disk for `splits` splits, from the first that was measured.
 
-        None where nobody can read its part: whoever adds it up finds that it is damaged.
+        None where its part cannot be read: whoever merges it finds that it is damaged.
         """
         try:
             part = self.folder.part(named)

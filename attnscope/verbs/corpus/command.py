@@ -1,4 +1,4 @@
-"""`attnscope corpus`: all measures of all heads over a corpus, which can be cut off and goes on."""
+"""The command `attnscope corpus`: measures all heads over a corpus, and resumes a run that was cut off."""
 
 import sys
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def _counting(quiet: bool) -> "Iterator[Done | None]":
     begun = monotonic()
 
     def count(now: "CorpusProgress") -> None:
-        """The bar is there from the first count to the last, so that it stands in no spinner's way."""
+        """Moves the progress bar; it shows from the first count to the last, so that no spinner meets it."""
         if not now.texts:  # what was measured before says nothing of how fast this goes
             bar.reset(task, start=True, total=now.whole, completed=now.through)
         passed = monotonic() - begun

@@ -1,8 +1,8 @@
-"""What a run leaves on the disk, so that it can be cut off at any point and go on.
+"""The folder of a run: parts, rows and manifest on the disk, from which a run can be resumed.
 
     manifest.json                  what it is a run of, with provenance; written first
-    parts/0-000012-8c1f….parquet   what split 12 gave (level 1: splits 192 to 207, and so on; see `tree`)
-    rows/000012-51ab….parquet      with --rows: what each of its texts gave (see `rows`)
+    parts/0-000012-8c1f….parquet   what split 12 gave (level 1: splits 192 to 207, and so on; see `Tree`)
+    rows/000012-51ab….parquet      with --rows: what each of its texts gave (`rows_into`)
     rows/000003-0d2e….rows         such files of splits 768 to 1023, one after the other
     set-aside.jsonl                what could not be measured, why, and what stood there; written last
 
@@ -45,7 +45,7 @@ _GATHERED_SUFFIX = ".rows"
 
 @dataclass(frozen=True, order=True)
 class Named:
-    """A part by its name: the `number`-th of its level, and the digest of its bytes."""
+    """A part's file name: its level, its number in the level, and the digest of its bytes."""
 
     level: int
     number: int
@@ -53,12 +53,12 @@ class Named:
 
     @classmethod
     def of(cls, level: int, number: int, content: bytes) -> "Named":
-        """The name of these bytes."""
+        """The name of a part with these bytes."""
         return cls(level, number, _digest(content))
 
     @classmethod
     def parsed(cls, name: str) -> "Named | None":
-        """The part that a file of this name is, if it is one."""
+        """The name parsed from a file's name; None where the file is no part."""
         match = _NAMED.fullmatch(name)
         return None if match is None else cls(int(match[1]), int(match[2]), match[3])
 
@@ -67,7 +67,7 @@ class Named:
 
 
 class DamagedError(Exception):
-    """The file of this name is not what it was: a part, by its level and number, or the rows of a split."""
+    """A file is missing or has changed: a part, by level and number, or the rows of a split."""
 
     def __init__(self, name: str, level: int, number: int) -> None:
         super().__init__(name)
@@ -92,12 +92,12 @@ def _digest(content: bytes) -> str:
 
 @dataclass(frozen=True)
 class Folder:
-    """One run's folder."""
+    """The folder of one run: claims it, locks it, reads and writes its parts and rows."""
 
     place: Place
 
     def claim(self, identity: Mapping[str, Any], provenance: Mapping[str, Any]) -> bool:
-        """Make the folder the one of this run, or find that it is; whether it was begun before.
+        """Makes this run's manifest, or checks the one that is there; True where the run was begun before.
 
         `InputError` for a folder that holds another run, and says in what they differ.
         """
@@ -148,7 +148,7 @@ class Folder:
 
     @contextmanager
     def locked(self, listener: Listener | None = None) -> Iterator[None]:
-        """While open no other process works on this run; `InputError` where one does."""
+        """Context manager: holds the run's lock; `InputError` where another process has it."""
         local, place = self.place.local, self.place / LOCK
         ours = [local / name for name in (LOCK, MANIFEST, PARTS, ROWS)] if local is not None else []
         new = [each for each in (*ours, local, *local.parents) if not each.exists()] if local else []
@@ -171,12 +171,12 @@ class Folder:
                 place.unlink() if place.name in (LOCK, MANIFEST) else place.rmdir()
 
     def parts(self) -> list[Named]:
-        """All that are there, in the order of level, number and digest."""
+        """Names of all parts in the folder, ordered by level, number and digest."""
         found = map(Named.parsed, (self.place / PARTS).names())
         return sorted(named for named in found if named is not None)
 
     def part(self, named: Named) -> Part:
-        """One of them; `DamagedError` where its bytes are not those that it was written with."""
+        """Reads a part; `DamagedError` where it is missing or its bytes do not match its name."""
         damaged = DamagedError(f"{PARTS}/{named}", named.level, named.number)
         try:
             content = (self.place / PARTS / str(named)).read()
@@ -187,7 +187,7 @@ class Folder:
             raise damaged from error
 
     def keep(self, part: Part, level: int, number: int) -> Named:
-        """Write a part; `NotWrittenError` where it cannot be, and what was done is kept."""
+        """Writes a part; `NotWrittenError` where it cannot be, and what was done is kept."""
         content = part.written()
         named = Named.of(level, number, content)
         (self.place / PARTS).make()
@@ -195,14 +195,14 @@ class Folder:
         return named
 
     def keep_rows(self, split: int, content: bytes) -> str:
-        """Write the rows of a split; the name of their file."""
+        """Writes the rows of a split; returns the name of their file."""
         name = f"{split:06d}-{_digest(content)}.parquet"
         (self.place / ROWS).make()
         (self.place / ROWS / name).write(content)
         return name
 
     def rows(self, rows: RowsFile) -> bytes:
-        """What stands in them; `DamagedError` where that is not what was written."""
+        """The bytes of a file of rows; `DamagedError` where they do not match its name."""
         file, (split, _, named) = rows.within or rows.name, rows.name.partition("-")
         content = b""
         with suppress(FileNotFoundError):
@@ -212,7 +212,7 @@ class Folder:
         return content
 
     def gathered(self, rows: Sequence[RowsFile], number: int) -> tuple[RowsFile, ...]:
-        """The rows, of splits that follow one another, in few files: one after the other, as they are.
+        """Joins the rows of consecutive splits into few files.
 
         A file takes no more than `GATHERED` bytes, or one of them alone. The `number` stands in its name.
         """
@@ -229,18 +229,18 @@ class Folder:
         return tuple(found.get(each.name, each) for each in rows)
 
     def clear_rows(self, is_gathered: Callable[[int], bool], fan: int) -> None:
-        """Remove what nothing reads any more; of `fan` splits each it is told whether they were gathered."""
+        """Removes row files of gathered groups (`fan` splits each), and gathered files of other groups."""
         for name in (self.place / ROWS).names():
             number, whole = name.partition("-")[0], name.endswith(_GATHERED_SUFFIX)
             if number.isdecimal() and is_gathered(int(number) if whole else int(number) // fan) != whole:
                 (self.place / ROWS / name).remove()
 
     def drop(self, named: Named) -> None:
-        """Remove a part."""
+        """Removes a part's file."""
         (self.place / PARTS / str(named)).remove()
 
     def clear_leftovers(self) -> None:
-        """Removes what a process that was cut off had not moved to its place."""
+        """Removes unfinished files that an interrupted process left behind."""
         for room in (self.place, self.place / PARTS, self.place / ROWS):
             for name in room.names():
                 if name.startswith(".") and name.endswith(UNFINISHED):
@@ -262,7 +262,7 @@ _MISSED = 3  # beats
 
 @contextmanager
 def _flock(place: Place, of: str) -> Iterator[None]:
-    """While open nobody else of this machine works on the run in the folder `of`: the system sees to that."""
+    """Context manager: holds the system's file lock on the run in the folder `of`."""
     from filelock import FileLock, Timeout
 
     try:

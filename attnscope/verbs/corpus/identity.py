@@ -1,4 +1,4 @@
-"""What a run's workers are told, and what makes two runs the same: all that their numbers depend on.
+"""Workers' instructions, and the identity of a run: all that its numbers depend on.
 
 How many workers there are, which engine they run on and where the results are written is not part of it.
 """
@@ -30,9 +30,9 @@ _SETTINGS = (".json", ".txt", ".model")  # the small files beside the weights: c
 
 @dataclass(frozen=True)
 class Instructions:
-    """All that a worker must know to measure, and to keep what comes of it in the folder `into`.
+    """All that a worker must know to measure, and to keep its parts in the folder `into`.
 
-    `rows` says whether what each text gives is kept.
+    `rows` says whether the values of each text are kept.
     """
 
     request: ModelRequest
@@ -54,7 +54,7 @@ def identity_of(
     limit: int | None,
     split: int,
 ) -> dict[str, Any]:
-    """By name, as plain values; a `split` is of so many bytes."""
+    """The identity of a run as plain values by name; `split` is the size of a split in bytes."""
     request = asdict(recipe.request)
     device, spread = request.pop("device"), request["device_map"]
     files = [
@@ -86,7 +86,7 @@ def identity_of(
 
 
 def key_of(identity: dict[str, Any]) -> str:
-    """Sixteen characters that another run does not have."""
+    """Sixteen hexadecimal characters of the identity's SHA-256."""
     plain = json.dumps(identity, sort_keys=True).encode()
     return hashlib.sha256(plain).hexdigest()[:16]
 
@@ -97,7 +97,7 @@ _NO_NUMBERS_FROM = ("render", "cli", "explore", "demo")  # ours that make no num
 
 
 def code_of(model: Path) -> str:
-    """SHA-256 over all files of code that may take part where the model in this folder runs.
+    """SHA-256 over all files of code that may take part when the model in this folder runs.
 
     Of the library these are what all models share and the folders of the types of model that `config.json`
     names; all of its models where a folder has another name than the type, or the file cannot be read.
@@ -133,12 +133,12 @@ def _folder(package: str) -> Path:
 
 
 def versions() -> dict[str, str]:
-    """The libraries whose release decides about the last bits."""
+    """Versions of the libraries whose release decides about the last bits."""
     return {name: metadata.version(name) for name in _LIBRARIES}
 
 
 def settings_digest(checkpoint: "Checkpoint") -> str:
-    """SHA-256 over the configuration and the tokenizer, in a model's folder and that of its adapter."""
+    """SHA-256 over the files of configuration and tokenizer, of the model and of its adapter."""
     whole = hashlib.sha256()
     folders = dict.fromkeys((checkpoint.source.folder, checkpoint.words.folder))
     for place in (place for folder in folders for place in sorted(folder.iterdir())):

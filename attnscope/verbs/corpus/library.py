@@ -1,4 +1,4 @@
-"""A corpus measured from a program, with a bar where somebody sees it."""
+"""The library's `corpus` function, with a progress bar."""
 
 import sys
 import warnings
@@ -34,7 +34,7 @@ class _Corpus(Loading, Heads, CorpusQuestion):
 
     @property
     def request(self) -> ProvenModel:
-        """The model that is asked for."""
+        """The model that is asked for, with its loading options."""
         return ProvenModel(self.model, **{each.name: getattr(self, each.name) for each in fields(Loading)})
 
 
@@ -67,11 +67,11 @@ def corpus(asked: _Corpus) -> Corpus:
 
 @contextmanager
 def bar(wanted: bool | None) -> Iterator[Done | None]:
-    """A bar with a rate and the time left, which is moved by what this gives; None for no bar.
+    """Context manager: a progress bar with rate and time left; yields its callback, or None for no bar.
 
-    Without a wish there is one in a notebook, and where somebody reads standard error at a terminal. Above it
-    stands what all of it will take, once the first part is measured. What was measured before counts as
-    through, and not for the rate.
+    With `wanted` None there is a bar in a notebook and where standard error is a terminal. A forecast stands
+    above it once the first part is measured. What was measured before counts as through, and not for the
+    rate.
     """
     if not (_in_notebook() or sys.stderr.isatty() if wanted is None else wanted):
         yield None

@@ -1,10 +1,10 @@
-"""Split after split of a corpus measured: what is read together, set aside and certified.
+"""Measures splits of a corpus: batches texts, sets bad ones aside, certifies samples.
 
-Where a batch gives what fills up any weight, its texts are read again by their lengths. Of the first two of
-every sixteen splits one text is certified as it is measured, and read once more alone (`Judged`). It is one
-of the split's first pool: in the first split that which is filled up most (of several the shortest), in the
-second the longest of the batch that has the text of median length; where nothing is filled up that in both.
-So the sample does not depend on who measures, it grows with the corpus, and its share of the time does not.
+Where padding in a batch gets any weight, its texts are read again by their lengths. In the first two of every
+sixteen splits one text is certified as it is measured, and read once more alone (`Judged`). It is a text of
+the first pool: in the first split the most padded one (of several the shortest), in the second the longest of
+the batch that has the text of median length; where nothing is padded that in both. So the sample does not
+depend on who measures, it grows with the corpus, and its share of the time does not.
 """
 
 import io
@@ -52,7 +52,7 @@ _SHOWN = 4  # heads that failed
 
 
 class MeasuredSplit:
-    """A split, read in pools of texts: what is measured of them so far, and what is set aside."""
+    """A split, read and measured in pools of texts; collects totals and what is set aside."""
 
     def __init__(self, reader: BatchReader, split: Split) -> None:
         self.reader, self.split = reader, split
@@ -114,7 +114,7 @@ class MeasuredSplit:
     def _measured(
         self, ready: Sequence[Ready], padded: bool, proves: bool
     ) -> Iterator[tuple[Ready, np.ndarray]]:
-        """The values of each text that has numbers, in batches of about one length; one is certified."""
+        """Values of each text in `ready`, batched by length; with `proves` one sampled text is certified."""
         groups = list(self.reader.groups(ready, padded=padded))
         at, row = sampled(groups, self.split.number) if proves and groups else (None, 0)
         for i, group in enumerate(groups):
@@ -147,7 +147,7 @@ class MeasuredSplit:
         self.proved = self.proved.merged(Proved({Verdict.FAILED.value: 1}, failed=failed))
 
     def part(self, folder: Folder) -> Part:
-        """All of it; its rows are kept."""
+        """The split's part; its rows are written to the folder."""
         reader, totals, reading = self.reader, self.totals, self.reading
         assert totals is not None, "there was a pool"
         lacking = any(layer not in reader.triangles for layer in reader.chosen.layers)
@@ -183,7 +183,7 @@ def _told(one: Ready) -> CorpusText:
 
 
 def sampled(groups: Sequence[Sequence[Ready]], number: int) -> tuple[int, int]:
-    """Which text is certified in a split of this number: of which batch, in which row."""
+    """Index of the batch and row of the text that is certified in split `number`."""
     spreads = [len(group[-1]) - len(group[0]) for group in groups]  # how far the shortest is filled up
     if number % 2 == 0 and max(spreads):
         return spreads.index(max(spreads)), 0
@@ -194,20 +194,20 @@ def sampled(groups: Sequence[Sequence[Ready]], number: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class CorpusMeasurer:
-    """The measurer of a recipe; the model is open."""
+    """A measurer with its model open, and the run's folder."""
 
     reader: BatchReader
     folder: Folder
 
     @classmethod
     def of(cls, recipe: Instructions) -> "CorpusMeasurer":
-        """That of a recipe, with one thread of torch: `lent` undoes that."""
+        """Opens a recipe's model; limits torch to one thread, which `lent` undoes."""
         torch.set_num_threads(1)
         opened = open_model(recipe.request, Inputs("a"), recipe.wanted, Purpose.ATTENTION, Quiet())
         return cls(BatchReader(recipe, opened), Folder(place_of(recipe.into)))
 
     def measure(self, split: Split) -> Finished:
-        """The part of a split, kept in the run's folder; a split on trial is measured and not kept."""
+        """Measures a split and keeps its part; a trial split is measured and not kept."""
         began = perf_counter()
         measured = MeasuredSplit(self.reader, split)
         if split.only is not None:
@@ -220,7 +220,7 @@ class CorpusMeasurer:
 
 
 class RowsOfSplit:
-    """A row of each text and head of a split, in the bytes of a Parquet file, compressed as they come.
+    """The values of a split as a Parquet file in memory: one row for each text and head.
 
     Texts and lines count from the start of the split, and sources are numbers.
     """
@@ -231,7 +231,7 @@ class RowsOfSplit:
         self._writer: Any = None
 
     def add(self, texts: Mapping[str, Sequence[int]], values: np.ndarray) -> None:
-        """Those of some texts: `text`, `source`, `line` and `tokens` of each, `text measure layer head`."""
+        """Adds rows: `texts` has columns with one value a text, `values` are `text measure layer head`."""
         import pyarrow
         from pyarrow.parquet import ParquetWriter
 
@@ -250,21 +250,21 @@ class RowsOfSplit:
         self._writer.write_table(table)
 
     def content(self) -> bytes:
-        """The bytes of the file, none where no text was measured."""
+        """The bytes of the Parquet file; empty where no text was measured."""
         if self._writer is not None:
             self._writer.close()
         return self._buffer.getvalue()
 
 
 class Judged:
-    """The text in a `row`, certified in the very run that measures it, layer after layer as these pass by.
+    """Certifies the text in a `row` of a batch during the run that measures it, layer by layer.
 
-    `layer` is called with what passes by, `proved` once the batch is through. A layer's heads are recomputed
-    in float64 from what their kernel was given, and held against its output and the weights that are
-    measured; then they are let go, so memory does not grow with the layers. That positions are tokens and
-    that answers act is what the proof by cause says of the sentence on which the reader tried its model. Last
-    the text is read once more alone, and in some of its queries (in all of a short text) its weights are held
-    against those of the batch.
+    `layer` is called with each layer's tensors, `proved` once the batch is through. A layer's heads are
+    recomputed in float64 from their kernel's inputs, and compared with its output and with the measured
+    weights; then they are freed, so memory does not grow with the layers. That positions are tokens and that
+    answers act was proved on the sentence on which the reader tried its model. Last the text is read once
+    more alone, and in some of its queries (in all of a short text) its weights are compared with those of the
+    batch.
     """
 
     def __init__(self, reader: BatchReader, group: Sequence[Ready], row: int) -> None:
@@ -278,7 +278,7 @@ class Judged:
         self.seconds = 0.0  # that this takes, beside measuring
 
     def layer(self, layer: int, passed: Passed) -> None:
-        """Certify a layer's heads, and keep the weights of some queries."""
+        """Certifies a layer's heads, and keeps the weights of some queries."""
         began = perf_counter()
         assert passed.call is not None, "it was wanted"
         counted = passed.weights[self.row].detach()
@@ -291,7 +291,7 @@ class Judged:
         return weights[:, self.queries, : len(self.one)].cpu()
 
     def proved(self) -> Proved:
-        """All that is known of the text once it was measured."""
+        """The verdicts and differences found for the text, after it was measured."""
         began = perf_counter()
         unlike = self._alone()
         place = self.one.text.source, self.one.text.line
@@ -322,7 +322,7 @@ class Judged:
         return sum(reach.effect is Effect.UNKNOWN for reach in reaches)
 
     def _alone(self) -> float:
-        """How far weights are from those of the text read alone: 0 where it was read alone."""
+        """Largest difference of its weights in the batch and alone; 0 where it was measured alone."""
         if self.is_alone:
             return 0.0
         apart: list[Tensor] = []

@@ -1,4 +1,4 @@
-"""The measures of every head and every text of a batch at once, of a few passes over the weights of a layer.
+"""Measures every head and text of a batch at once, in few passes over a layer's weights.
 
 Each measure is written once for one head (`attnscope.measures`); here is its twin for all heads and texts of
 a batch, on the model's device and in the type of its weights, float32 at the least. What is divided and added
@@ -33,8 +33,8 @@ def measured(
 ) -> Values:
     """Every measure of every head and text, in float64; NaN where it has no meaning.
 
-    `norms` are ||f(x)|| of every key, None where nothing is known of what is moved. Raises `InputError` where
-    weights of a text are not numbers.
+    `norms` are ||f(x)|| of every key; None where the output projection is not known. Raises
+    `CertificateError` where weights of a text are not numbers.
     """
     facts = facts.at(passed.weights.device)
     layer = Layer.of(passed, facts)
@@ -55,7 +55,7 @@ def measured(
 
 
 def _classes(view: View) -> Mean:
-    """Twin of `measures.rows` for texts that stand alone: the number of each head's class."""
+    """Index of each head's attention pattern class; batched twin of `measures.rows`."""
     layer, rows = view.layer, view.count
     even = layer.answers / layer.visible.clamp_min(1)
     of_even = View(
@@ -102,7 +102,7 @@ _MEANS: dict[str, Callable[[View], Mean]] = {
 
 
 def leaking(passed: Passed, facts: Facts) -> float:
-    """The largest weight that a query of a text gives to what fills up: 0 where that is harmless."""
+    """The largest weight that a text's query gives to padding; 0 where padding is harmless."""
     own, shortest = facts.at(passed.weights.device).own, int(facts.lengths.min())
     if shortest == own.shape[1]:
         return 0.0
@@ -111,7 +111,7 @@ def leaking(passed: Passed, facts: Facts) -> float:
 
 
 def _with_meaning(values: Values, names: Sequence[str], facts: Facts) -> Values:
-    """NaN where a text has no key of the sort that a measure is about."""
+    """Sets NaN for texts that lack the kind of key a measure is about."""
     missing = facts.once("missing", lambda: {name: each.cpu() for name, each in facts.missing.items()})
     for i, name in enumerate(names):
         for need in MEASURES[name].needs.intersection(_SORTS):
@@ -126,7 +126,7 @@ def links(
     source: str,
     target: str,
 ) -> Float[Tensor, "row 3 head"]:
-    """Link, distance and gain of every head in every text; NaN where there is no such pair of words."""
+    """Link, distance and gain of every head in every text; NaN where no such pair of words occurs."""
     by_word = word_weights(weights, pieces)
     words = by_word.shape[-1]
     there = pieces.any(-1).to(by_word.device)
@@ -155,7 +155,7 @@ def _tagged(tags: Sequence[Sequence[str]], wanted: str, words: int) -> Bool[Tens
 def _by_distance(
     by_word: Float[Tensor, "row head word other"], every: Bool[Tensor, "row word other"]
 ) -> Float[Tensor, "row head word other"]:
-    """For every pair the mean weight of all pairs of words of that text that stand as far apart."""
+    """For every pair of words the mean weight over all pairs at the same offset in that text."""
     words = by_word.shape[-1]
     places = torch.arange(words, device=by_word.device)
     offsets = (places[None, :] - places[:, None] + words - 1).flatten()

@@ -1,4 +1,4 @@
-"""The parts of a run, in their order, to one result."""
+"""Merges the parts of a run into larger ones, and all of them into one result."""
 
 import io
 from collections import Counter
@@ -30,7 +30,7 @@ _LONG = "longer than the tokens that are read"
 
 
 def merged(parts: Iterable[Part]) -> tuple[Part, Counter[str]]:
-    """Those of a run, which come in their order, as one; and what was set aside by its reason."""
+    """All parts merged to one, and counts of texts set aside, by reason."""
     aside: Counter[str] = Counter()
     whole: Part | None = None
     for part in parts:
@@ -42,12 +42,12 @@ def merged(parts: Iterable[Part]) -> tuple[Part, Counter[str]]:
 
 
 def reason_of(aside: SetAside) -> str:
-    """Why, without what differs from text to text."""
+    """The reason without details that differ from text to text."""
     return _LONG if "tokens" in aside.why and "reads at most" in aside.why else aside.why
 
 
 def with_limit(why: str, limit: int | None) -> str:
-    """The reason, with the number of tokens where it is that of texts that are too long."""
+    """The reason for display; for texts that are too long with the limit in tokens."""
     return f"longer than {limit:,} tokens" if why == _LONG and limit else why
 
 
@@ -59,7 +59,7 @@ def result(
     linked: Linked | None,
     shown: str,
 ) -> Corpus:
-    """The result of a whole corpus."""
+    """The `Corpus` result of a merged part."""
     proved = whole.proved
     assert proved.provenance is not None, "every part says where it comes from"
     pair = None if linked is None else (linked.source, linked.target)
@@ -95,7 +95,7 @@ def result(
 
 
 def _scores(whole: Part, totals: Totals, linked: tuple[str, str] | None) -> Mapping[str, CorpusScores]:
-    """Every measure by its name; `linked` are the parts of speech that are asked about."""
+    """Scores of every measure by its name; `linked` are the two parts of speech of link measures."""
     described = {name: measure.description for name, measure in MEASURES.items()}
     if linked is not None:
         described |= {description.name: description for description in _of_links(*linked)}
@@ -127,7 +127,7 @@ def _scores(whole: Part, totals: Totals, linked: tuple[str, str] | None) -> Mapp
 
 
 def _of_links(source: str, target: str) -> tuple[MeasureDescription, ...]:
-    """What is said of the three, in their order."""
+    """Descriptions of the three link measures, in their order."""
     pair = f"{source}->{target}"
     return (
         MeasureDescription(
@@ -165,7 +165,7 @@ def _limits(name: str, description: MeasureDescription, values: np.ndarray, keys
 
 
 def _commonest(totals: Totals, i: int, description: MeasureDescription) -> tuple[np.ndarray, np.ndarray]:
-    """The commonest class of every head, of several the first, and the share of texts that have it."""
+    """The commonest class of every head, the first among equals, and the share of texts that have it."""
     shape, size = totals.least.shape, totals.least.size
     counts = np.stack(
         [totals.sketch.times_of(float(j), size).reshape(shape)[i] for j in range(len(description.classes))]
@@ -180,9 +180,9 @@ FAN, TOP = 16, 2
 
 
 def size_of_parts(first: Part, splits: int) -> float:
-    """How many bytes the parts of so many splits are, about, if all are like the first one.
+    """Estimated bytes of the parts of `splits` splits that are like the first.
 
-    They grow by the rounded values that occur, of which large parts have fewer than so many small ones.
+    They grow with the distinct rounded values, of which merged parts have fewer than many small ones.
     """
     whole = len(first.written())
     none = Sketch(np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -195,7 +195,7 @@ def size_of_parts(first: Part, splits: int) -> float:
 
 @dataclass
 class Tree:
-    """The parts of a run that are there; `damaged` are files that were found to be, whose part is removed."""
+    """The parts of a run that exist; `damaged` are files found damaged, whose part is removed."""
 
     folder: Folder
     parts: dict[tuple[int, int], Named] = field(default_factory=dict)
@@ -203,7 +203,7 @@ class Tree:
 
     @classmethod
     def of(cls, folder: Folder) -> "Tree":
-        """Those in a folder, with what a run that was cut off did not come to."""
+        """Reads the parts in a folder, drops those already merged, and completes merges left undone."""
         tree = cls(folder)
         for named in reversed(folder.parts()):  # the highest level first
             at = named.level, named.number
@@ -221,7 +221,7 @@ class Tree:
 
     @property
     def splits(self) -> int:
-        """How many are measured."""
+        """Number of measured splits."""
         return sum(FAN**level for level, _ in self.parts)
 
     def has(self, split: int) -> bool:
@@ -233,7 +233,7 @@ class Tree:
         return any(at in self.parts for at in above)
 
     def add(self, named: Named) -> None:
-        """The part of a split, which is there now."""
+        """Adds the part of a split, and merges full groups of parts."""
         if self._is_within(named.level, named.number):
             self.folder.drop(named)
             return
@@ -261,7 +261,7 @@ class Tree:
         self._grow(level + 1, parent)
 
     def lose(self, error: DamagedError) -> None:
-        """Remove the part that is damaged, or whose rows are: its splits are to be measured again."""
+        """Removes a damaged part, or the one with damaged rows: its splits are measured again."""
         levels = range(error.level, TOP + 1)
         within = [(level, error.number // FAN ** (level - error.level)) for level in levels]
         at = next(at for at in within if at in self.parts)
@@ -271,7 +271,7 @@ class Tree:
             self.folder.clear_rows(self._is_gathered, FAN**TOP)
 
     def in_order(self, splits: int) -> Iterator[Part]:
-        """The largest parts that hold so many splits; `DamagedError` where one is."""
+        """The largest parts that cover `splits` splits, in order; `DamagedError` where one is damaged."""
         at = 0
         while at < splits:
             level = next(level for level in range(TOP, -1, -1) if (level, at // FAN**level) in self.parts)
@@ -281,7 +281,7 @@ class Tree:
 
 @contextmanager
 def rows_into(place: Place, folder: Folder, sources: Sequence[Source]) -> Iterator[Callable[[Part], None]]:
-    """What puts the rows of part after part into one file; the same rows give the same bytes."""
+    """Context manager: yields a function that appends a part's rows to one Parquet file."""
     from pyarrow.parquet import ParquetFile, ParquetWriter
 
     texts, lines, writer = 0, Counter[int](), None
@@ -306,7 +306,7 @@ def rows_into(place: Place, folder: Folder, sources: Sequence[Source]) -> Iterat
 
 
 def _in_corpus(table: Any, texts: int, lines: Mapping[int, int], sources: Sequence[Source]) -> Any:
-    """Rows of a split behind so many texts, and so many lines of each source."""
+    """Rows of a split renumbered for the corpus: `texts` and `lines` are those before the split."""
     import pyarrow
 
     at = [table.column(name).to_numpy() for name in ("text", "source", "line")]

@@ -1,4 +1,4 @@
-"""Statistics of texts that merge in any order: moments, counts of rounded values, outermost texts."""
+"""Mergeable statistics of texts: moments, counts of rounded values, outermost texts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ EDGES = np.unique(np.ceil(2.0 ** (np.arange(_CLASSES) / 2) - 1e-9).astype(np.int
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """How many texts count in each group, the mean of their values and the sum of squares around it."""
+    """Count, mean and sum of squared deviations of the values in each group of texts."""
 
     count: Grouped
     mean: Grouped
@@ -29,12 +29,12 @@ class Moments:
     def of(
         cls, values: Float[np.ndarray, "text measure layer head"], groups: Int[np.ndarray, " text"], size: int
     ) -> "Moments":
-        """Those of some texts, each in one of `size` groups."""
+        """Moments of some texts, each in one of `size` groups."""
         each = np.array([_moments(values[groups == group]) for group in range(size)])
         return cls(*each.reshape(size, 3, *values.shape[1:]).swapaxes(0, 1))
 
     def merged(self, later: "Moments") -> "Moments":
-        """With those of texts that come later."""
+        """Moments with those of later texts added."""
         count = self.count + later.count
         some = np.maximum(count, 1)
         apart = later.mean - self.mean
@@ -45,7 +45,7 @@ class Moments:
         )
 
     def each(self) -> tuple[Grouped, Grouped, Grouped]:
-        """Count, mean and standard error of each group; the latter NaN where fewer than two texts count.
+        """Count, mean and standard error of each group; the error is NaN for fewer than two texts.
 
         It is 0 where these scatter by no more than rounding makes.
         """
@@ -62,7 +62,7 @@ class Moments:
         return count[0], mean[0], error[0]
 
     def spread(self, places: Int[np.ndarray, " group"], size: int) -> "Moments":
-        """The same groups at these places of so many; no text counts in the others."""
+        """The same groups at indices `places` of `size`; the others are empty."""
         wide = [np.zeros((size, *self.count.shape[1:])) for _ in range(3)]
         for own, part in zip(wide, (self.count, self.mean, self.squares), strict=True):
             own[places] = part
@@ -78,7 +78,7 @@ def _moments(values: Float[np.ndarray, "text measure layer head"]) -> tuple[Stat
 
 @dataclass(frozen=True, eq=False)
 class ByLength:
-    """Texts by the class of their length: its number, how many they are and their tokens, and their moments.
+    """Texts by length class: the class numbers, their texts and tokens, and their moments.
 
     Classes have fixed ends (`EDGES`), half an octave apart, so that every corpus has the same; those that
     hold no text are left out.
@@ -93,7 +93,7 @@ class ByLength:
     def of(
         cls, values: Float[np.ndarray, "text measure layer head"], tokens: Int[np.ndarray, " text"]
     ) -> "ByLength":
-        """Those of some texts by the tokens of each."""
+        """Statistics of some texts by length class, from the `tokens` of each."""
         number = np.searchsorted(EDGES, tokens, side="right") - 1
         classes, groups = np.unique(number, return_inverse=True)
         size = len(classes)
@@ -103,7 +103,7 @@ class ByLength:
         return cls(classes.astype(np.int64), texts, summed, Moments.of(values, groups, size))
 
     def merged(self, later: "ByLength") -> "ByLength":
-        """With those of texts that come later."""
+        """Statistics with those of later texts added."""
         classes = np.union1d(self.classes, later.classes)
         size = len(classes)
         texts, tokens = (np.zeros(size, np.int64) for _ in range(2))
@@ -116,7 +116,7 @@ class ByLength:
         return ByLength(classes, texts, tokens, parts[0].merged(parts[1]))
 
     def described(self) -> tuple[LengthClass, ...]:
-        """Each class by its ends."""
+        """The length classes with their least and most tokens."""
         counted = zip(self.classes, self.texts, self.tokens, strict=True)
         return tuple(
             LengthClass(int(EDGES[number]), int(EDGES[number + 1]) - 1, int(texts), int(tokens))
@@ -149,7 +149,7 @@ class Outer:
         numbers: Int[np.ndarray, " text"],
         texts: Sequence[CorpusText],
     ) -> "Outer":
-        """Those of some texts by their numbers in the corpus, in whatever order."""
+        """The outermost of some texts, given by their numbers in the corpus, in any order."""
         shape, order = values.shape[1:], np.argsort(numbers)
         flat = np.ascontiguousarray(values[order].reshape(len(values), int(np.prod(shape))).T)
         ends = [_lowest(sign * flat, numbers[order]) for sign in (1, -1)]
@@ -159,7 +159,7 @@ class Outer:
         return cls(np.stack([lowest, -highest]), named, _named(named, every))
 
     def merged(self, other: "Outer") -> "Outer":
-        """With those of other texts."""
+        """The outermost of these and other texts."""
         values, numbers = (
             np.concatenate([getattr(self, name), getattr(other, name)], axis=1)
             for name in ("values", "numbers")
@@ -171,7 +171,7 @@ class Outer:
         return Outer(values, numbers, _named(numbers, {**self.texts, **other.texts}))
 
     def places(self) -> Int[np.ndarray, "end place measure layer head"]:
-        """Which of the texts, in their order, each of them is; -1 for none."""
+        """Index in `texts` of each outermost value's text; -1 for none."""
         every = np.array([_NONE, *self.texts])
         return np.searchsorted(every, self.numbers) - 1
 
@@ -179,7 +179,7 @@ class Outer:
 def _lowest(
     values: Float[np.ndarray, "statistic text"], numbers: Int[np.ndarray, " text"]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Of each statistic the `KEPT` lowest values and the numbers of their texts, as `place statistic`."""
+    """The `KEPT` lowest values of each statistic and the numbers of their texts, as `place statistic`."""
     found = np.full((KEPT, len(values)), np.nan)
     named = np.full(found.shape, _NONE)
     if not len(numbers):
@@ -211,7 +211,7 @@ _APART = 1 << 20  # between two statistics: more than there are rounded values
 
 @dataclass(frozen=True, eq=False)
 class Sketch:
-    """How often each rounded value occurs in each statistic.
+    """Count of each rounded value in each statistic.
 
     `entry` are statistic and value in one number, sorted; two sketches are merged in one walk along both.
     """
@@ -221,7 +221,7 @@ class Sketch:
 
     @classmethod
     def of(cls, values: Float[np.ndarray, "text statistic"]) -> "Sketch":
-        """That of some texts."""
+        """The sketch of some texts' values."""
         text, statistic = np.nonzero(~np.isnan(values))
         entry = statistic.astype(np.int64) * _APART + keys_of(values[text, statistic]) + _APART // 2
         return cls._counted(entry, np.ones(len(entry), np.int64))
@@ -236,13 +236,13 @@ class Sketch:
         return cls(entry[first], np.add.reduceat(times[order], first))
 
     def merged(self, other: "Sketch") -> "Sketch":
-        """With the counts of others, in whatever order."""
+        """Sketch with the counts of another one added."""
         return self._counted(
             np.concatenate([self.entry, other.entry]), np.concatenate([self.times, other.times])
         )
 
     def growth(self, factor: float) -> float:
-        """About how many times as many entries so many times as many texts have.
+        """Estimated growth in the number of entries when texts grow by `factor`.
 
         Each statistic is taken as a normal distribution below zero and one above it, of the deviation of what
         is there, as a whole number: among `n` values one of a share `p` occurs but for `exp(-n p)`.
@@ -266,7 +266,7 @@ class Sketch:
         return occurring(factor * count) / occurring(count)
 
     def quantiles(self, levels: Sequence[float], statistics: int) -> Float[np.ndarray, "level statistic"]:
-        """The least value that such a share of the texts does not exceed."""
+        """Quantiles of each statistic: the least rounded value that such a share of texts does not exceed."""
         found = np.full((len(levels), statistics), np.nan)
         starts = np.searchsorted(self.entry, np.arange(statistics + 1) * _APART)
         for i in range(statistics):
@@ -279,7 +279,7 @@ class Sketch:
         return found
 
     def times_of(self, value: float, statistics: int) -> Float[np.ndarray, " statistic"]:
-        """How often a whole number below 256 occurs in each statistic."""
+        """Count of a whole number below 256 in each statistic."""
         wanted = np.arange(statistics) * _APART + keys_of(np.array([value])) + _APART // 2
         places = np.searchsorted(self.entry, wanted).clip(max=max(len(self.entry) - 1, 0))
         if not len(self.entry):
@@ -288,13 +288,13 @@ class Sketch:
 
 
 def keys_of(values: Float[np.ndarray, " value"]) -> Int[np.ndarray, " value"]:
-    """Whole numbers in the order of the values, the same for values that agree in eight binary digits."""
+    """Integer keys in the order of the values, equal for values that agree in eight binary digits."""
     bits = np.ascontiguousarray(np.abs(values), np.float64).view(np.int64) >> _DROPPED
     return np.asarray(np.where(values < 0, -bits, bits))
 
 
 def values_of(keys: Int[np.ndarray, " value"]) -> Float[np.ndarray, " value"]:
-    """The middle of the values that have such a key; whole numbers up to 256 come back as they were."""
+    """The middle of the values with such a key; whole numbers up to 256 come back exactly."""
     low = np.abs(keys) << _DROPPED
     exact = low.view(np.float64)
     middle = (low | (1 << (_DROPPED - 1))).view(np.float64)

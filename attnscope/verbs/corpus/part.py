@@ -1,4 +1,4 @@
-"""What some splits of a corpus gave: a Parquet file.
+"""A part: the Parquet file of the measurements of some consecutive splits of a corpus.
 
 Its columns are the arrays of what is kept of all values (`Totals`): moments, a sketch of where values lie,
 and the outermost texts. Moments are held apart for every other text, so that a head can be chosen on one half
@@ -32,7 +32,7 @@ _CLASSES = ("classes", "texts", "tokens")
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """All that is kept of the values of some texts; `statistic` is measure, layer, head."""
+    """All statistics of some texts' values; a `statistic` is measure, layer and head."""
 
     moments: Moments
     lengths: ByLength
@@ -46,7 +46,7 @@ class Totals:
         numbers: Int[np.ndarray, " text"],
         texts: Sequence[CorpusText],
     ) -> "Totals":
-        """Those of texts by their numbers, which rise in the order of the corpus and are never the same."""
+        """Statistics of texts, by their numbers, which rise in the order of the corpus and never repeat."""
         statistics = int(np.prod(values.shape[1:]))
         return cls(
             Moments.of(values, numbers % HALVES, HALVES),
@@ -56,7 +56,7 @@ class Totals:
         )
 
     def merged(self, later: "Totals") -> "Totals":
-        """With those of texts that come later."""
+        """Statistics with those of later texts added."""
         return Totals(
             self.moments.merged(later.moments),
             self.lengths.merged(later.lengths),
@@ -71,21 +71,21 @@ class Totals:
 
     @property
     def largest(self) -> Statistic:
-        """The highest."""
+        """The highest value of every statistic."""
         return np.asarray(self.outer.values[1, 0])
 
     def quantiles(self, levels: Sequence[float]) -> Float[np.ndarray, "level measure layer head"]:
-        """Those of every statistic, between its least and its largest value."""
+        """Quantiles of every statistic, clipped to its least and largest value."""
         found = self.sketch.quantiles(levels, self.least.size).reshape(len(levels), *self.least.shape)
         return np.asarray(np.clip(found, self.least, self.largest))
 
     def moved(self, place: Callable[[str], str]) -> "Totals":
-        """The totals with every text where `place` says that it stands in the corpus."""
+        """The totals, with each text's `place` mapped to its place in the corpus."""
         texts = {number: replace(each, place=place(each.place)) for number, each in self.outer.texts.items()}
         return replace(self, outer=replace(self.outer, texts=texts))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """By name, for a file."""
+        """The totals as arrays by name, for a file."""
         texts = [(number, asdict(each)) for number, each in self.outer.texts.items()]
         return {
             **{name: getattr(self.moments, name) for name in _MOMENTS},
@@ -100,7 +100,7 @@ class Totals:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> "Totals":
-        """The totals of which `arrays` are what a file holds."""
+        """The totals from the arrays of a file."""
         whole, apart = (
             Moments(*(arrays[f"{beginning}{name}"] for name in _MOMENTS)) for beginning in ("", "length_")
         )
@@ -121,12 +121,11 @@ def _narrow(whole: Int[np.ndarray, "..."]) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Proved:
-    """What full captures of some texts say: heads by verdict, and how far reading them alone differs.
+    """Certificates of sampled texts: heads by verdict, and how far reading a text alone differs.
 
-    Alone they were held against what was measured in so many of their queries, `held` of `queries`. `untried`
-    are the heads, by layer and number, of which it could not be told whether their answers act, `beside` is
-    what carries tokens to one another beside the attention. `failed` are the texts of which something is not
-    as it was measured, each with what.
+    Alone they were compared in `held` of `queries` queries. `untried` is the number of heads of which it is
+    unknown whether their answers act, `beside` is what carries tokens to one another beside the attention.
+    `failed` are the texts of which something differs from what was measured, each with the reason.
     """
 
     certified: Mapping[str, int] = field(default_factory=dict)
@@ -140,7 +139,7 @@ class Proved:
     beside: tuple[str, ...] = ()
 
     def merged(self, later: "Proved") -> "Proved":
-        """With what was proved in a later part."""
+        """Certificates with those of a later part added."""
         names = dict.fromkeys((*self.certified, *later.certified))
         return Proved(
             {name: self.certified.get(name, 0) + later.certified.get(name, 0) for name in names},
@@ -157,7 +156,7 @@ class Proved:
 
 @dataclass(frozen=True)
 class RowsFile:
-    """A file with a row for each text and head; texts and lines in it count from the start of its split.
+    """A file with a row for each text and head; its texts and lines count from the start of the split.
 
     Where it was put together with others, it is the bytes from `start` on of the file `within`.
     """
@@ -172,7 +171,7 @@ class RowsFile:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """So many `splits` from the one of number `first` on.
+    """Measurements of `splits` splits, from the one numbered `first` on.
 
     `measures`, `layers`, `heads`, `kind` and `tower` say what the axes are; `absent` why a measure has no
     meaning for this model. Of the `read` texts, `texts` were measured. `unknown` counts pieces that the
@@ -204,7 +203,7 @@ class Part:
     rows: tuple[RowsFile, ...] = ()
 
     def merged(self, later: "Part") -> "Part":
-        """With the one that follows it."""
+        """This part with the one that follows it, as one part."""
         sources = dict.fromkeys((*self.lines, *later.lines))
 
         def place_further(place: str) -> str:
@@ -224,14 +223,14 @@ class Part:
         )
 
     def _further(self, source: int, line: int) -> int:
-        """A line of what follows; 0, of a source that is one text, is none."""
+        """A line number of a later part, counted from this part's start; 0 (source is one text) stays 0."""
         return line and line + self.lines.get(source, 0)
 
     def _moved(self, later: tuple[SetAside, ...]) -> tuple[SetAside, ...]:
         return tuple(replace(aside, line=self._further(aside.source, aside.line)) for aside in later)
 
     def written(self) -> bytes:
-        """The bytes of the file, the same for the same part."""
+        """The part as bytes of a Parquet file, the same for the same part."""
         meta = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "totals"}
         meta |= {
             "schema": SCHEMA,
@@ -243,11 +242,11 @@ class Part:
 
 
 class NotAPartError(Exception):
-    """The bytes are no whole part."""
+    """The bytes are no complete part."""
 
 
 def read(content: bytes) -> Part:
-    """The part again; `NotAPartError` for anything else."""
+    """Reads a part from bytes; `NotAPartError` where they are none."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
@@ -284,7 +283,7 @@ def _numbered(by_name: Mapping[str, int]) -> dict[int, int]:
 
 
 def _parquet(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes:
-    """A row that holds every array, flat; how each is to be shaped stands beside what else is known."""
+    """A Parquet file of one row with every array, flat; shapes and `meta` stand in its metadata."""
     import pyarrow
     from pyarrow.parquet import write_table
 
@@ -303,7 +302,7 @@ def _parquet(arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> bytes
 
 
 def _column(numbers: np.ndarray) -> Any:
-    """Numbers for pyarrow, flat. Its own door, `pyarrow.array`, imports pandas wherever that is installed."""
+    """Numbers as a flat Arrow array; `pyarrow.array` would import pandas wherever that is installed."""
     import pyarrow
 
     plain = np.ascontiguousarray(numbers).reshape(-1)
@@ -312,7 +311,7 @@ def _column(numbers: np.ndarray) -> Any:
 
 
 def _array(column: Any, kind: str, shape: list[int]) -> np.ndarray:
-    """The numbers of a column of one row again; pyarrow's own doors import pandas and its `compute`."""
+    """The array in a column of one row; other functions of pyarrow would import pandas."""
     import pyarrow
 
     values, numbers = column.combine_chunks().values, np.dtype(kind)

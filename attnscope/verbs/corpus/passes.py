@@ -1,4 +1,4 @@
-"""A layer's weights in a batch of texts, and what measures share of a few passes over them.
+"""Sums over a layer's weights in a batch of texts, shared by the measures in few passes.
 
     column sums        first, sink, special-tokens, punctuation, columns of pattern; whether all are numbers
     diagonals          self, previous, next, diagonals of pattern
@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Texts of a batch, `lengths` tokens long, filled up to as many as the longest has."""
+    """Facts about a batch of texts, `lengths` tokens long and padded to the longest."""
 
     lengths: Int[Tensor, " row"]
     special: Bool[Tensor, "row key"]
@@ -40,7 +40,7 @@ class Facts:
 
     @classmethod
     def of(cls, texts: Sequence[Tokens]) -> "Facts":
-        """What the tokens tell."""
+        """The facts of these texts."""
         lengths = [len(tokens) for tokens in texts]
         rows, most = len(texts), max(lengths)
         found = cls(
@@ -56,14 +56,14 @@ class Facts:
         return found
 
     def at(self, device: torch.device) -> "Facts":
-        """The same facts on `device`, moved there once."""
+        """The facts on `device`, moved there once."""
         if device == self.lengths.device:
             return self
         moved = (each.to(device) for each in (self.lengths, self.special, self.punctuation, self.alike))
         return self.once(("at", device), lambda: Facts(*moved))
 
     def once(self, name: object, make: Callable[[], Made]) -> Made:
-        """What is the same for all layers, made once."""
+        """The cached value of `make`, computed once for all layers."""
         kept: dict[object, Any] = self.__dict__.setdefault("_made", {})
         if name not in kept:
             kept[name] = make()
@@ -72,12 +72,12 @@ class Facts:
 
     @property
     def own(self) -> Bool[Tensor, "row token"]:
-        """Which tokens are the text's own."""
+        """Mask of tokens that are no padding."""
         return torch.arange(self.special.shape[1], device=self.lengths.device) < self.lengths[:, None]
 
     @property
     def missing(self) -> dict[str, Bool[Tensor, " row"]]:
-        """Which texts lack a sort of keys altogether: what is measured of these then has no meaning."""
+        """Masks of texts that lack a kind of key, by kind: measures of it have no meaning there."""
         return {
             "special": ~self.special.any(-1),
             "punctuation": ~self.punctuation.any(-1),
@@ -86,7 +86,7 @@ class Facts:
 
 
 def triangles(projection: Float[Tensor, "head value_dim hidden"]) -> Float[Tensor, "head size value_dim"]:
-    """R of every head, in float64."""
+    """Triangular QR factor R of every head's transposed output projection, in float64."""
     triangle: Tensor = torch.linalg.qr(exact(projection).mT, mode="r").R
     return triangle
 
@@ -109,7 +109,7 @@ Mean = tuple[OfHead, Float[Tensor, "row a_head"]]  # a sum over queries, and of 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """The weights of a layer in a batch, and which queries of it answer: those of a text that see a key."""
+    """A layer's weights in a batch, and masks: allowed pairs, visible keys, queries that see a key."""
 
     weights: Float[Tensor, "row head query key"]
     facts: Facts
@@ -119,7 +119,7 @@ class Layer:
 
     @classmethod
     def of(cls, passed: Passed, facts: Facts) -> "Layer":
-        """What is in a batch of weights; what stands where no text is, is passed over."""
+        """The layer of a batch of weights; padding is masked out."""
         weights = passed.weights.detach()
         weights = weights if weights.dtype is EXACT else weights.float()
         queries, keys = weights.shape[-2:]
@@ -134,7 +134,7 @@ class Layer:
         return made if bool(made.columns.isfinite().all()) else made._cleared()
 
     def _cleared(self) -> "Layer":
-        """Without what is no number where no text is; `CertificateError` where one stands in a text."""
+        """The layer without non-finite padding; `CertificateError` where a text itself has such weights."""
         cleared = self.weights.masked_fill(~(self.answers[..., None] & self.facts.own[:, None, None]), 0.0)
         found = Layer(cleared, self.facts, self.allowed, self.visible, self.answers)
         if bool(found.columns.isfinite().all()):
@@ -143,27 +143,27 @@ class Layer:
 
     @cached_property
     def columns(self) -> Float[Tensor, "row head key"]:
-        """What the queries that answer give to each key, added up."""
+        """Column sums: the weight that each key gets from all answering queries."""
         return added_up(self.answers.to(self.weights.dtype), self.weights)
 
     @cached_property
     def room(self) -> Float[Tensor, "row head query key"]:
-        """Where products with the weights are made, one after the other; the same for every layer."""
+        """Buffer for products with the weights, reused by every layer."""
         weights = self.weights
         return self.facts.once(("room", weights.shape, weights.dtype), lambda: torch.empty_like(weights))
 
     def times(self, by: Tensor) -> Float[Tensor, "row head query key"]:
-        """The weights times what each counts; until the next product."""
+        """The weights times `by`, in a shared buffer: valid until the next product."""
         return torch.mul(self.weights, by, out=self.room)
 
     @cached_property
     def may_repeat(self) -> Bool[Tensor, "row mask_head query"]:
-        """Which queries may look at another place of their own token."""
+        """Mask of queries that may look at another place of their own token."""
         alike = self.facts.once("likeness", lambda: _likeness(self.facts).to(self.weights.dtype))
         return (self.allowed & (alike > 0)).any(-1)
 
     def behind(self, step: int) -> Float[Tensor, "row mask_head query"]:
-        """1 for the queries that answer and whose text has a token `step` behind them."""
+        """1 for answering queries whose text has a token `step` places further on, else 0."""
         places = torch.arange(self.weights.shape[-1], device=self.weights.device) + step
         inside = (places >= 0) & (places < self.facts.lengths[:, None, None])
         return (inside & self.answers).to(self.weights.dtype)
@@ -171,7 +171,7 @@ class Layer:
 
 @dataclass(eq=False)
 class View:
-    """The weights of a layer, each times a number of its query (`taken`) and one of its key (`of_key`).
+    """A layer's weights, each times a number of its query (`taken`) and one of its key (`of_key`).
 
     `taken` is 1 for a query that answers, over what it moves where shares are meant, and 0 for one that does
     not count. What is made by whole passes over the weights stands here for both views: each query's
@@ -191,7 +191,7 @@ class View:
 
     @cached_property
     def answers(self) -> Float[Tensor, "row a_head query"]:
-        """1 for each query that counts."""
+        """1 for each query that counts, else 0."""
         return (self.taken != 0).to(self.taken.dtype)
 
     @cached_property
@@ -205,12 +205,12 @@ class View:
         return added_up(self.taken, self.layer.weights) * self.of_key
 
     def summed(self, products: Float[Tensor, "row head query key"]) -> OfHead:
-        """The sum over queries and keys of something times the weights."""
+        """Sum over queries and keys of `products`, scaled by query and key."""
         by_key = added_up(self.taken, products)
         return (by_key if self.of_key is None else by_key * self.of_key).sum(-1)
 
     def at(self, step: int) -> OfHead:
-        """The sum of what queries give to the key `step` behind them."""
+        """Sum of the weights that queries give to the key `step` places further on."""
         line, first = self.layer.weights.diagonal(step, -2, -1), max(-step, 0)
         mine = line * self.taken[..., first : first + line.shape[-1]]
         if self.of_key is not None:
@@ -219,39 +219,39 @@ class View:
         return mine.sum(-1)
 
     def that_may(self, look: Bool[Tensor, "row mask_head query"]) -> OfHead:
-        """How many of the queries that count may look somewhere."""
+        """Number of counting queries for which `look` is true."""
         return (self.answers * look).sum(-1)
 
     def at_step(self, step: int) -> Mean:
-        """The mean weight on the key `step` behind a query."""
+        """Mean weight on the key `step` places after a query, as (sum, count)."""
         look = torch.zeros_like(self.layer.answers)
         line = self.layer.allowed.diagonal(step, -2, -1)
         look[..., max(-step, 0) : max(-step, 0) + line.shape[-1]] = line
         return self.at(step), self.that_may(look)
 
     def on(self, keys: Bool[Tensor, "row key"]) -> Mean:
-        """The mean weight on keys of a sort."""
+        """Mean weight on the given keys, over queries that may see one, as (sum, count)."""
         look = (self.layer.allowed & keys[:, None, None]).any(-1)
         return (self.columns * keys[:, None]).sum(-1), self.that_may(look)
 
     def over(self, rows: Float[Tensor, "row head query"]) -> Mean:
-        """The mean over queries."""
+        """Mean of `rows` over the queries that count, as (sum, count)."""
         return (rows * self.answers).sum(-1), self.count
 
     def all_moved(self) -> Mean:
-        """The mean of what queries move, of those that move nothing too."""
+        """Mean of what queries move, over all that see a key, as (sum, count)."""
         assert self.moved is not None, "a view by norm"
         answers = self.layer.answers.to(self.moved.dtype)
         return (self.moved * answers).sum(-1), answers.sum(-1)
 
     def even(self) -> Mean:
-        """The mean of entropies over their largest, of queries that have a choice."""
+        """Mean normalised entropy (entropy / log keys) over queries with two visible keys or more."""
         choice = self.answers * (self.layer.visible > 1)
         most = self.layer.visible.clamp_min(2).to(self.taken.dtype).log()
         return (self.entropies / most * choice).sum(-1), choice.sum(-1)
 
     def sink(self) -> Mean:
-        """The mean weight on the first key, of queries but the first."""
+        """Mean weight on the first key, without the first query, as (sum, count)."""
         first = self.layer.weights[..., 0, 0] * self.taken[..., 0]
         first = first if self.of_key is None else first * self.of_key[..., 0]
         look = self.layer.allowed[..., 0].clone()
@@ -260,7 +260,7 @@ class View:
 
     @cached_property
     def offsets(self) -> tuple[OfHead, OfHead]:
-        """The most frequent offset of the strongest key, of several the shortest, and how often it is."""
+        """The commonest offset of the strongest key, the shortest among equals, and its count."""
         tokens = self.strongest.shape[-1]
         device, dtype = self.strongest.device, self.taken.dtype
         places = self.strongest - torch.arange(tokens, device=device) + tokens - 1
@@ -273,7 +273,7 @@ class View:
 
 
 def by_norm(layer: Layer, norms: Float[Tensor, "row head key"]) -> View:
-    """The shares of keys in what each query moves; one that moves nothing has none, and does not count."""
+    """Each key's share in what a query moves; queries that move nothing do not count."""
     own = norms * layer.facts.own[:, None]
     moved = by_query(layer.weights, own)
     taken = torch.where(layer.answers & (moved != 0), 1 / moved, 0.0)
@@ -283,19 +283,19 @@ def by_norm(layer: Layer, norms: Float[Tensor, "row head key"]) -> View:
 def added_up(
     taken: Float[Tensor, "row a_head query"], values: Float[Tensor, "row head query key"]
 ) -> Float[Tensor, "row head key"]:
-    """The sum over queries, each times what is taken of it."""
+    """Sum over queries, each times its entry of `taken`."""
     return (taken[:, :, None] @ values)[:, :, 0]
 
 
 def by_query(
     values: Float[Tensor, "row head query key"], of_key: Float[Tensor, "row head key"]
 ) -> Float[Tensor, "row head query"]:
-    """The sum over keys, each times a number of it; the vector in front is ten times faster."""
+    """Sum over keys, each times its entry of `of_key`; the vector in front is ten times faster."""
     return (of_key[:, :, None] @ values.mT)[:, :, 0]
 
 
 def make(layer: Layer, views: Sequence[View], wanted: set[str]) -> None:
-    """What takes passes over all weights: what is `wanted` alone, for both views of one product."""
+    """Computes the sums that need passes over all weights: only those `wanted`, for all views at once."""
     weights, facts = layer.weights, layer.facts
     if wanted & {"entropy", "evenness"}:
         tiny = torch.finfo(weights.dtype).tiny  # 0 ln 0 is 0, and there is no entropy of negative weights
@@ -320,7 +320,7 @@ def make(layer: Layer, views: Sequence[View], wanted: set[str]) -> None:
 def _strongest(
     shares: Float[Tensor, "row head query key"],
 ) -> tuple[Float[Tensor, "row head query"], Int[Tensor, "row head query"]]:
-    """The largest of each query and the first key that has it: on a processor NumPy finds that sooner."""
+    """Largest weight of each query and its first key; on CPU by NumPy, which is faster."""
     if shares.device.type != "cpu":
         largest, at = shares.max(-1)
         return largest, at
@@ -329,7 +329,7 @@ def _strongest(
 
 
 def _entropies(view: View, logs: Float[Tensor, "row head query key"]) -> Float[Tensor, "row head query"]:
-    """Of s = w n r, n of the key and r of the query: -(r (sum n w ln w + sum w n ln n) + ln r)."""
+    """Row entropies; by norm of s = w n r as -(r (sum n w ln w + sum w n ln n) + ln r)."""
     if view.of_key is None:
         return -logs.sum(-1)
     norms = view.of_key

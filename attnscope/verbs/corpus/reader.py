@@ -1,8 +1,8 @@
-"""A model that reads texts in batches, and the numbers of every head of the chosen layers, text by text.
+"""Reads texts in batches, and measures every head of the chosen layers, text by text.
 
 Weights become numbers as each layer makes them and are never kept, so memory grows neither with the corpus
-nor with the layers. Filling up is tried on two sentences before anything is read; where it changes weights,
-texts of one length alone are read together.
+nor with the layers. Padding is tried on two sentences before anything is read; where it changes weights,
+only texts of one length are read together.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _SPREAD, _MORE = 1.2, 2  # how much longer than the shortest text of a batch ano
 
 @dataclass(frozen=True, eq=False)
 class Ready:
-    """A text as the model reads it alone."""
+    """A text, encoded as the model reads it alone."""
 
     text: Text
     encoded: Encoded
@@ -53,7 +53,7 @@ class Ready:
 
     @property
     def cut(self) -> bool:
-        """Whether this is no more than the beginning of the text."""
+        """Whether the text was cut to the model's limit."""
         return any("cut to" in notice for notice in self.encoded.notices)
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class Ready:
 
 
 def pools(texts: Iterable[Ready], *, most: int, tokens: int) -> Iterator[list[Ready]]:
-    """At `most` so many texts that follow one another, of so many `tokens` in all, or one longer text."""
+    """Lists of consecutive texts, at `most` so many and `tokens` in all, or one longer text."""
     pool: list[Ready] = []
     held = 0
     for one in texts:
@@ -75,7 +75,7 @@ def pools(texts: Iterable[Ready], *, most: int, tokens: int) -> Iterator[list[Re
 
 
 def batches(texts: Sequence[Ready], *, most: int, cells: int, padded: bool) -> Iterator[list[Ready]]:
-    """Groups of at `most` so many texts whose weights are at most `cells`; of one length unless `padded`."""
+    """Batches of at `most` so many texts and `cells` weights; of one length unless `padded`."""
     group: list[Ready] = []
     for one in sorted(texts, key=lambda one: (len(one), one.text.number)):
         if group and not _fits(group, one, most, cells, padded):
@@ -102,7 +102,7 @@ def _alike(first: Mapping[str, Any], other: Mapping[str, Any], name: str, padded
 
 
 def joined(group: Sequence[Ready], padding: int) -> dict[str, Tensor]:
-    """The inputs of a group, filled up with the token number `padding`."""
+    """The inputs of a group as one batch, padded with token id `padding`."""
     inputs = {}
     for name in group[0].inputs:
         values, by = [one.inputs[name] for one in group], _FILLED.get(name)
@@ -119,7 +119,7 @@ def joined(group: Sequence[Ready], padding: int) -> dict[str, Tensor]:
 
 
 def filled_up(tokens: Tokens, most: int, padding: int) -> Tokens:
-    """The tokens of a text with those that fill it up."""
+    """The tokens of a text with padding up to `most`."""
     fill = Token(padding, "", "", None, None, special=True, padding=True)
     return Tokens(tokens.texts, (*tokens.items, *(fill for _ in range(most - len(tokens)))))
 
@@ -130,7 +130,7 @@ _SPOKEN = ("A dog sleeps.", WHOLE_SENTENCE)
 
 
 class BatchReader:
-    """The open model of a corpus, and how it reads what a recipe asks for."""
+    """Reads batches of texts through an open model, and measures what a recipe asks for."""
 
     def __init__(self, recipe: Instructions, opened: Opened) -> None:
         assert opened.chosen is not None, "something was wanted"
@@ -164,7 +164,7 @@ class BatchReader:
         ]
 
     def _spoken_to(self) -> Provenance:
-        """Where its numbers come from; finds what matrices heads move by, where that is asked.
+        """Runs a short text for the provenance; finds projections where measures need norms.
 
         What is proved by cause of this sentence is what is said of the texts that are certified.
         """
@@ -202,7 +202,7 @@ class BatchReader:
         return True
 
     def encoded(self, text: Text) -> Ready:
-        """A text as the model reads it; `InputError` where it cannot."""
+        """Encodes a text for the model; `InputError` where that is impossible."""
         how: dict[str, Any] = {"truncate": self.recipe.truncate, "most": self.limit}
         if text.words is not None:
             return Ready(text, self.model.encode_words((text.words,), **how))
@@ -220,12 +220,12 @@ class BatchReader:
         return Labels(filled_up(one.tokens, most, self.padding), target, source)
 
     def groups(self, texts: Sequence[Ready], *, padded: bool) -> Iterator[list[Ready]]:
-        """Texts that are read together."""
+        """Batches of texts that are read together."""
         cells = _CELLS // max(len(self.chosen.heads), 1)
         return batches(texts, most=self.recipe.batch, cells=cells, padded=padded)
 
     def weights(self, group: Sequence[Ready], see: Callable[[int, Passed], object]) -> None:
-        """Read a group and measure nothing, but show each layer as it passes by."""
+        """Runs a group without measuring, and shows each layer to `see`."""
         self.passing.read(self._inputs(group), see)
 
     def values(
@@ -234,7 +234,7 @@ class BatchReader:
         see: Callable[[int, Passed], None] | None = None,
         text: OneText | None = None,
     ) -> tuple[np.ndarray, float]:
-        """`text measure layer head` of a group, and the largest weight on what fills up.
+        """Values (`text measure layer head`) of a group, and the largest weight on padding.
 
         Each layer is shown to `see` when it is measured, with the call of `text`.
         """
@@ -268,7 +268,7 @@ class BatchReader:
 
     @property
     def measures(self) -> tuple[str, ...]:
-        """The names of all that is measured, in their order."""
+        """The names of all measures, in order."""
         return self.recipe.measures + (() if self.recipe.linked is None else LINKS)
 
 

@@ -1,4 +1,4 @@
-"""Measures of heads over a corpus: of each head the mean over texts, how sure it is, and how texts differ."""
+"""The result of `corpus`: each head's mean over texts, its standard error, and how texts differ."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +45,7 @@ class LengthClass:
 
     @property
     def mean(self) -> float:
-        """The tokens of a text in the mean."""
+        """Mean number of tokens of a text."""
         return self.tokens / self.texts
 
     def check_parts(self) -> None:
@@ -70,7 +70,7 @@ class LengthPair:
 
     @property
     def shared(self) -> bool:
-        """Whether both have enough of them to be compared."""
+        """Whether both corpora have enough texts of this length."""
         return min(self.texts) >= FEWEST
 
     def check_parts(self) -> None:
@@ -78,13 +78,13 @@ class LengthPair:
 
 
 def alike(lengths: Sequence[LengthPair]) -> bool:
-    """Whether every class has the same share of the texts of both."""
+    """Whether every length class has the same share of texts in both corpora."""
     first, second = (sum(pair.texts[side] for pair in lengths) for side in (0, 1))
     return all(pair.texts[0] * second == pair.texts[1] * first for pair in lengths)
 
 
 def can_be_equal(lengths: Sequence[LengthPair]) -> bool:
-    """Whether two corpora have to be compared at equal length and can be: some class has enough of both."""
+    """Whether two corpora need a comparison at equal length, and some class has enough texts of both."""
     return not alike(lengths) and any(pair.shared for pair in lengths)
 
 
@@ -95,7 +95,7 @@ SURE = 2.0  # standard errors that a gain on texts held out takes
 
 
 class Case(StrEnum):
-    """What can be said of a corpus: which of the sentences answers (docs/guide/corpora.md)."""
+    """Outcomes of a corpus (docs/guide/corpora.md)."""
 
     UNRANKED = "unranked"
     CLASSES = "classes"
@@ -136,21 +136,21 @@ class CorpusScores:
 
     @property
     def absent(self) -> str:
-        """Why there are no values; empty where there are."""
+        """The reason why there are no values; empty where there are."""
         return self.scores.absent
 
     @property
     def least(self) -> Float[np.ndarray, "layer head"]:
-        """The lowest value of any text."""
+        """The lowest value of any text, by head."""
         return np.asarray(self.ends[0, 0])
 
     @property
     def largest(self) -> Float[np.ndarray, "layer head"]:
-        """The highest."""
+        """The highest value of any text, by head."""
         return np.asarray(self.ends[1, 0])
 
     def furthest(self, place: tuple[int, int]) -> list[tuple[int, float]]:
-        """The texts that lie furthest from the mean of one head, by their numbers, each with its value.
+        """Texts furthest from one head's mean, as (number, value).
 
         As many as are kept at either end, for those at one end may all be further off than any at the other;
         then the outermost at the other end stands behind them.
@@ -167,17 +167,17 @@ class CorpusScores:
 
     @property
     def strongest(self) -> tuple[int, int] | None:
-        """The head that has most of it, or least where that is looked for; None where none has a number."""
+        """Indices of the head with the largest value, or the smallest if that is sought; None without any."""
         return _strongest(self.values, self.scores.description.strong)
 
     @property
     def strongest_of_halves(self) -> tuple[tuple[int, int] | None, ...]:
-        """The strongest head over every other text, and that over the texts between."""
+        """Indices of the strongest head on each half of the texts."""
         return tuple(_strongest(half, self.scores.description.strong) for half in self.halves)
 
     @property
     def settled(self) -> bool:
-        """Whether either half of the texts has the same strongest head."""
+        """Whether both halves of the texts have the same strongest head."""
         first, second = self.strongest_of_halves
         return first is not None and first == second
 
@@ -193,7 +193,7 @@ class CorpusScores:
 
 @dataclass(frozen=True)
 class CorpusRead:
-    """What was read: files by name and hash, and how much of them counts.
+    """The files that were read, by name and hash, and how much of them counts.
 
     `set_aside` counts what could not be measured by its reason, `blanks` lines without a text. `padded` texts
     stood in a batch with longer ones, `cut` were cut to `limit` tokens, `unknown` counts pieces that the
@@ -215,18 +215,18 @@ class CorpusRead:
 
     @property
     def name(self) -> str:
-        """`dev.conllu`, `a.txt and 3 more`."""
+        """The files in short: `dev.conllu`, `a.txt and 3 more`."""
         more = len(self.files) - 1
         return f"{self.files[0]} and {more} more" if more else self.files[0]
 
     @property
     def tagged(self) -> bool:
-        """Whether it is one file that says what part of speech a word is."""
+        """Whether the corpus is one treebank file, which has parts of speech."""
         return len(self.files) == 1 and self.files[0].endswith(".conllu")
 
     @property
     def left_out(self) -> int:
-        """How many texts and lines were set aside."""
+        """Number of texts and lines that were set aside."""
         return sum(self.set_aside.values())
 
     def check_parts(self) -> None:
@@ -234,7 +234,7 @@ class CorpusRead:
 
 
 class ByMeasures:
-    """Numbers of some heads by several measures, of which one is `shown`."""
+    """Values of heads by several measures, of which one is `shown`."""
 
     layers: tuple[int, ...]
     heads: tuple[int, ...]
@@ -251,7 +251,7 @@ class ByMeasures:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corpus(ByMeasures, Counted, Presented):
-    """All measures of the chosen heads over a corpus, by name; `shown` is the one that is looked at.
+    """All measures of the chosen heads over a corpus, by name; `shown` is the main one.
 
     `linked` are the parts of speech that were asked for, from and to, None where none were. `certified`
     counts heads by verdict in the `sampled` texts, a certificate a head and text; `unlike` is the largest
@@ -283,21 +283,21 @@ class Corpus(ByMeasures, Counted, Presented):
 
     @property
     def main(self) -> CorpusScores:
-        """What is looked at: the one that is `shown`, else the first that has a meaning."""
+        """The main measure: the one that is `shown`, else the first that has values."""
         if self.shown:
             return self.measure(self.shown)
         every = tuple(self.measures.values())
         return next((each for each in every if not each.absent), every[0])
 
     def measure(self, name: str) -> CorpusScores:
-        """One measure by its name; `InputError` that lists what there is."""
+        """The scores of one measure; `InputError` lists the names."""
         if name not in self.measures:
             raise InputError(f"no measure '{name}' in this corpus: {', '.join(self.measures)}")
         return self.measures[name]
 
     @property
     def held_out(self) -> tuple[float, float] | None:
-        """What the best head of either half gains in the other half of the texts, and its standard error.
+        """Gain of each half's best head in the other half of the texts (mean), and its standard error.
 
         Of a link; None where one of the halves has no number.
         """
@@ -310,7 +310,7 @@ class Corpus(ByMeasures, Counted, Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """The first outcome whose test holds."""
         main = self.measure(GAIN) if self.linked else self.main
         if main.strongest is None:
             return Case.UNRANKED

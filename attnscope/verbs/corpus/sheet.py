@@ -1,4 +1,4 @@
-"""Measures of heads over a corpus: of each head the mean over texts, how sure it is, and how texts differ."""
+"""The sheet of `corpus`: each head's mean over texts, its error, and how texts differ."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -71,7 +71,7 @@ def _following(result: Corpus, say: Said) -> Next | None:
 
 
 def record(read: CorpusRead, side: str = "") -> tuple[tuple[str, object], ...]:
-    """The files by their hashes, as they stand at the top of a file."""
+    """Record entries of the files with their hashes."""
     files = zip(read.files, read.digests, strict=True)
     return tuple(("file", f"{side}{each} {digest}") for each, digest in files)
 
@@ -149,7 +149,7 @@ def _measures(result: Corpus, say: Said, whole: bool) -> Iterator[Ranking]:
 
 
 def usual(measures: Iterable[str], main: str, whole: bool) -> list[str]:
-    """The measures that are told of all: the usual ones, where the `whole` of them was not asked for."""
+    """Names of the measures to list: the usual ones, or all of them if `whole`."""
     told = list(measures)
     if whole or not set(_USUAL) <= set(told):
         return told

@@ -1,4 +1,4 @@
-"""A file of a corpus: where it lies, how texts stand in it, what packs it, and how its bytes are opened.
+"""Files of a corpus: their address, form, compression and digest, and how they are opened.
 
 gzip, bzip2 and xz are read by the standard library, zstandard by Arrow. An archive that is damaged or cut
 short gives what stands before the damage, and then a `BrokenArchive`.
@@ -32,7 +32,7 @@ _AT_ONCE = 2**16
 
 
 class Packing(StrEnum):
-    """What a file is compressed by."""
+    """The compression of a file."""
 
     GZIP = "gzip"
     BZIP2 = "bzip2"
@@ -64,11 +64,11 @@ _OTHERS = {  # that hold several files, or that nothing here reads
 
 
 class BrokenArchive(Exception):
-    """What is compressed is damaged from here on, or ends too early; the message says which."""
+    """Compressed data is damaged from here on, or ends too early; the message says which."""
 
 
 def unpacked_name(name: str) -> str:
-    """The name without what says by what it is compressed; `InputError` for an archive of another kind."""
+    """The file name without its compression suffix; `InputError` for an archive of another kind."""
     stem, dot, last = name.rpartition(".")
     if (why := _OTHERS.get(f".{last.lower()}")) and dot:
         raise InputError(f"cannot read '{name}': it is {why}")
@@ -79,24 +79,24 @@ def unpacked_name(name: str) -> str:
 
 
 def packing_by_name(name: str) -> Packing | None:
-    """What the name says that it is compressed by."""
+    """The compression that a file's suffix names, or None."""
     return SUFFIXES.get(f".{name.rpartition('.')[2].lower()}")
 
 
 def packing_by_start(start: bytes) -> Packing | None:
-    """What the first bytes say."""
+    """The compression that a file's first bytes show, or None."""
     return next((packing for sign, packing in _BEGIN.items() if start.startswith(sign)), None)
 
 
 @contextmanager
 def unpacked(packing: Packing, file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The content of a compressed file, in its order."""
+    """Context manager: the decompressed content as a stream."""
     with io.BufferedReader(_Unpacked(packing, file), _AT_ONCE) as content:
         yield content
 
 
 def position(content: IO[bytes]) -> int | None:
-    """How many bytes of the file itself were taken for what was read of its content; None of a plain one."""
+    """Compressed bytes consumed so far; None for a plain file."""
     raw = getattr(content, "raw", None)
     return raw.taken.count if isinstance(raw, _Unpacked) else None
 
@@ -111,7 +111,7 @@ class _Counted:
         return content
 
     def close(self) -> None:
-        """What Arrow asks for when it is done; the file itself is closed by who opened it."""
+        """Marks the stream closed for Arrow; the file itself stays open."""
         self.closed = True
 
 
@@ -122,7 +122,7 @@ class _Unpacked(Chunks):
 
 
 def _content(packing: Packing, file: IO[bytes]) -> Generator[bytes]:
-    """Chunk by chunk; damage is told in one way, whoever unpacks it, and after all that stands before."""
+    """Decompressed chunks; damage becomes one `BrokenArchive`, after all content before it."""
     given = 0
     try:
         stream = _OPENERS[packing](file)
@@ -154,7 +154,7 @@ _OPENERS: dict[Packing, Callable[[IO[bytes]], IO[bytes]]] = {
 
 
 class Form(StrEnum):
-    """How texts stand in a file."""
+    """The form in which texts stand in a file."""
 
     LINES = "lines"
     FILE = "file"
@@ -169,7 +169,7 @@ _BY_SUFFIX |= {".conllu": Form.CONLLU, ".parquet": Form.PARQUET}
 
 @dataclass(frozen=True)
 class Source:
-    """A file, how texts stand in it, in which field where they have several, and what it is compressed by.
+    """A file of a corpus: its place, the form and field of its texts, and its compression.
 
     `strict` says that what cannot be read ends the run, in place of being set aside.
     """
@@ -183,26 +183,26 @@ class Source:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of its bytes; of a file elsewhere, of what its store signs it by."""
+        """SHA-256 of the file's bytes; for a remote file of its store's signature."""
         with self._there():
             return self.place.signature
 
     @property
     def size(self) -> int:
-        """Its bytes as they lie there; 0 where that is not told."""
+        """Size of the file in bytes, compressed if it is; 0 where unknown."""
         with self._there():
             return self.place.size or 0
 
     @property
     def from_its_start(self) -> bool:
-        """Whether it can be read in its order alone: by one, who hands on what stands there."""
+        """Whether the file can only be read in order from its start."""
         if self.form in (Form.FILE, Form.PARQUET):
             return False
         return self.packing is not None or not self.place.by_range
 
     @contextmanager
     def opened(self, start: int = 0, end: int | None = None) -> Iterator[IO[bytes]]:
-        """Its content from `start` on, up to `end` or a little further; of Parquet to be read anywhere."""
+        """Context manager: the content from `start` to about `end`; of Parquet with random access."""
         with self._there():
             if self.form is Form.PARQUET:
                 file = self.place.at_random()
@@ -224,7 +224,7 @@ class Source:
 
 
 def source_of(place: Place, name: str, form: str | None, field: str, strict: bool = False) -> Source:
-    """The file at a place: how texts stand in it, and what packs it, as its name or its first bytes say."""
+    """The source at a place, its form and compression by its name or its first bytes."""
     packing, plain = packing_by_name(place.name), unpacked_name(place.name)
     if packing is None and (local := place.local) is not None and local.is_file():
         with suppress(OSError, InputError):  # whoever reads it says what is wrong
@@ -239,7 +239,7 @@ def source_of(place: Place, name: str, form: str | None, field: str, strict: boo
 
 @contextmanager
 def parquet(source: Source) -> Iterator[Any]:
-    """An open Parquet file that has the column; `InputError` for no Parquet, and for no such column."""
+    """Context manager: an open Parquet file; `InputError` where it is none, or lacks the column."""
     import pyarrow
     from pyarrow.parquet import ParquetFile
 
@@ -272,7 +272,7 @@ def _footer(source: Source, digest: str) -> Any:
 
 
 class Signed:
-    """Sources and their digests."""
+    """Sources with their digests, which a thread computes."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self.sources = tuple(sources)
@@ -288,11 +288,11 @@ class Signed:
 
     @property
     def digests(self) -> Sequence[str]:
-        """One for each; waits for them."""
+        """The digest of each source; waits for the thread."""
         return self._found.result()
 
     def check_unchanged(self) -> None:
-        """`InputError` where one is another now: nobody knows which of its texts were read."""
+        """Raises `InputError` where a source has changed: nobody knows which of its texts were read."""
         for source in self.sources:
             source.place.ask_anew()
         for source, digest in zip(self.sources, self.digests, strict=True):
@@ -308,7 +308,7 @@ _PATTERN = "*?["
 
 
 def files_of(named: Sequence[str | Path | Place]) -> tuple[Place, ...]:
-    """Every file that is named, in its order; `InputError` where one is not there, or would count twice."""
+    """Every file that is named, in order; `InputError` where one is missing or given twice."""
     files: list[Place] = []
     for each in map(place_of, named):
         each.ask_anew()
@@ -347,19 +347,19 @@ def _of_the_hub(place: Place) -> list[Place] | None:
 
 
 def is_piped(place: Place) -> bool:
-    """Whether it is standard input."""
+    """Whether the place is standard input."""
     return place.address == str(incoming.STANDARD_INPUT)
 
 
 def check_named(name: str) -> None:
-    """Raises `InputError` where a path of this machine leads nowhere: nothing heavy is imported for it."""
+    """Raises `InputError` where a local path does not exist; imports nothing heavy."""
     place = place_of(name)
     if (local := place.local) is not None and not is_pattern(place) and not local.is_dir():
         incoming.check_there(local)
 
 
 def is_pattern(place: Place) -> bool:
-    """Whether it names several by signs that stand for others; no file that has them in its name."""
+    """Whether the address has wildcards, and no file has them in its own name."""
     if place.local is not None:
         return any(sign in place.address for sign in _PATTERN) and not place.exists()
     return any(sign in place.address for sign in ("*" if _is_web(place) else _PATTERN))

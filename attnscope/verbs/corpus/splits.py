@@ -1,4 +1,4 @@
-"""A corpus as numbered splits, by what its sources are alone: the same whoever measures, and how often.
+"""Cuts a corpus into numbered splits, which depend on its sources alone.
 
 A split is about so many bytes, cut out of a source where it can be read from its middle, and the last one no
 less than half of that. Small sources stand together in one. Of large groups of rows, and of what is
@@ -30,7 +30,7 @@ _UNPACKED = 3  # bytes of text that a byte of a compressed file usually becomes:
 
 @dataclass(frozen=True)
 class Plan:
-    """Spans that are all of a corpus; `size` is the bytes of a split, `whole` what there is in all."""
+    """All spans of a corpus; `size` is the bytes of a split, `whole` those of the corpus."""
 
     spans: tuple[Span, ...]
     size: int
@@ -38,7 +38,7 @@ class Plan:
 
     @classmethod
     def of(cls, spans: Sequence[Span], share: float = 1.0) -> "Plan":
-        """That of these spans, with splits of a `share` of the usual size."""
+        """A plan of these spans, with splits of a `share` of the usual size."""
         whole = sum(map(_size, spans))
         least, most = int(LEAST * share), min(max(int(MOST * share), whole // MANY), MOST)
         near = min(max(whole // FEWEST, least), most)
@@ -47,11 +47,11 @@ class Plan:
 
     @property
     def about(self) -> int:
-        """How many splits there are at least."""
+        """Least number of splits."""
         return max(1, -(-self.whole // self.size))
 
     def splits(self) -> Iterator[Split]:
-        """All of them, in their order."""
+        """All splits, in order."""
         held: list[Span] = []
         number = taken = through = 0
         for piece in self._pieces():
@@ -80,9 +80,9 @@ class Plan:
 
 
 def share(weights: int, device: str) -> float:
-    """How large splits are of the usual size, where a model has so many bytes of weights: not by a clock.
+    """Size of splits as a share of the usual, by the model's bytes of weights and its device.
 
-    What a text takes grows with them, so that whoever goes on, on whatever machine, finds the same splits.
+    Time per text grows with the weights. No clock is used: a resumed run finds the same splits anywhere.
     """
     light = _LIGHT if device == "cpu" else _LIGHT * _QUICKER
     return min(max(light / max(weights, 1), _SMALLEST), 1.0)
@@ -90,7 +90,7 @@ def share(weights: int, device: str) -> float:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What stands together, and its bytes; `through` where another number says how far a run is by it."""
+    """A span that is not cut further, and its bytes; `through` are the bytes it counts as progress."""
 
     span: Span
     size: int
@@ -120,9 +120,9 @@ def _groups(source: Source) -> list[tuple[int, int]]:
 
 
 def _in_order(span: Span, size: int) -> Iterator[_Piece]:
-    """Whole lines of what is read from its start alone, once: each piece with what stands in it.
+    """Pieces of whole lines, with their content, of a source that is read once from its start.
 
-    How far it is in what is compressed says how far a run is, as it is not known how much that will become.
+    In a compressed source the compressed bytes measure progress, as the size of the content is unknown.
     """
     blocks = span.source.form is Form.CONLLU
     lines: list[bytes] = []
@@ -147,7 +147,7 @@ def _in_order(span: Span, size: int) -> Iterator[_Piece]:
 
 
 def _through(span: Span, content: IO[bytes], told: int) -> tuple[int | None, int]:
-    """How many more bytes of a plan's whole are read than were told before, and how many that makes."""
+    """Bytes of progress since `told`, and in all; None and `told` for a source that is not compressed."""
     if span.end is not None or (at := position(content)) is None:
         return None, told
     return _UNPACKED * at - told, _UNPACKED * at
@@ -178,12 +178,12 @@ def _rows(span: Span, size: int) -> Iterator[_Piece]:
 
 
 def everything(sources: Sequence[Source]) -> tuple[Span, ...]:
-    """All of every source."""
+    """Spans of all sources, each whole."""
     return tuple(Span(index, source) for index, source in enumerate(sources))
 
 
 def first_texts(spans: Sequence[Span], most: int) -> tuple[int, tuple[Span, ...]]:
-    """How many texts there are, counted up to `most`, and the spans that hold no more than these.
+    """Number of texts, counted up to `most`, and the spans that hold no more than these.
 
     `InputError` where there is none at all, which takes a walk through everything.
     """
@@ -206,7 +206,7 @@ def first_texts(spans: Sequence[Span], most: int) -> tuple[int, tuple[Span, ...]
 
 
 def check_tags(spans: Sequence[Span], wanted: Mapping[str, str]) -> None:
-    """Raises `InputError` where no word has a tag that an option names; read until all are found."""
+    """Raises `InputError` where no word has a tag that an option names; reads until all are found."""
     if any(span.source.form is not Form.CONLLU for span in spans):
         raise InputError("--from-pos and --to-pos need words with their part of speech: a .conllu file")
     found: set[str] = set()
@@ -221,5 +221,5 @@ def check_tags(spans: Sequence[Span], wanted: Mapping[str, str]) -> None:
 
 
 def placed(name: str, line: int) -> str:
-    """`texts.txt:12`; of a source that is one text, its name."""
+    """Place of a text: `texts.txt:12`; of a source that is one text, its name."""
     return f"{name}:{line}" if line else name

@@ -1,4 +1,4 @@
-"""The texts of a corpus where they lie: a span of a source, read from its start to its end and not held.
+"""Reads the texts of a corpus: spans of sources, from start to end, without holding them.
 
 Of lines that is what begins in a range of bytes: a split may cut through a line, and each belongs to one. A
 sentence of a treebank belongs to the blank line before it. Of Parquet it is a range of rows. What cannot be
@@ -35,7 +35,7 @@ At = tuple[int, Item]  # the byte or row at which it begins
 
 @dataclass
 class Reading:
-    """What stands in a split, in its order; afterwards how much there was, and of which source.
+    """Iterates over the texts of a split; afterwards has the counts of texts, blanks and lines.
 
     `lines` are the lines or rows of each source, by its number.
     """
@@ -62,7 +62,7 @@ class Reading:
 
 
 def items(span: Span, counting: Reading | None = None) -> Iterator[At]:
-    """Everything in a span, in its order; texts have no number yet. `counting` is told its lines."""
+    """All items of a span in order, by position; texts have no number yet. `counting` gets the lines."""
     counting = counting or Reading(Split(0, ()), lines={span.index: 0})
     try:
         yield from _READERS[span.source.form](span, counting)
@@ -71,7 +71,7 @@ def items(span: Span, counting: Reading | None = None) -> Iterator[At]:
 
 
 def refusal(span: Span, item: SetAside) -> str:
-    """What cannot be read, as one line: where it stands in its source, as far as whoever reads it knows."""
+    """The error message for an item that cannot be read, with its place in the source."""
     row = span.source.form is Form.PARQUET
     after = f" after {'row' if row else 'byte'} {span.start:,}" if span.start else ""
     where = f"{'row' if row else 'line'} {item.line}{after}: " if item.line else ""
@@ -90,7 +90,7 @@ def _opened(span: Span, start: int = 0) -> Iterator[IO[bytes]]:
 
 
 def raw_lines(span: Span, content: IO[bytes] | None = None) -> Iterator[tuple[int, bytes]]:
-    """The lines that belong to a span, each with the byte at which it begins; of `content` that is open.
+    """Lines that belong to a span, each with the byte at which it begins; `content` is an open stream.
 
     In a treebank a blank line begins what belongs together, so a span begins and ends with one.
     """
@@ -112,7 +112,7 @@ def raw_lines(span: Span, content: IO[bytes] | None = None) -> Iterator[tuple[in
 
 
 def held(span: Span, start: int, lines: Iterable[bytes]) -> Span:
-    """What stands from `start` on, with these lines of it, which are all: they end as they do when read."""
+    """The span with these lines as its content, from `start` on."""
     return replace(span, start=start, end=None, held=b"\r\n".join([*lines, b""]))
 
 
@@ -153,7 +153,7 @@ def _of_file(span: Span, counting: Reading) -> Iterator[At]:
 
 
 def whole_file(span: Span) -> bytes:
-    """What stands in a file that is one text, as far as one may be long."""
+    """The bytes of a file that is one text, up to just over the longest that is read."""
     with _opened(span) as file:
         return file.read(incoming.LONGEST_LINE + len(incoming.BOM) + 1)
 
@@ -227,7 +227,7 @@ def _of_parquet(span: Span, counting: Reading) -> Iterator[At]:
 
 
 def values(span: Span) -> Iterator[tuple[int, Any]]:
-    """The rows of a span, each with its number in the source: the values of one column."""
+    """Rows of a Parquet span: each row's number in the source, and its value in the text column."""
     if span.held is not None:
         yield from enumerate(span.held)
         return
@@ -262,7 +262,7 @@ SPLITS = 4
 
 
 def ahead(splits: Iterable[Split]) -> Iterator[Split]:
-    """The splits, each with what stands in it where that lies elsewhere; errors come in their place."""
+    """The splits, with remote content fetched ahead by a thread; errors come in their order."""
     coming = iter(splits)
 
     def one() -> Split | None:
@@ -286,7 +286,7 @@ def _handed(
 
 
 def fetched(split: Split) -> Split:
-    """The split with what stands in it, where that lies elsewhere."""
+    """The split with the content of its remote spans fetched."""
     return replace(split, spans=tuple(map(_fetched, split.spans)))
 
 

@@ -1,6 +1,4 @@
-"""What `corpus` says of a result, in the words of `words/corpus.jinja`, and shows of its texts.
-
-How far they scatter, which lie furthest from the mean of a head, what their length does."""
+"""Fills the sentence templates of `corpus` with the facts of a result, and makes charts of its texts."""
 
 import math
 from collections import Counter
@@ -44,7 +42,7 @@ error_of = partial(give_or_take, decimals=None)
 
 
 def said(result: Corpus, in_nats: bool = False) -> Said:
-    """The words of `corpus` about this result, whose entropy counts tokens unless it is wanted `in_nats`."""
+    """A `Said` for a corpus: sentence templates and facts; entropy counts tokens unless `in_nats`."""
     tokens = result.main.scores.measure == "entropy" and not in_nats
     scores, read = result.measure(GAIN) if result.linked else result.main, result.read
     described, order, best = scores.scores.description, measured.ranked(scores.scores), scores.strongest
@@ -110,7 +108,7 @@ def _reason(read: CorpusRead, why: str) -> str:
 
 
 def following(result: Corpus, say: Said) -> Next | None:
-    """The other way round of a link; of a corpus with parts of speech a link; else how much is a sink."""
+    """The next command: the reverse link, or a link of a treebank, or another measure."""
     if result.case is Case.UNRANKED:
         return None
     if result.linked is not None:
@@ -130,7 +128,7 @@ _tenth = partial(signed, decimals=1)
 
 
 def texts_and_lengths(result: Corpus, say: Said) -> Iterator[Ranking | Curve]:
-    """Of the strongest head the texts furthest from its mean, and its mean by the length of texts.
+    """For the strongest head: the texts furthest from its mean, and its mean by length of text.
 
     None of a measure that is a class, nor where no head has a number; of few texts none is unlike the others.
     """
@@ -144,12 +142,12 @@ def texts_and_lengths(result: Corpus, say: Said) -> Iterator[Ranking | Curve]:
 
 
 def looked_at(result: Corpus) -> Place | None:
-    """The head whose texts are shown: the strongest; None of a class, and where no head has a number."""
+    """The strongest head, whose texts are shown; None for a class, and where no head has a number."""
     return None if result.main.agreement is not None else result.main.strongest
 
 
 def opening(result: Corpus) -> str:
-    """The command that opens the head in the first of these texts that is there in full; empty for none."""
+    """The command that opens the head in the first far text kept in full; empty for none."""
     best = looked_at(result)
     if best is None or result.main.count[best] < FLOOR:
         return ""
@@ -161,12 +159,12 @@ def opening(result: Corpus) -> str:
 
 
 def length(each: LengthClass | LengthPair) -> str:
-    """`12-15`, or one number."""
+    """The range of tokens, `12-15`, or one number."""
     return f"{each.least:,}-{each.most:,}" if each.most > each.least else f"{each.least:,}"
 
 
 def written(scores: CorpusScores, in_tokens: bool) -> Callable[[float], str]:
-    """How a value of a text or a mean is written."""
+    """The format function for a value of a text or a mean."""
     if in_tokens:
         return lambda value: form_of_tokens(float(np.exp(value)))
     return partial(measured.written, scores.scores)
@@ -210,7 +208,7 @@ def _told_apart(
 
 
 def _others_as_long(result: Corpus, text: CorpusText, value: float, best: Place) -> float:
-    """The mean of the head over the other texts of the class of length that this one is of; NaN for none."""
+    """Mean of the head over the other texts of this text's length class; NaN for none."""
     for i, each in enumerate(result.lengths):
         if each.least <= text.tokens <= each.most:
             mean, _, count = (float(part[(i, *best)]) for part in result.main.of_lengths)
@@ -253,7 +251,7 @@ def _by_length(result: Corpus, best: Place, say: Said) -> Curve:
 
 
 def known(values: np.ndarray) -> list[float | None]:
-    """The numbers, None where there is none."""
+    """The numbers as a list, with None for NaN."""
     return [None if np.isnan(each) else float(each) for each in values]
 
 
@@ -261,7 +259,7 @@ _FIRST = 10
 
 
 def scattered(result: Corpus, say: Said) -> Iterator[Ranking | Curve]:
-    """The first heads by the main measure with how texts scatter, and all heads layer by layer.
+    """Ranking of the first heads by the main measure with quantiles, and a curve of all heads by layer.
 
     None of a measure that is a class, nor where heads are ranked by a link.
     """

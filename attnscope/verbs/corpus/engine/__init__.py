@@ -1,6 +1,6 @@
-"""Who measures: a `Recipe` and numbered `Split`s in, one `Finished` for each split out.
+"""Interface of an engine: takes a `Recipe` and numbered `Split`s, yields one `Finished` for each split.
 
-The whole of what an engine must know stands in `interface`:
+All that an engine must know:
 
     an engine is called with a recipe (plain data, can be pickled), an iterable of splits (lazy: take them as
     you have room) and a listener; it yields a `Finished` for every split, once, in whatever order;
@@ -27,7 +27,7 @@ EVERY, SAMPLED = 16, 2  # splits: of so many the first ones are sampled, a text 
 
 @dataclass(frozen=True)
 class Text:
-    """One text of a split: `number` counts all that are read of it, from 0.
+    """One text of a split: `number` counts all that are read of the split, from 0.
 
     It stands in the source number `source` of the corpus; `line` counts lines or rows from where the split
     begins (0: the source is one text). `words` are its words where the file says them, `tags` the part of
@@ -44,7 +44,7 @@ class Text:
 
 @dataclass(frozen=True)
 class SetAside:
-    """What could not be measured, where it stands, why, and what stood there: never dropped in silence."""
+    """A text or line that could not be measured: its place, the reason, and its content."""
 
     source: int
     line: int
@@ -54,7 +54,7 @@ class SetAside:
 
 @dataclass(frozen=True)
 class Span:
-    """What begins in the bytes (or rows) from `start` up to `end` of a source, None to its end.
+    """A range of a source: what begins in its bytes (or rows) from `start` up to `end`, None to its end.
 
     `index` is the number of the `Source` in the corpus. `held` is what stands there, where a source cannot be
     read from its middle: whoever plans has read it, and hands it on.
@@ -69,7 +69,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Split:
-    """Spans of sources that follow one another, measured together to one part of the run; `size` is in bytes.
+    """Consecutive spans, measured together to one part of the run; `size` is in bytes.
 
     Texts in `deadly`, by their numbers, are not to be read: they have ended their worker twice. Where `only`
     is not None texts of these numbers alone are read, and nothing is kept.
@@ -82,13 +82,13 @@ class Split:
     only: tuple[int, int] | None = None
 
     def between(self, first: int, end: int) -> "Split":
-        """The texts of numbers from `first` up to `end`, on trial; what is finished counts all of them."""
+        """A trial split: only texts `first` up to `end` are measured; what is finished counts all of them."""
         return replace(self, only=(first, end))
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A split that is measured: its number, its texts, tokens and bytes, and the name of its part.
+    """Report on a measured split: its number, texts, tokens and bytes, and the name of its part.
 
     It took so many `seconds`, `certifying` of them for what is not done in every split; its process has had
     so much `memory` at the most, and so many measure `at_once`.
@@ -107,7 +107,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Forecast:
-    """`seconds` from the command's beginning to its end, side by side in so many `processes`.
+    """Expected `seconds` of the whole command, in so many `processes` side by side.
 
     `memory` is the most that one of them has had so far, in bytes, None where the system does not tell;
     `kept` are the bytes of what will be on the disk, said from .1 MB on. `advice` is for whom it is too much.
@@ -120,7 +120,7 @@ class Forecast:
     advice: str = ""
 
     def __str__(self) -> str:
-        """`about 42 min in all, 0.6 GB of memory in each of 4 processes, 9.0 MB on the disk`."""
+        """Such as `about 42 min in all, 0.6 GB of memory in each of 4 processes, 9.0 MB on the disk`."""
         parts = [f"about {duration(self.seconds)} in all"]
         if self.memory is not None:
             each = f" in each of {self.processes} processes" if self.processes > 1 else ""
@@ -131,15 +131,15 @@ class Forecast:
 
 
 def seconds_of(one: float, count: float, at_once: int = 1) -> float:
-    """For a `count` of things that take so many seconds each, so many of them `at_once`."""
+    """Seconds for `count` tasks of `one` second count each, `at_once` of them side by side."""
     return one * math.ceil(count / at_once)
 
 
 class Measurer(Protocol):
-    """A model in memory that measures splits."""
+    """Protocol: a model in memory that measures splits."""
 
     def measure(self, split: Split) -> Finished:
-        """Read, measure and keep it.
+        """Reads and measures a split, and keeps its part.
 
         `AttnscopeError` for what is wrong with model, question or the run's folder, never for a text.
         """
@@ -147,7 +147,7 @@ class Measurer(Protocol):
 
 
 class Recipe(Protocol):
-    """All that a worker must know; it can be pickled."""
+    """Protocol: plain, picklable instructions from which a worker opens its measurer."""
 
     @property
     def into(self) -> str:
@@ -155,11 +155,11 @@ class Recipe(Protocol):
         ...
 
     def on(self, device: str) -> "Recipe":
-        """The recipe for a worker that has this device."""
+        """The recipe for a worker on this device."""
         ...
 
     def open(self) -> Measurer:
-        """The model in memory, once in each worker. Limits torch to one thread, on which bits may depend."""
+        """Opens the model, once in each worker. Limits torch to one thread, on which bits may depend."""
         ...
 
 
@@ -169,7 +169,7 @@ Engine = Callable[[Recipe, Iterable[Split], Listener], Iterator[Finished]]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: texts and tokens measured by this command, and bytes through, of how many.
+    """Progress of a run: texts and tokens measured by this command, bytes done, and bytes in all.
 
     Once, after its first part, there is a `forecast` of all that it will take.
     """
@@ -186,13 +186,13 @@ Done = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class Refused:
-    """An error that the user can mend: nothing that another worker would do better."""
+    """Worker's answer: an error for the user to mend, which no other worker would avoid."""
 
     error: AttnscopeError
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A bug, with its traceback: it would come again, and no text is to blame."""
+    """Worker's answer: an unexpected exception with its traceback; not to be tried again."""
 
     traceback: str

@@ -1,4 +1,4 @@
-"""The engine of one machine: processes of its own, each with a thread here that feeds it, and its devices.
+"""The engine of one machine: worker processes, each fed by a thread here, on its devices.
 
 A worker that dies (killed, out of memory, a fault in a library) is started again and its split measured
 again: bits are the same, so nothing shows. Where the same split ends two, the text that does is looked for by
@@ -30,7 +30,7 @@ _MODULE = "attnscope.verbs.corpus.engine.worker"
 
 
 def local(workers: int, places: tuple[str, ...] = ("cpu",)) -> Engine:
-    """So many processes of this machine, `places` shared out among them; `InputError` for less than one."""
+    """An engine of `workers` local processes that share out `places`; `InputError` for less than one."""
     if workers < 1:
         raise InputError(f"--workers is {workers}: it takes at least 1")
     return partial(_run, workers, places)
@@ -76,27 +76,27 @@ def _run(
 
 
 class _DiedError(Exception):
-    """The worker has ended without an answer; how."""
+    """The worker ended without an answer; the message says how."""
 
 
 class WorkerBugError(Exception):
-    """The traceback of an error in a worker that is nobody's input."""
+    """The traceback of an unexpected error in a worker."""
 
 
 class _StoppedError(Exception):
-    """Nobody waits for an answer any more."""
+    """The worker was stopped, and nobody waits for its answer."""
 
 
 @dataclass
 class Worker:
-    """One process after the other that measures splits, for as long as they die."""
+    """A process that measures splits, started again when it dies."""
 
     recipe: Recipe
     process: "subprocess.Popen[bytes] | None" = None
     stopped: bool = False
 
     def measure(self, split: Split) -> Finished:
-        """The split measured, also where a worker dies of it; `AttnscopeError` as the worker has it."""
+        """Measures a split, without the texts that kill workers; raises the worker's `AttnscopeError`."""
         if (finished := self._tried(split)) is not None:
             return finished
         counted = self._tried(split.between(0, 0))
@@ -108,14 +108,14 @@ class Worker:
         raise InputError(f"workers end again and again from {at} on: fewer --workers need less memory")
 
     def _tried(self, split: Split) -> Finished | None:
-        """The split measured; None where it ends its worker twice."""
+        """Measures a split; None where it ends its worker twice."""
         for _ in range(_TRIES):
             with suppress(_DiedError):
                 return self._asked(split)
         return None
 
     def _deadly(self, split: Split, first: int, end: int) -> Iterator[int]:
-        """The texts from `first` to `end` that end a worker, found by halves."""
+        """Numbers of the texts from `first` up to `end` that end a worker, found by halves."""
         if self._tried(split.between(first, end)) is not None:
             return
         if end - first <= 1:
@@ -158,7 +158,7 @@ class Worker:
         return answer
 
     def leave(self) -> None:
-        """Ends the process in peace."""
+        """Ends the process by closing its input, and waits for it."""
         if (process := self.process) is not None and process.stdin is not None:
             with suppress(OSError):
                 process.stdin.close()
@@ -181,7 +181,7 @@ class Worker:
         return how
 
     def stop(self) -> None:
-        """Ends the process now, and for good."""
+        """Kills the process at once; the worker answers nothing more."""
         self.stopped = True
         if (process := self.process) is not None:
             process.kill()
@@ -202,7 +202,7 @@ def _started() -> "subprocess.Popen[bytes]":
 
 
 def alone(recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterator[Finished]:
-    """Every split in its order, by this process."""
+    """An engine that measures every split in order, in this process."""
     with lent():
         measurer = recipe.open()
         for split in splits:
@@ -210,12 +210,12 @@ def alone(recipe: Recipe, splits: Iterable[Split], listener: Listener) -> Iterat
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def resolved(device: str) -> str:
-    """What a run is measured on: the kind of device that `auto` is here, or what is named.
+    """The device to measure on: the kind that `auto` stands for here, or the one that is named.
 
     `InputError` where there is no such device.
     """
@@ -227,7 +227,7 @@ def resolved(device: str) -> str:
 
 
 def places(device: str) -> tuple[str, ...]:
-    """The devices that workers share out: the one that has a number, else all of its kind."""
+    """The devices that workers share out: the numbered one, else all of its kind."""
     from attnscope.model.loading.memory import devices
 
     kind, _, number = resolved(device).partition(":")
@@ -236,12 +236,12 @@ def places(device: str) -> tuple[str, ...]:
 
 
 def usual_workers(device: str) -> int:
-    """One for each accelerator; without any as many as there are cores."""
+    """The usual number of workers: one for each accelerator, else one for each core."""
     return cores() if resolved(device) == "cpu" else len(places(device))
 
 
 def described(device: str) -> str:
-    """The kind of device, and its name."""
+    """The kind of device with the accelerator's name, such as `cuda (NVIDIA H200)`."""
     import torch
 
     kind = resolved(device).partition(":")[0]
@@ -251,7 +251,7 @@ def described(device: str) -> str:
 
 @contextmanager
 def lent() -> Iterator[None]:
-    """Around measuring in a process of the user's: torch's threads are then as before."""
+    """Context manager: restores the number of torch's threads afterwards."""
     import torch
 
     threads = torch.get_num_threads()

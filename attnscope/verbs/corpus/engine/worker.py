@@ -1,4 +1,4 @@
-"""The process of a worker: a recipe and splits come in by its standard input, answers go out by its output.
+"""Worker process: reads a recipe and splits from standard input, and writes answers to its output.
 
     python -m attnscope.verbs.corpus.engine.worker
 
@@ -25,7 +25,7 @@ _LOOK = 0.5  # seconds
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:
-    """Answer every split with what was kept of it, or with why not."""
+    """Answers every split with its `Finished`, or with the error that prevented it."""
     measurer: Measurer | None = None
     while True:
         answer: Finished | Refused | Broken | None = None
@@ -54,7 +54,7 @@ def _read(source: BinaryIO) -> Any:
 
 
 def _follow(parent: int) -> None:
-    """End with whoever started this process, which the system hands on to another one then."""
+    """Ends this process when its parent has ended."""
     while os.getppid() == parent:
         time.sleep(_LOOK)
     os._exit(0)

@@ -1,4 +1,4 @@
-"""A file or folder by its address: read in part or whole, written whole or not at all, listed, removed.
+"""Files and folders by address, local or remote: read, written as a whole, listed, removed.
 
 A path of this machine is read and written by the system's own calls; any other address, wherever fsspec
 reaches, is a place of `remote`. A place is plain data, which may travel to other machines. What is not there
@@ -25,22 +25,22 @@ _REMOTE = re.compile(r"(?!(?:file|local)://)[A-Za-z][A-Za-z0-9+.-]+://")
 
 
 class NotWrittenError(InputError):
-    """A file could not be written, or a folder made."""
+    """A file or folder could not be written."""
 
 
 class RefusedError(InputError):
-    """What was asked of a store cannot be had, however often it is asked."""
+    """A store refuses for good: trying again is of no use."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A path of this machine, and the face of all places."""
+    """A file or folder of this machine; base class of remote places."""
 
     address: str
 
     @property
     def local(self) -> Path | None:
-        """The path, where it is one of this machine."""
+        """The local path; None for a remote place."""
         return Path(self.address)
 
     @property
@@ -56,7 +56,7 @@ class Place:
 
     @contextmanager
     def telling(self, doing: str) -> Iterator[None]:
-        """Around what reads, lists, writes or removes: a system's refusal becomes one line."""
+        """Context manager: turns a system's error while `doing` something into one line."""
         kind = InputError if doing in ("read", "list") else NotWrittenError
         try:
             yield
@@ -70,12 +70,12 @@ class Place:
             raise error if kind is InputError else kind(str(error)) from error
 
     def read(self, start: int = 0, end: int | None = None) -> bytes:
-        """Its bytes from `start` up to `end`, or to its own end."""
+        """The file's bytes from `start` up to `end`, or to its end."""
         with self.telling("read"), self.open(start, end) as file:
             return file.read(-1 if end is None else max(0, end - start))
 
     def open(self, start: int = 0, end: int | None = None) -> IO[bytes]:
-        """A stream of its bytes from `start` to its own end; another machine's is fetched as it is read.
+        """A stream of the file's bytes from `start` on; a remote file is fetched as it is read.
 
         `end` says how far will be read for sure, so that no more than that is fetched at first. A connection
         that breaks off is taken up where it was.
@@ -86,45 +86,45 @@ class Place:
             return file
 
     def at_random(self) -> IO[bytes]:
-        """The file to be read here and there: exactly what is asked for is fetched."""
+        """The file opened for random access: only requested bytes are fetched."""
         return self.open()
 
     @property
     def size(self) -> int | None:
-        """Its bytes; None where that is not told."""
+        """Size in bytes; None where the store does not tell."""
         with self.telling("read"):
             return Path(self.address).stat().st_size
 
     @property
     def by_range(self) -> bool:
-        """Whether a part of it can be read without what stands before."""
+        """Whether a range of bytes can be read without those before it."""
         return True
 
     @property
     def signature(self) -> str:
-        """What changes with its content: the SHA-256 here, elsewhere what the store says (ETag, version)."""
+        """Fingerprint of the content: SHA-256 of a local file, else the store's own (ETag, version)."""
         with self.telling("read"):
             return digests.sha256(Path(self.address))
 
     def ask_anew(self) -> None:
-        """Forget what its store said of its files: they may have changed since."""
+        """Drops cached facts about the store's files, which may have changed."""
 
     def exists(self) -> bool:
-        """Whether there is a file or folder."""
+        """Whether the file or folder exists."""
         return Path(self.address).exists()
 
     def is_folder(self) -> bool:
-        """Whether it is a folder, or what looks like one in a store that has none."""
+        """Whether the place is a folder, or looks like one in a store without folders."""
         return Path(self.address).is_dir()
 
     def names(self) -> list[str]:
-        """The names of the files directly in this folder, in their order; none where there is no folder."""
+        """Sorted names of the files directly in this folder; empty where there is no folder."""
         with self.telling("list"), suppress(FileNotFoundError):
             return sorted(file.name for file in Path(self.address).iterdir() if file.is_file())
         return []
 
     def files(self) -> "list[Place]":
-        """All files in this folder and those within, or that this pattern names, by their names."""
+        """All files below this folder, or that match this pattern, sorted by name."""
         from glob import glob
 
         with self.telling("list"):
@@ -133,18 +133,18 @@ class Place:
             return [Place(str(file)) for file in sorted(file for file in found if file.is_file())]
 
     def make(self) -> None:
-        """Make the folder, and those that it lies in; a store without folders needs none."""
+        """Makes the folder and its parents; a store without folders needs none."""
         with self.telling("write"):
             Path(self.address).mkdir(parents=True, exist_ok=True)
 
     def write(self, content: bytes) -> None:
-        """Put `content` there: all of it, on the disk, or nothing."""
+        """Writes `content` as a whole, or not at all."""
         with self.writing() as file:
             file.write(content)
 
     @contextmanager
     def writing(self) -> Iterator[IO[bytes]]:
-        """A file to be written; it is there, whole, when this is left without an error, and not before."""
+        """Context manager: a file to write, which appears, whole, only on exit without an error."""
         path = Path(self.address)
         with self.telling("write"), written_whole(path) as file:
             yield file
@@ -158,7 +158,7 @@ class Place:
                 os.close(folder)
 
     def remove(self) -> None:
-        """Remove the file, or the folder with all that is in it; nothing where there is none."""
+        """Removes the file, or the folder with its content, if it exists."""
         path = Path(self.address)
         with self.telling("remove"):
             if path.is_dir() and not path.is_symlink():
@@ -168,7 +168,7 @@ class Place:
 
 
 class Chunks(io.RawIOBase):
-    """A file of the bytes that a generator gives, closed with it."""
+    """A readable file over the chunks of a generator, which it closes."""
 
     def __init__(self, chunks: Generator[bytes]) -> None:
         self._chunks, self._held = chunks, memoryview(b"")
@@ -189,7 +189,7 @@ class Chunks(io.RawIOBase):
 
 
 def place_of(address: str | Path | Place, **options: Any) -> Place:
-    """The place of that path or address; `options` are for the system that an address names."""
+    """The place of a path or address; `options` are for the file system that an address names."""
     if isinstance(address, Place):
         return address
     plain = str(address)

@@ -1,4 +1,4 @@
-"""What another machine's store may answer in place of a file: refused, not there, or to be tried again."""
+"""Retries requests to remote stores, and tells refusals, missing files and passing faults apart."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ _ALIKE = {"s3a": "s3", "gcs": "gs", "abfs": "az", "abfss": "az", "adl": "az", "h
 
 
 def trying(act: Callable[[], T], doing: str, address: str, pauses: Sequence[float] | None = None) -> T:
-    """What `act` gives; it is tried again after a pause where only the network or the store was at fault.
+    """The result of `act`, tried again after pauses where the network or the store was at fault.
 
     `doing` is what is done to the address: read, list, write. `FileNotFoundError` where nothing is there.
     """
@@ -102,7 +102,7 @@ def _status(error: BaseException) -> int | None:
 
 
 def passing(error: BaseException) -> bool:
-    """Whether it may be otherwise the next time."""
+    """Whether the error may pass, so that another try makes sense."""
     if isinstance(error, _FOR_GOOD):
         return False
     kinds = (kind for each in _chain(error) for kind in type(each).__mro__)
@@ -126,7 +126,7 @@ def _looked_for(address: str) -> str:
 
 
 def missing(address: str, schemes: set[str], error: Exception) -> InputError:
-    """The refusal of an address that nothing here can open."""
+    """The error for an address whose scheme nothing here can open."""
     named = str(error).partition(UNKNOWN)[2]  # of several in one address the one that is meant
     scheme, name = named or address.partition("://")[0], printable(address)
     if isinstance(error, ImportError):

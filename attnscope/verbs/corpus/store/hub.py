@@ -1,4 +1,4 @@
-"""The splits of a data set on the hub, such as `hf://datasets/owner/name:train`, as the files that hold them.
+"""Files of a split of a dataset on the Hugging Face Hub, such as `hf://datasets/owner/name:train`.
 
 What its card says under `configs` counts; where it says nothing, the names of files and folders (`train`,
 `test-00000-of-00002`), as the hub's own viewer goes by. A revision that moves is replaced by the commit that
@@ -31,7 +31,7 @@ _CARD = "README.md"
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set at a commit, all its files, and what its card says of its configurations."""
+    """A dataset at a commit: all its files, and the configurations in its card."""
 
     repo: str
     commit: str
@@ -39,11 +39,11 @@ class DataSet:
     configs: tuple[Mapping[str, Any], ...]
 
     def address(self, file: str) -> str:
-        """That of one of its files."""
+        """The address of one of its files."""
         return f"hf://datasets/{self.repo}@{self.commit}/{file}"
 
     def splits(self, config: str | None, readable: Sequence[str]) -> dict[str, list[str]]:
-        """The files of every split of a configuration, by the split's name; of these that can be read."""
+        """Readable files of every split of a configuration, by the split's name."""
         return self._by_card(config, readable) if self.configs else _by_name(config, readable)
 
     def _by_card(self, config: str | None, readable: Sequence[str]) -> dict[str, list[str]]:
@@ -107,7 +107,7 @@ def _split_in(file: str) -> str | None:
 
 
 def named(address: str) -> tuple[str, str | None, str | None, str] | None:
-    """Data set, revision, configuration and split of an address that names a split; None for any other.
+    """Dataset, revision, configuration and split of an address that names a split; None for any other.
 
     The split is empty where the address names a whole data set and no file in it.
     """
@@ -119,7 +119,7 @@ def named(address: str) -> tuple[str, str | None, str | None, str] | None:
 
 
 def data_set(repo: str, revision: str | None, address: str) -> DataSet:
-    """What the hub says of it."""
+    """Looks a dataset up on the hub."""
     from huggingface_hub import HfApi, RepoCard
 
     try:
@@ -141,7 +141,7 @@ def data_set(repo: str, revision: str | None, address: str) -> DataSet:
 def files_of_split(
     address: str, asked: tuple[str, str | None, str | None, str], readable: Sequence[str]
 ) -> list[str]:
-    """The addresses of the files of a split, of which the name ends in one of `readable`."""
+    """Addresses of a split's files whose names end in one of `readable`."""
     repo, revision, config, split = asked
     found = data_set(repo, revision, address)
     known = [file for file in found.files if any(fnmatchcase(file.lower(), f"*{end}") for end in readable)]

@@ -1,4 +1,4 @@
-"""Files on other machines, through fsspec, which this module alone imports.
+"""Files on other machines, read and written through fsspec, which this module alone imports.
 
 Every request is for just the bytes that are wanted, and is tried again where the network failed (`faults`).
 """
@@ -35,7 +35,7 @@ _SMALL = 2**16  # bytes of a request, from which on it is not made smaller
 
 @dataclass(frozen=True)
 class There(Place):
-    """An address with a scheme, and what the system that it names is told beside it (`options`, as JSON)."""
+    """A remote address with its scheme; `options` (JSON) are for the file system that it names."""
 
     options: str = field(default="{}", repr=False)  # it may hold keys
 
@@ -81,7 +81,7 @@ class There(Place):
         return io.BufferedReader(Chunks(whole), BLOCK)
 
     def part(self, start: int, end: int) -> bytes:
-        """Its bytes from `start` to `end`, all of them; after a fault on from there, in smaller requests."""
+        """Bytes from `start` to `end`, complete; after a fault it goes on from there, in smaller requests."""
         content, most = bytearray(), max(1, end - start)
 
         def act(system: Any, path: str) -> bytes:
@@ -97,7 +97,7 @@ class There(Place):
         return bytes(content)
 
     def _in_parts(self, at: int, end: int | None, size: int) -> Generator[bytes]:
-        """Its bytes by requests for parts, which grow: the first lines may be enough.
+        """The bytes from `at` on, by range requests that grow: the first lines may be enough.
 
         Up to `end` it is read for sure; beyond it there is usually the rest of one line.
         """
@@ -112,7 +112,7 @@ class There(Place):
             at = stop
 
     def _in_order(self, at: int) -> Generator[bytes]:
-        """Its bytes where no parts are given; where it breaks off it is opened again and read up to there."""
+        """The bytes in order without range requests; after a fault the file is read again up to `at`."""
         file: Any = None
 
         def let_go() -> None:
@@ -196,7 +196,7 @@ class There(Place):
 
     def make(self) -> None:
         def act(system: Any, path: str) -> None:
-            """A store of objects has no folders, and its buckets are not made."""
+            """Makes the folder, except in object stores, which have none and whose buckets are not made."""
             if not set(_protocols(system)) & (_WHOLE - {"memory"}):
                 system.makedirs(path, exist_ok=True)
 
@@ -224,7 +224,7 @@ class There(Place):
 
 @dataclass(frozen=True)
 class Facts:
-    """What a store says of a file: `size` None where it does not; whether it gives parts of it."""
+    """A store's facts about a file: `size` or None, whether it serves ranges, and its signature."""
 
     size: int | None
     by_range: bool
@@ -233,7 +233,7 @@ class Facts:
 
 @lru_cache(maxsize=4096)
 def facts(place: There) -> Facts:
-    """What the store says of the file; asked once in a process."""
+    """The store's facts about the file; asked once per process."""
     told = place._asking("read", lambda system, path: dict(system.info(path)), first=True)
     if told.get("type") == "directory":
         raise RefusedError(f"cannot read '{place}': it is a folder, name a file")
@@ -261,7 +261,7 @@ def _range(system: Any, path: str, start: int, end: int) -> bytes:
 
 
 def _as_it_is(system: Any) -> dict[str, Any]:
-    """What keeps a web server from compressing what it gives: parts of that are of no use."""
+    """Arguments that keep a web server from compressing its answer, whose ranges would be useless."""
     if "https" not in _protocols(system):
         return {}
     return {"headers": {**system.kwargs.get("headers", {}), "Accept-Encoding": "identity"}}
@@ -272,7 +272,7 @@ def _protocols(system: Any) -> tuple[str, ...]:
 
 
 def _whole(send: Callable[[Any, str], object], system: Any, path: str) -> None:
-    """Sent to its name where the store shows nothing in part, else beside it and moved there."""
+    """Sends a file under its name where the store is atomic, else under a temporary name, then moves it."""
     if set(_protocols(system)) & _WHOLE:
         send(system, path)
         return
@@ -287,7 +287,7 @@ def _whole(send: Callable[[Any, str], object], system: Any, path: str) -> None:
 
 
 class _AtRandom(fsspec.spec.AbstractBufferedFile):  # type: ignore[misc]
-    """A file that is read here and there: each reading is one request for just that."""
+    """A remote file with random access: each read is one range request."""
 
     def __init__(self, place: There, size: int) -> None:
         super().__init__(None, place.address, cache_type="none", size=size)

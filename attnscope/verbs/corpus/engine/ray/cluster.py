@@ -1,4 +1,4 @@
-"""A Ray to work on: one that exists, joined and left as it was, or one of this machine, started and ended.
+"""Joins an existing Ray cluster, and leaves it as it was, or starts and ends one on this machine.
 
 What Ray says by itself reaches neither screen nor pipe. One that is started here keeps its files in a folder
 that goes with it, and its processes end with this one however that ends: in order, by a signal, by kill -9.
@@ -31,7 +31,7 @@ _STOPPING = ("SIGINT", "SIGTERM", "SIGHUP")
 
 @contextmanager
 def replaced(module: Any, name: str, other: Any) -> Iterator[None]:
-    """`module` has `other` under that name, where it had anything."""
+    """Context manager: `module.name` is `other`, where the module has that name."""
     usual = getattr(module, name, None)
     if usual is not None:
         setattr(module, name, other)
@@ -44,7 +44,7 @@ def replaced(module: Any, name: str, other: Any) -> Iterator[None]:
 
 @contextmanager
 def own_signals() -> Iterator[None]:
-    """Whatever answers signals now answers them afterwards."""
+    """Context manager: restores the present signal handlers afterwards."""
     numbers = [getattr(signal, name) for name in _STOPPING if hasattr(signal, name)]
     before = {number: signal.getsignal(number) for number in numbers}
     try:
@@ -57,7 +57,7 @@ def own_signals() -> Iterator[None]:
 
 @contextmanager
 def environment(wanted: Mapping[str, str]) -> Iterator[None]:
-    """These variables, but for those that the user has set; afterwards they are gone again."""
+    """Context manager: sets environment variables that the user has not set, and removes them afterwards."""
     new = [name for name in wanted if name not in os.environ]
     os.environ.update({name: wanted[name] for name in new})
     try:
@@ -81,7 +81,7 @@ _SHORT = 24  # characters: a socket lies 70 below, and 104 is all that systems l
 
 
 def the_library() -> Any:
-    """`ray`, with `ray.data`; `InputError` that says how to get it where it is missing."""
+    """The module `ray` with `ray.data`; `InputError` that says how to install it where it is missing."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -94,9 +94,9 @@ def the_library() -> Any:
 
 @contextmanager
 def cluster(address: str | None, given: dict[str, int] | None, listener: Listener) -> Iterator[Any]:
-    """`ray`, connected to `address` or, without one, to a cluster of this machine that gives so much away.
+    """`ray`, connected to `address` or to a cluster started here with the resources `given`.
 
-    Who has started or joined one before in this process goes on with that.
+    A Ray that this process has started or joined before is used as it is.
     """
     ray = the_library()
     if ray.is_initialized():
@@ -127,7 +127,7 @@ def _joined(ray: Any, address: str, listener: Listener) -> Iterator[None]:
 
 
 def check_answers(address: str) -> None:
-    """`InputError` where no Ray can be at `address`: Ray itself tries for a minute, and says much."""
+    """Raises `InputError` where no Ray can be at `address`; Ray itself would try for a minute."""
     host, _, port = address.rpartition(":")
     if address == "auto":
         return
@@ -181,14 +181,14 @@ def _started(ray: Any, given: dict[str, int], listener: Listener) -> Iterator[No
 
 
 def _folder() -> Path:
-    """A new one, at a place whose name is short enough for sockets."""
+    """A new temporary folder whose path is short enough for sockets."""
     usual = tempfile.gettempdir()
     short = usual if len(usual) <= _SHORT or not os.path.isdir("/tmp") else "/tmp"
     return Path(tempfile.mkdtemp(prefix="attnscope-", dir=short))
 
 
 def _end(folder: Path) -> None:
-    """Where a signal ends the program: no library is asked, its locks may be held."""
+    """On a signal: kills all descendants without calls to libraries, whose locks may be held."""
     if sys.platform != "win32":  # where nothing tells of them either
         for number in descendants(os.getpid()):
             with suppress(OSError):
@@ -197,7 +197,7 @@ def _end(folder: Path) -> None:
 
 
 def descendants(parent: int) -> list[int]:
-    """The numbers of all processes that come from `parent`, the oldest first; none where that is not told."""
+    """Process ids of all descendants of `parent`, the oldest first; empty where `ps` fails."""
     try:
         listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
@@ -210,7 +210,7 @@ def descendants(parent: int) -> list[int]:
 
 
 def _remove(folder: Path) -> None:
-    """A process that is just ending may still write into it."""
+    """Removes the folder, repeatedly for a while, since an ending process may still write to it."""
     until = time.monotonic() + _PATIENCE
     while folder.exists() and time.monotonic() < until:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""What every machine of a cluster must have and see: versions and model, the run's folder, the texts.
+"""Checks that every machine of a cluster has the same versions, model and texts, and the run's folder.
 
 Machines are set up one by one. A model of the same name may be another one there, another release of torch
 rounds differently, and a file of the same name may hold other texts: all would pass for the same run.
@@ -32,27 +32,27 @@ _SEEN = "seen-"
 
 @dataclass(frozen=True)
 class CheckedRecipe:
-    """A recipe that is opened only where it would give the same numbers; `here` is what there is at home."""
+    """A recipe that opens only on machines with the same versions and model as `here`."""
 
     recipe: Recipe
     here: Mapping[str, str]
 
     @classmethod
     def of(cls, recipe: Recipe) -> "CheckedRecipe":
-        """The recipe with what there is on this machine."""
+        """The recipe with the versions and model of this machine."""
         return cls(recipe, there_is(recipe))
 
     @property
     def into(self) -> str:
-        """That of the recipe."""
+        """The address of the run's folder."""
         return self.recipe.into
 
     def on(self, device: str) -> "CheckedRecipe":
-        """The recipe for a worker that has this device."""
+        """The recipe for a worker on this device."""
         return replace(self, recipe=self.recipe.on(device))
 
     def open(self) -> Measurer:
-        """As the recipe has it; `InputError` where this machine has something else."""
+        """Opens the recipe; `InputError` where this machine has another version or model."""
         there = there_is(self.recipe)
         for name, value in self.here.items():
             if there.get(name) != value:
@@ -62,7 +62,7 @@ class CheckedRecipe:
 
 
 def there_is(recipe: Recipe) -> dict[str, str]:
-    """What numbers depend on, by name: the versions, and the hashes of the files that would be read."""
+    """Library versions and digests of the model's files, by name: all that numbers depend on."""
     depends_on = {"attnscope": __version__, **versions()}
     request = getattr(recipe, "request", None)
     if isinstance(request, ModelRequest):
@@ -79,7 +79,7 @@ def _short(value: str | None) -> str:
 
 
 def glance(place: Place) -> str:
-    """What tells a file from others of its name, without reading it all; of a store what that says itself."""
+    """Quick fingerprint of a file: size and hash of samples; of a remote file its store's signature."""
     if (local := place.local) is None:
         return place.signature
     size, digest = local.stat().st_size, hashlib.sha256()
@@ -91,13 +91,13 @@ def glance(place: Place) -> str:
 
 
 def check_sees(run: Place) -> None:
-    """Raises `InputError` where there is no such folder here: on a node that came when all were asked."""
+    """Raises `InputError` where this machine does not see the run's folder."""
     if not run.is_folder():
         raise InputError(f"{platform.node()} does not see the run's folder '{run}': {_SHARED}")
 
 
 def check_same_texts(glances: Mapping[Place, str]) -> None:
-    """Raises `InputError` where a file is not here, or not the one at which the command looked."""
+    """Raises `InputError` where a file is missing here, or has another fingerprint than in the command."""
     for place, seen in glances.items():
         try:
             other = glance(place)
@@ -113,7 +113,7 @@ _SHARED = (
 
 
 def check_seen_by_all(ray: Any, run: Place, nodes: Sequence[Mapping[str, Any]]) -> None:
-    """Writes into the run's folder, has each node read that and write too; `InputError` where one cannot."""
+    """Checks that each node reads and writes in the run's folder; `InputError` where one cannot."""
     there = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
     token = token_hex(8)
     given = run / f"{_SEEN}{token}"
@@ -146,7 +146,7 @@ def check_seen_by_all(ray: Any, run: Place, nodes: Sequence[Mapping[str, Any]]) 
 
 
 def write_seen(given: Place, own: Place, token: str) -> str | None:
-    """On a node: read what was written there, write beside it; why not, where that is not so."""
+    """On a node: reads the file `given` and writes `own`; returns why that failed, or None."""
     try:
         if not _holds(given, token):
             return "what was written there is not found"
@@ -164,12 +164,12 @@ def _holds(place: Place, token: str) -> bool:
 
 
 def absolute(place: Place) -> Place:
-    """The place by a path that holds wherever a process stands."""
+    """The place with an absolute path, where it is a local one."""
     return place if place.local is None else Place(os.path.abspath(place.local))
 
 
 def stand_at(folder: str) -> None:
-    """From now on names are looked for from there, where there is such a folder."""
+    """Changes the working directory to `folder`, where that exists."""
     if Path(folder).is_dir():
         os.chdir(folder)
 
@@ -181,13 +181,13 @@ _HANDED_OUT = {"cuda": _GPU, "xpu": _GPU, "npu": "NPU", "hpu": "HPU"}  # what Ra
 
 @dataclass(frozen=True)
 class Needs:
-    """So much of each resource, by Ray's name for it: CPU, GPU, memory, or one that a machine was given."""
+    """Amounts of Ray resources for each worker: CPU, GPU, memory, or a custom one."""
 
     each: Mapping[str, float]
 
     @classmethod
     def of(cls, written: str | None, request: ModelRequest) -> "Needs":
-        """As written, over a core and the device of the request, or all devices that its map names.
+        """Parses --ray-resources, over a default of one core and the request's devices.
 
         `InputError` for what is no amount, and for a device that Ray does not hand out.
         """
@@ -216,13 +216,13 @@ class Needs:
         return ", ".join(f"{name} {amount:g}" for name, amount in self.each.items() if amount)
 
     def options(self) -> dict[str, Any]:
-        """As Ray's own arguments of an actor."""
+        """The needs as arguments of a Ray actor."""
         named = {_CPU: "num_cpus", _GPU: "num_gpus", _MEMORY: "memory"}
         own = {named[name]: amount for name, amount in self.each.items() if name in named}
         return {**own, "resources": {name: n for name, n in self.each.items() if n and name not in named}}
 
     def room(self, machines: Iterable[Mapping[str, float]]) -> int:
-        """How many workers there is room for on machines that have so much each."""
+        """Number of workers that fit on machines with these resources."""
         asked = {name: amount for name, amount in self.each.items() if amount}
         return sum(
             min((int(has.get(name, 0) / n + 1e-9) for name, n in asked.items()), default=1)
@@ -230,7 +230,7 @@ class Needs:
         )
 
     def of_this_machine(self, workers: int | None, cores: int) -> dict[str, int]:
-        """What a Ray of this machine gives away, as its arguments: for so many workers, or what there is."""
+        """Arguments for a Ray started here: cores for `workers`, or all there are, and the GPUs."""
         if other := list(self.options()["resources"]):
             raise InputError(
                 f"a Ray that is started here has no {other[0]}: name a cluster that has, with --ray-address"

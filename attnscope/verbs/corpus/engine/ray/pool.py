@@ -1,4 +1,4 @@
-"""The engine: splits become the rows of a dataset of Ray Data, whose actors read, measure and keep them.
+"""The Ray engine: splits are rows of a Ray Data dataset, whose actors read, measure and keep them.
 
 Nothing of a text or a result passes through the driver, but for texts that cannot be read from their middle.
 So that these can stream a dataset is a window of splits; of others it holds more than half a billion tokens.
@@ -38,10 +38,10 @@ _KEPT = "what is measured is kept, the same command goes on from there"
 
 
 def on_ray(address: str | None, workers: int | None, needs: Needs, device: str, fetched: Fetched) -> Engine:
-    """So many actors on the cluster at `address` (or `$RAY_ADDRESS`), without one on a Ray of this machine.
+    """An engine of actors on the cluster at `address` (or `$RAY_ADDRESS`), else on a Ray started here.
 
     Without `workers` as many as there is room for; what each measures next is read by `fetched`. `InputError`
-    where Ray is not installed, and for what cannot be.
+    without Ray, without an answer at `address`, and for fewer than one worker.
     """
     if workers is not None and workers < 1:
         raise InputError(f"--workers is {workers}: with --engine ray it takes at least 1")
@@ -76,7 +76,7 @@ def _run(
 
 
 def windows(splits: Iterable[Split], size: int = WINDOW, most: int = _MOST) -> Iterator[list[Any]]:
-    """Tables of splits, so many that they take no more than `size` bytes, but at least one."""
+    """Lists of packed splits, each list of at most `size` bytes and `most` splits, but at least one split."""
     held: list[Any] = []
     taken = 0
     seen: dict[Place, str] = {}
@@ -132,7 +132,7 @@ def _measured(
 
 
 class Actor:
-    """Measures split after split on whichever machine Ray puts it: by one process, as the local engine does.
+    """Ray actor that measures splits through a local worker process.
 
     The process is the same program with the same surroundings as a local worker, so the bits are; a text
     that ends it is found and set aside in the same way. An error comes back as a value: an exception would be
@@ -148,7 +148,7 @@ class Actor:
         self.turn = Lock()
 
     def __call__(self, table: Any) -> Any:
-        """A table of splits to one of what they gave."""
+        """Measures a table of splits; returns a table of their answers."""
         return _table([pickle.dumps(self._answer(*pickle.loads(row))) for row in table["held"].to_pylist()])
 
     def _answer(self, split: Split, glances: dict[Place, str]) -> Finished | Exception:
@@ -168,12 +168,12 @@ class Actor:
 
 
 def packed(split: Split, glances: dict[Place, str]) -> Any:
-    """A table of one row that holds the split: what a block of the dataset is."""
+    """A table of one row that holds the pickled split: a block of the dataset."""
     return _table([pickle.dumps((split, glances))])
 
 
 def unpacked(table: Any) -> list[Finished]:
-    """What the actors made of the rows; an error that one of them met is raised."""
+    """The actors' answers; raises an error that one of them met."""
     finished = []
     for row in table.column("held").to_pylist():
         answer = pickle.loads(row)
@@ -184,7 +184,7 @@ def unpacked(table: Any) -> list[Finished]:
 
 
 def _table(held: list[bytes]) -> Any:
-    """By Arrow itself: NumPy's strings would lose the zeros at the end of a pickle."""
+    """A table of bytes made by Arrow itself: NumPy's strings would lose zeros at the end of a pickle."""
     import pyarrow
 
     return pyarrow.table({"held": pyarrow.array(held, pyarrow.large_binary())})
