@@ -1,4 +1,4 @@
-"""Measures of one head: pure maths on weights and what else is known of it, one number per head.
+"""Measures of one head: pure functions of its weights and other tensors, one number per head.
 
 A measure sees a tile of true weights and returns what it contributes, as a rule a number per row.
 Contributions of the tiles of a row are combined (added, or the largest taken), then finished over the rows:

@@ -1,4 +1,4 @@
-"""What the machine gives this program, and how it is used: memory, a folder for what it can make again, time.
+"""Machine resources: memory left and used, the cache folder, faster start, and one thread at a time.
 
 Sizes and times are read and written as people write them. Nothing is made here, and no folder but the user's
 own is ever named.
@@ -47,7 +47,7 @@ _OFF = {"off", "no", "none", "0", "false"}
 
 
 def left() -> int | None:
-    """Bytes that can still be taken, rather too many than too few; None where nothing tells."""
+    """Bytes of memory that can still be allocated (an upper bound); None where unknown."""
     bounds = [bound for bound in (_available(), _container_limit(), _process_limit()) if bound is not None]
     return min(bounds, default=None)
 
@@ -57,14 +57,14 @@ def gigabytes(size: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """From a second on: `17.7 s`, `7 min`, `2.5 h`, `3 days`."""
+    """A duration as text: `17.7 s`, `7 min`, `2.5 h`, `3 days`."""
     if seconds < 7200:
         return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
 
 
 def peak_memory() -> int | None:
-    """The most memory that this process has had, in bytes; None where the system does not tell.
+    """Peak memory of this process in bytes; None where the system does not tell.
 
     What Linux says of a process's use counts whoever started it with it, so its memory is looked at itself.
     """
@@ -80,13 +80,13 @@ def peak_memory() -> int | None:
 
 
 def bytes_of(written: str) -> int | None:
-    """The size that is called `500MB` or `2GB`; None for what is no size."""
+    """The size in bytes of `500MB` or `2GB`; None where the text is no size."""
     size = _SIZE.fullmatch(written)
     return None if size is None else int(float(size[1]) * _UNITS[size[2].casefold()])
 
 
 def _available() -> int | None:
-    """Memory and swap that are free or can be freed; all that there is where the system does not tell."""
+    """Available memory and free swap in bytes, or all physical memory; None where unknown."""
     if _MEMINFO.is_file():
         lines = (line.split() for line in _MEMINFO.read_text("ascii").splitlines())
         sizes = {line[0]: int(line[1]) for line in lines if len(line) > 1}
@@ -102,7 +102,7 @@ def _container_limit() -> int | None:
 
 
 def _process_limit() -> int | None:
-    """What this process may still map (`ulimit -v`), where it is limited and the system tells what it has."""
+    """Bytes left under the address-space limit (`ulimit -v`); None without a limit or where unknown."""
     if sys.platform == "win32":
         return None
     import resource
@@ -115,7 +115,7 @@ def _process_limit() -> int | None:
 
 
 def digests_folder() -> Path | None:
-    """The folder of remembered hashes; None where that is off, or where this user has no place of his own."""
+    """The folder of cached file hashes; None where caching is off or there is no user cache folder."""
     if os.environ.get(_DIGESTS, "").strip().casefold() in _OFF:
         return None
     from platformdirs import user_cache_path
@@ -125,13 +125,13 @@ def digests_folder() -> Path | None:
 
 
 def is_ours(handle: int) -> bool:
-    """Whether an open file belongs to who runs this program, so that nobody else says what stands in it."""
+    """Whether an open file is owned by the user who runs this program."""
     own = getattr(os, "geteuid", None)  # not on Windows
     return own is None or bool(os.fstat(handle).st_uid == own())
 
 
 def hasten() -> None:
-    """Make this process, which is the command's own, start faster from here on."""
+    """Speeds up the start of this process: rarer garbage collection, threads that soon sleep."""
     global _hastened
     _hastened = True
     if not os.environ.get(COLLECT):
@@ -142,7 +142,7 @@ def hasten() -> None:
 
 @contextmanager
 def lean_loading() -> Iterator[None]:
-    """Around importing transformers and loading a model: no garbage collection."""
+    """Context manager for importing transformers and loading models: no garbage collection."""
     collecting = gc.isenabled()
     gc.disable()  # imports make hundreds of thousands of objects, and all of them stay
     try:
@@ -155,7 +155,7 @@ def lean_loading() -> Iterator[None]:
 
 
 def alone(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function, which waits until no other thread is in one of these."""
+    """Decorator: the function runs while no other decorated function runs in another thread."""
 
     @functools.wraps(function)
     def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -166,7 +166,7 @@ def alone(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def each_alone(cls: C) -> C:
-    """The class, all of whose public methods and properties wait so, and its making."""
+    """Class decorator: wraps all public methods, properties and `__init__` with `alone`."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name not in ("__init__", "__repr__"):
             continue

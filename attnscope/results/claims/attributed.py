@@ -1,4 +1,4 @@
-"""What ways back to the input give its tokens, and how far each is to be trusted."""
+"""Attributions of an answer to input tokens, and the trust in each method."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ DISTANCE = "distance alone"  # the control that knows no attention
 
 
 class ByGradients(StrEnum):
-    """The methods that go from the answer back by gradients."""
+    """Attribution methods that use gradients."""
 
     GRADIENT = "gradient x input"
     INTEGRATED = "integrated gradients"
@@ -22,7 +22,7 @@ GRADIENT, INTEGRATED, WEIGHED = ByGradients
 
 @dataclass(frozen=True)
 class Trust:
-    """Spearman's rank correlation of what a `method` gives to input tokens with what replacing these does.
+    """Spearman's rank correlation of a method's attributions with the effects of replacing tokens.
 
     `low` and `high` hold the middle nine tenths of the controls, the same for effects that were shuffled
     among the tokens; `below` counts those that it exceeds. All NaN where it has no meaning. `correlation` is
@@ -38,7 +38,7 @@ class Trust:
 
 @dataclass(frozen=True, eq=False)
 class Attributed:
-    """What a `method` that goes back by gradients gives to every token; `absent` says why there is none.
+    """Token attributions by a gradient `method`, or `absent` with the reason.
 
     `gradient x input` (`values` in what the effects are measured in), `integrated gradients` (Sundararajan et
     al. 2017, the same), `attention x gradient` (Chefer et al. 2021, shares). NaN for tokens that it says
@@ -58,7 +58,7 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """That the question is about the one vector that a model makes of a text, and `how` it makes it.
+    """How a text's one vector is pooled from its tokens' last hidden states (`how`).
 
     `weights` say how much of each token's last vector is in it, or in what a pooler reads; they sum to 1.
     `own` is the share of the vector itself that each token's own last vector is, its part along it: of a mean

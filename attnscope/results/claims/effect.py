@@ -1,4 +1,4 @@
-"""What a model answers, and what becomes of that where something in it is changed, beside controls."""
+"""A model's answer, and its change under interventions, beside controls."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,9 +15,7 @@ LITTLE = 0.1  # nats or logits: less is hardly a change
 
 
 class Part(StrEnum):
-    """Which part of a model is changed: a head, an MLP, all heads of a layer, what a layer hands on, a
-    learned vector of a position.
-    """
+    """The part of a model that is changed: a head, an MLP, a layer's attention, residual, or position vector."""
 
     HEAD = "head"
     MLP = "mlp"
@@ -27,7 +25,7 @@ class Part(StrEnum):
 
 
 class Measured(StrEnum):
-    """What of the answer is measured, and in what a change of it is: nats, logits, or cosine.
+    """The quantity measured of an answer: log probability, logit difference or cosine.
 
     The logarithm of its probability; how far its logit lies above another answer's; the cosine of the text's
     vector to what it is in the untouched run, or to the vector of a second text.
@@ -40,19 +38,19 @@ class Measured(StrEnum):
 
     @property
     def unit(self) -> str:
-        """`nats`, `logits`, `of cosine`."""
+        """The unit of a change: `nats`, `logits` or `of cosine`."""
         units = {Measured.CHANCE: "nats", Measured.DIFFERENCE: "logits"}
         return units.get(self, "of cosine")
 
     @property
     def little(self) -> float:
-        """A change that is smaller is hardly one."""
+        """The size below which a change is negligible."""
         return LITTLE if self in (Measured.CHANCE, Measured.DIFFERENCE) else LITTLE / 10
 
 
 @dataclass(frozen=True, eq=False)
 class ControlIds:
-    """Control texts by the ids of their tokens, as the model reads them in its `input` of that name.
+    """Control texts as token ids, a row each, for the model input `input`.
 
     `ids` has a row for each of them.
     """
@@ -63,7 +61,7 @@ class ControlIds:
 
 @dataclass(frozen=True)
 class Intervention:
-    """Whether what was done is what was asked for.
+    """How faithfully interventions took effect, as read back from the model.
 
     Of the attentions that were changed `read_back` were found at the model's next operation as they should
     be, bit for bit (the row of a cut link within rounding), `lost` were not, and `unseen` cannot be found,
@@ -79,7 +77,7 @@ class Intervention:
 
     @classmethod
     def of(cls, read_back: int, lost: int, unseen: int, faithful: bool) -> "Intervention":
-        """With the verdict that follows from what was seen."""
+        """Makes the intervention with the verdict that its counts imply."""
         verdict = Verdict.CERTIFIED if faithful else Verdict.INCONCLUSIVE
         if lost or not read_back + unseen:
             verdict = Verdict.FAILED
@@ -92,9 +90,7 @@ _ROUNDING = 1e-6  # of a change
 
 
 class Asks(StrEnum):
-    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier, the tag of
-    a token, a span of the text, or the vector that a model without any head makes of the text.
-    """
+    """The kind of answer: a mask, the next token, a pair, a written text, a class, a tag, a span, or a vector."""
 
     MASK = "mask"
     NEXT = "next"
@@ -108,7 +104,7 @@ class Asks(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model answers, untouched, and with which probability.
+    """The answer of the unchanged model, and its probability.
 
     `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class or
     tag, of a span the positions of both ends. `position` is the mask, the token that has the tag, or the
@@ -131,7 +127,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Effect:
-    """The answer's probability, `before` and `after`; `change` is that of its logarithm, after less before.
+    """The change of an answer between two runs; `change` is of its log probability, after less before.
 
     Where something else is measured, the logit difference or the cosine before and after, and the change of
     it.
@@ -151,7 +147,7 @@ class Effect:
         fits(not self.kl < 0, "'kl' is below 0")
 
     def check_change(self, measured: Measured) -> None:
-        """Of a probability that is too small for a float the logarithm cannot be held against it."""
+        """Raises `Damaged` where `change` does not follow from `before` and `after`."""
         change = self.after - self.before
         if measured is Measured.CHANCE:
             in_chances((self.before, self.after), "before' or 'after")
@@ -163,7 +159,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Beside(Effect):
-    """What becomes of the answer without something of a layer, beside what others do in its place.
+    """The effect of removing part of a layer, compared with controls in that layer.
 
     `layer` is -1 of what is handed on before the first layer. `typical` is the median size of the change that
     `controls` others make, each taken alone; `below` of these make a smaller one. Where the change was let
@@ -182,13 +178,13 @@ class Beside(Effect):
 
     @property
     def rank(self) -> int:
-        """1 for the largest change among itself and the others that it is held against."""
+        """The rank of this change among its controls: 1 is the largest."""
         return 1 + self.controls - self.below
 
 
 @dataclass(frozen=True)
 class HeadEffect(Beside):
-    """What becomes of the answer without one head, or, of a group, without all of several at once.
+    """The effect of ablating one head (or a group), compared with other heads of the layer.
 
     `typical` is the median size of the change that `controls` heads of the same layer make, each taken
     alone (of a group: other groups of as many); `below` of these make a smaller one. `predicted` is the
@@ -201,13 +197,13 @@ class HeadEffect(Beside):
 
     @property
     def excess(self) -> float:
-        """How many nats more it moves the answer than the typical head of its layer, if there is one."""
+        """The size of the change beyond that of the median other head of the layer."""
         return abs(self.change) - (self.typical or 0.0)
 
 
 @dataclass(frozen=True)
 class PlaceEffect(Beside):
-    """What becomes of the answer without a part of a layer, at all tokens or at some of them.
+    """The effect of ablating part of a layer, at all tokens or at some.
 
     `layer` is -1 of what is handed on before the first layer, `head` None where it is no head's, `positions`
     are empty where all tokens are meant, of a link those of the keys that are not looked at. `typical` is the
@@ -224,7 +220,7 @@ class PlaceEffect(Beside):
 
 @dataclass(frozen=True)
 class Group:
-    """Several heads (layer and head) without which the model ran at once, and what became of its answer.
+    """Several heads (layer and head) ablated at once, and the effect on the answer.
 
     `controls` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
     `typical` is the median size of the change that these make, and `below` of them make a smaller one.
@@ -245,7 +241,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Floor:
-    """What the same experiment shows where there is nothing to be seen.
+    """The noise floor: changes from rounding alone, and from random heads.
 
     `rounding` is the largest change of the answer's log probability that rounding makes: in `runs` in
     which nothing was changed, but others in the same batch were, and in one in which every output of the
@@ -262,7 +258,7 @@ class Floor:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What one backward pass foretells for a head: `change`, that of the answer's log probability.
+    """The change of the answer's log probability (or logit) that one backward pass predicts for a head.
 
     Of its logit, where that is what heads were ranked by.
     """
@@ -274,7 +270,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Receiver:
-    """A head that a change comes to.
+    """A head that receives a change in path patching.
 
     `layer` and `head` are its numbers. `inputs` are those of its queries, keys and values (`q`, `k`, `v`)
     that the change comes to.
@@ -287,7 +283,7 @@ class Receiver:
 
 @dataclass(frozen=True)
 class Path:
-    """The one way that a change was let along, past which everything stays as it is.
+    """The path of a change in path patching: it enters the receivers, everything else stays fixed.
 
     The `receivers` are the heads that the change comes to: what they answer then goes on everywhere. All
     other heads read nothing of it on the way. `direct` says that it comes to the answer itself as well, past
@@ -302,7 +298,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the answers that there might be at a place, and its probability before and after."""
+    """A possible answer, and its probability before and after ablation."""
 
     text: str
     before: float
@@ -321,13 +317,13 @@ class Place:
 
     @property
     def likeliest(self) -> int:
-        """The number of the choice that is the likeliest without the heads."""
+        """The index of the likeliest choice after ablation."""
         return max(range(len(self.choices)), key=lambda number: self.choices[number].after)
 
 
 @dataclass(frozen=True, eq=False)
 class Without:
-    """The answer with all heads and without `heads`, whose outputs are zeros, place by place.
+    """The answer with all heads and with `heads` ablated to zero, place by place.
 
     `position` is the mask, or the token after which the answer comes; None where it is of the whole text.
     """
@@ -339,7 +335,7 @@ class Without:
 
 
 class Method(StrEnum):
-    """What stands in the place of a head's output."""
+    """The replacement of a head's output: zeros, a mean, another text's, or its own with a link cut."""
 
     ZERO = "zero"
     MEAN = "mean"
@@ -348,5 +344,5 @@ class Method(StrEnum):
 
 
 def ranked(heads: tuple[HeadEffect, ...]) -> tuple[HeadEffect, ...]:
-    """The heads by how far they exceed the typical head of their layer; of equal ones the first in order."""
+    """The heads by their excess over the median head of their layer, largest first."""
     return tuple(sorted(heads, key=lambda each: (-each.excess, each.layer, each.head)))
