@@ -188,7 +188,7 @@ class Lens(Units):
         return found
 
     def rows(self, layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None) -> Rows:
-        """The weights of `heads` for some rows, or all (None), by these groups; NaN where a row has no key."""
+        """The weights of `heads` for some rows, or all (None), by group; NaN where a row has no key."""
         if self.plain:
             return rows_of(layer, heads, queries)
         return self._columns(self._token_rows(layer, heads, self._all(queries)))
@@ -330,7 +330,7 @@ def together(pieces: Sequence[Bool[Tensor, "_ token"]]) -> Pieces:
 def word_weights(
     weights: Float[Tensor, "row head query key"], pieces: Pieces
 ) -> Float[Tensor, "row head word other"]:
-    """Weights between words: summed over the pieces of a key, averaged over those of a query; 0 without pieces."""
+    """Weights between words: summed over a key's pieces, averaged over a query's; 0 without pieces."""
     weights = exact(weights)
     sums = exact(pieces).to(weights.device)[:, None]
     means = sums / sums.sum(-1, keepdim=True).clamp_min(1)
@@ -373,7 +373,7 @@ class Sample:
     failed: list[tuple[int, int]] = field(default_factory=list)  # heads, by layer and number
 
     def add(self, captured: Capture, counted: dict[int, Tensor], alone: dict[int, Tensor]) -> None:
-        """Certifies every chosen head of one sentence, and compares the `counted` weights with those read alone."""
+        """Certifies all chosen heads of a sentence, and compares `counted` weights with those read alone."""
         for layer in self.layers:
             call = captured.call(layer, block=self.block)
             self.certify(call, counted[layer])
@@ -388,7 +388,7 @@ class Sample:
         counted: Float[Tensor, "head query key"],
         queries: Sequence[int] | None = None,
     ) -> None:
-        """Certifies every chosen head of one layer by its `counted` weights; faults are tried on `queries` first."""
+        """Certifies the chosen heads of one layer by `counted` weights; faults are tried on `queries` first."""
         call = replace(call, weights=dict(zip(self.heads, counted, strict=True)))
         for head, certificate in zip(self.heads, certify_heads(call, self.heads, queries), strict=True):
             self.verdicts[certificate.verdict] += 1

@@ -63,12 +63,12 @@ def confidence(tile: Tile) -> Rows:
 
 
 def distance(tile: Tile) -> Rows:
-    """Mean |query - key| in tokens of each query, weighted by attention (Vig and Belinkov 2019, for decoders)."""
+    """Mean |query - key| of each query in tokens, weighted by attention (Vig and Belinkov 2019)."""
     return (tile.weights * tile.offsets.abs()).sum(-1)
 
 
 def on_offset(offset: int) -> Callable[[Tile], OnKeys]:
-    """A measure of the weight on the key `offset` after the query (Clark et al. 2019, there of all queries)."""
+    """A measure of the weight on the key `offset` after the query (Clark et al. 2019)."""
 
     def mass(tile: Tile) -> OnKeys:
         return weight_on(tile, tile.offsets == offset)

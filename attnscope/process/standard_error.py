@@ -54,7 +54,7 @@ def _is_standard_error(stream: Any) -> bool:
 
 
 def show_bugs_harmlessly() -> None:
-    """Installs hooks that print uncaught exceptions (program, threads, destructors) without control characters."""
+    """Installs exception hooks (program, threads, destructors) that escape control characters."""
     sys.excepthook = _write_traceback
     threading.excepthook = _of_a_thread
     sys.unraisablehook = _while_freeing

@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # at run time a verb gives them, where it is there (`__getatt
 
 
 def load(path: str | Path) -> Result:
-    """Reads a result from a .npz or .json file that attnscope wrote; the kind is read from its content.
+    """Reads the result from the .npz or .json file `path` that attnscope wrote; its content tells the kind.
 
     Raises `CertificateError` where it was changed since, `InputError` where there is no such file, or it
     cannot be read, is damaged, of a newer attnscope, or no result. What JSON leaves out is None in the

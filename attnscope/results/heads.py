@@ -1,4 +1,4 @@
-"""One attention head on one input: its weights, every stage that led to them, and how they are looked at."""
+"""Weights of one attention head on one input, the stages that lead to them, and regrouped views."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -19,26 +19,26 @@ MEAN = -1  # in the place of the number of a head: the mean over heads
 
 
 def head_name(layer: int, head: int) -> str:
-    """`L3 H11`, `the mean of all heads of L3`, `the mean of all heads`."""
+    """The name of a head: `L3 H11`, `the mean of all heads of L3` or `the mean of all heads`."""
     if head != MEAN:
         return f"L{layer} H{head}"
     return "the mean of all heads" + ("" if layer == MEAN else f" of L{layer}")
 
 
 class Placed:
-    """A head of a `layer`, by its number."""
+    """Base of results about one head: its `layer` and `head`."""
 
     layer: int
     head: int
 
     @property
     def name(self) -> str:
-        """`L3 H11`, or which heads it is the mean of."""
+        """The head's name: `L3 H11`, or the heads it is the mean of."""
         return head_name(self.layer, self.head)
 
 
 class Case(StrEnum):
-    """What one head shows, which is what is said first."""
+    """The conclusion that is shown first for one head."""
 
     LINK = "link"
     TAKEN_UP = "taken up"
@@ -48,7 +48,7 @@ class Case(StrEnum):
 
 
 class Linked(Presented):
-    """Weights between queries and keys, of which one is the strongest link."""
+    """Base of results with weights between queries and keys, and a strongest link."""
 
     query_tokens: Tokens
     key_tokens: Tokens
@@ -56,22 +56,22 @@ class Linked(Presented):
 
     @property
     def crosses(self) -> bool:
-        """Whether queries and keys are of two sequences."""
+        """Whether queries and keys belong to different sequences."""
         raise NotImplementedError
 
     @property
     def expected(self) -> Float[np.ndarray, "query key"] | None:
-        """What lengths alone give of each weight; None where those are not what is compared."""
+        """Each weight as predicted by the lengths of its groups; None where lengths are not compared."""
         return None
 
     @cached_property
     def rest(self) -> Rest:
-        """What is left to have its strongest link, and what is passed over."""
+        """The pairs among which the strongest link is chosen, and those passed over."""
         return rest_of(self.weights, self.query_tokens, self.key_tokens, crosses=self.crosses)
 
     @property
     def strongest(self) -> tuple[int, int] | None:
-        """The query and the key of the largest weight that is not passed over; None where no query has a key.
+        """The query and key of the largest weight that is not passed over; None where no query has a key.
 
         Of sentences and passages it is the weight that lies farthest above what their lengths give.
         """
@@ -83,7 +83,7 @@ class Linked(Presented):
 
     @property
     def case(self) -> Case:
-        """Whether there is a strongest link, whether most is passed over for it or its length gives it."""
+        """The conclusion: a strongest link, one that little weight is left for, or one beyond its length."""
         if (link := self.strongest) is None:
             return Case.NO_KEY
         if self.expected is not None:
@@ -95,7 +95,7 @@ class Linked(Presented):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadWeights(Placed, Certified, Linked):
-    """The weights of one head on one input: all that there is where a model was only asked what it returns.
+    """The weights of one head on one input, where queries, keys and values may be unknown.
 
     A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
     "" where its kind tells; `block` which of the `blocks` separate attentions of its layer this is; `notes`
@@ -123,31 +123,31 @@ class HeadWeights(Placed, Certified, Linked):
 
     @property
     def crosses(self) -> bool:
-        """Whether queries and keys are of two sequences."""
+        """Whether queries and keys belong to different sequences."""
         return self.kind is Kind.CROSS
 
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:
-        """Which queries have at least one key that they may look at."""
+        """True for queries that may attend to at least one key."""
         return np.asarray(self.allowed.any(axis=1))
 
     @property
     def row_sums(self) -> tuple[float, float]:
-        """The least and the largest sum of a row that has a key; NaN where none has."""
+        """The smallest and largest sum of a row that has a key; NaN where none has."""
         sums = self.weights[self.answered].sum(axis=1)
         return (float(sums.min()), float(sums.max())) if sums.size else (np.nan, np.nan)
 
     @property
     def special_mass(self) -> SpecialMass | None:
-        """How much of the weight lies on special tokens; None where there are none."""
+        """The share of weight on special tokens; None where there are none."""
         return special_mass([self.weights], self.key_tokens)
 
     def special_mass_of(self, queries: Sequence[int]) -> SpecialMass | None:
-        """How much of the weight of some queries lies on special tokens: mean over those that have a key."""
+        """The share of weight on special tokens for some queries: mean over those that have a key."""
         return special_mass([self.weights[list(queries)]], self.key_tokens)
 
     def derived(self) -> dict[str, Value]:
-        """What was not read of a head of which only the weights were returned is null."""
+        """Derived file entries; fields that only a full head has are null."""
         terms = getattr(self, "terms", None)
         absent = {slot.name for slot in fields(HeadAttention)} - {slot.name for slot in fields(self)}
         return dict.fromkeys(sorted(absent)) | {
@@ -160,7 +160,7 @@ class HeadWeights(Placed, Certified, Linked):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadAttention(HeadWeights):
-    """One head on one input, every stage of it.
+    """One head on one input, with every stage of its computation.
 
     `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
     masked) and `terms` what of that was added, by name; `weights` rows sum to 1 unless the head has a sink.
@@ -191,7 +191,7 @@ class HeadAttention(HeadWeights):
 
 
 class OfOneHead(Presented):
-    """What is made of one head: what is proved of it is what is proved of the head."""
+    """Base of results about one head; the verdict is the head's."""
 
     head: HeadWeights
 
@@ -226,23 +226,23 @@ class HeadView(OfOneHead, Linked):
 
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:
-        """Which rows have a key left that they may look at, and any weight on those."""
+        """True for rows with an allowed key left and weight on it."""
         left = np.nan_to_num(self.weights).sum(axis=1) > 0
         return np.asarray(self.allowed.any(axis=1) & left)
 
     @property
     def crosses(self) -> bool:
-        """Whether queries and keys are of two sequences."""
+        """Whether queries and keys belong to different sequences."""
         return self.head.crosses
 
     @property
     def expected(self) -> Float[np.ndarray, "query key"] | None:
-        """What lengths alone give of each weight, where units are sentences or passages; else None."""
+        """The weights that uniform attention would give, for sentences and passages; else None."""
         return self.even if self.by.is_long else None
 
     @property
     def even(self) -> Float[np.ndarray, "query key"]:
-        """What a head gives that weighs all keys alike: the more, the more tokens a unit has."""
+        """The weights of uniform attention: proportional to a group's number of tokens."""
         allowed = self.head.allowed
         if self.special is Special.RENORMALISE:  # of what is left alone
             allowed = allowed & members(self.key_groups, allowed.shape[1]).any(axis=0)
@@ -256,12 +256,12 @@ class HeadView(OfOneHead, Linked):
 
     @property
     def emptied(self) -> int:
-        """How many rows had a key, and have nothing left without the special tokens."""
+        """The number of rows that have a key, but no weight left without special tokens."""
         had = [bool(self.head.answered[list(group)].any()) for group in self.query_groups]
         return int((np.array(had, dtype=bool) & ~self.answered).sum())
 
     def query_row(self, position: int) -> int | None:
-        """The row that holds the head's query at `position`; None where it is left out."""
+        """The row whose group contains the query at `position`; None where it is left out."""
         return next((row for row, group in enumerate(self.query_groups) if position in group), None)
 
     def check_parts(self) -> None:
@@ -277,7 +277,7 @@ class HeadView(OfOneHead, Linked):
             )
 
     def derived(self) -> dict[str, Value]:
-        """What each row and column holds of the head's tokens."""
+        """Derived file entries: the case, and the token positions in each row and column."""
         named = {
             "queries": (self.query_tokens, self.query_groups),
             "keys": (self.key_tokens, self.key_groups),

@@ -1,4 +1,4 @@
-"""What there is to look at in a model: its attention layers as its config and its empty modules tell them.
+"""The outline of a model: its attention layers, derived from its config and modules without weights.
 
 No weight is behind any of this. `seen` says of a layer that its figures come from running the model
 without weights, where every operation gives the shape of its result and nothing else; otherwise they are
@@ -13,7 +13,7 @@ from attnscope.results.base.presented import Arrays, Presented, Value, columns_o
 
 
 class Case(StrEnum):
-    """In how many places of a model there is attention."""
+    """The number of places in a model that have attention."""
 
     NOTHING = "nothing"
     ONE = "one tower"
@@ -22,7 +22,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Position:
-    """One way in which an attention knows where its tokens stand.
+    """One way in which an attention encodes positions.
 
     `size` counts the places that have an embedding, `dims` how many of a head's dimensions are rotated,
     `base` is that of the rotation's wavelengths, `variant` what is done to them for long texts. `scheme` is
@@ -38,7 +38,7 @@ class Position:
 
 @dataclass(frozen=True)
 class LayerOutline:
-    """One attention layer. `blocks` counts the separate attentions it makes for one input.
+    """One attention layer; `blocks` counts the separate attentions it makes for one input.
 
     `queries` and `keys` are the tokens it had in the run without weights. `chunk` is a window that does not
     slide. `dim` is that of queries and keys, `value_dim` that of values. `seen` is whether the run without
@@ -71,7 +71,7 @@ class LayerOutline:
 
 @dataclass(frozen=True)
 class TowerOutline:
-    """The attention layers of one kind that stand at one place; `context` is the most tokens it reads.
+    """The attention layers of one kind in one part of the model; `context` is the most tokens it reads.
 
     `pattern` is the path of its attentions, `kernel` what computes them.
     """
@@ -87,7 +87,7 @@ class TowerOutline:
 
 @dataclass(frozen=True)
 class Gap:
-    """Layers of the list of modules at `stack` that hold no attention, and the class that they are.
+    """Layers of the module list at `stack` that have no attention, and their class.
 
     `module_class` is the class of what stands there.
     """
@@ -99,7 +99,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Storage:
-    """The weight files: how many, in bytes, in which precision; `place` is where they were found.
+    """The weight files of a model: their number, size in bytes and precision; `place` is where they are.
 
     `shards` maps each of several files to its bytes, None where that is not told. `files`, `size` and
     `precision` are these three; None where that is not told.
@@ -114,7 +114,7 @@ class Storage:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one head of one layer takes, reckoned from shapes for inputs of `length` tokens.
+    """The estimated cost of one head of one layer, from shapes, for inputs of `length` tokens.
 
     `forward_flops` are the products of the model's run up to this layer's attention, `head_flops` those of
     recomputing the head once, which the certificate repeats up to `repeats` times with a fault put in.
@@ -145,17 +145,17 @@ class Cost:
 
     @property
     def pairs(self) -> int:
-        """Bytes of what has an entry for every query and key: the model's scores and weights, and ours."""
+        """Bytes of all query-key matrices: the model's scores and weights, and the recomputed ones."""
         return self.kernel + self.reference
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of the model's run and of the heads that are recomputed."""
+        """Floating-point operations of the model's run and of all recomputations."""
         return self.forward_flops + self.repeats * self.head_flops
 
     @property
     def memory(self) -> int:
-        """Bytes of all of these at once."""
+        """Bytes of weights, operands and query-key matrices together."""
         return self.weights + self.operands + self.kernel + self.reference
 
     def derived(self) -> dict[str, Value]:
@@ -164,7 +164,7 @@ class Cost:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outline(Presented):
-    """A model from outside.
+    """The outline of a model: its layers, weight files and costs, without reading weights.
 
     `length` is that of the text in the run without weights, `run` says why that ended early, `unlisted` why
     nothing is known of the weights; both are empty where there is nothing to say. `further` are the costs at
@@ -194,12 +194,12 @@ class Outline(Presented):
 
     @property
     def case(self) -> Case:
-        """In how many places there is attention."""
+        """The number of places that have attention."""
         return (Case.NOTHING, Case.ONE, Case.SEVERAL)[min(len(self.towers), 2)]
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """The cost at every length that was asked for, in that order."""
+        """The cost at every requested length, in order."""
         return () if self.cost is None else (self.cost, *self.further)
 
     def derived(self) -> dict[str, Value]:

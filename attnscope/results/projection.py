@@ -1,4 +1,4 @@
-"""Queries and keys of one head together in a plane, and how far that plane can be trusted."""
+"""The t-SNE map of one head's queries and keys, and how far it can be trusted."""
 
 import math
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _READABLE, _KEPT = -0.8, 0.8  # a correlation and a trustworthiness from which i
 
 
 class Case(StrEnum):
-    """Whether a map can be read."""
+    """The conclusion: whether a map can be read."""
 
     READABLE = "readable"
     MISLEADS = "misleads"
@@ -96,7 +96,7 @@ class Projection(OfOneHead):
 
     @property
     def case(self) -> Case:
-        """Whether the plane keeps neighbours together, and whether near keys are those with large weights."""
+        """The conclusion: whether the plane keeps neighbours, and whether near keys have large weights."""
         if self.trustworthiness < _KEPT:
             return Case.PLANE_LOSES
         if math.isnan(self.correlation):
@@ -112,41 +112,41 @@ class Projection(OfOneHead):
 
     @property
     def shown(self) -> HeadAttention | HeadView:
-        """What the points are of: the view where there is one, else the head."""
+        """The head or view whose tokens the points are."""
         return self.view or self.head
 
     @property
     def query_tokens(self) -> Tokens:
-        """What the points of queries are called."""
+        """The tokens of the query points."""
         return self.shown.query_tokens
 
     @property
     def key_tokens(self) -> Tokens:
-        """What the points of keys are called."""
+        """The tokens of the key points."""
         return self.shown.key_tokens
 
     @property
     def weights(self) -> Float[np.ndarray, "query key"]:
-        """The weights between the points, as they are looked at."""
+        """The weights between the points, grouped by the view if any."""
         return self.shown.weights
 
     @property
     def scaled(self) -> Float[np.ndarray, "query key"]:
-        """What enters the softmax, between the points; NaN where a key is masked."""
+        """The scaled scores between the points, which enter the softmax; NaN where masked."""
         return self.head.scaled if self.view_scaled is None else self.view_scaled
 
     @property
     def allowed(self) -> Bool[np.ndarray, "query key"]:
-        """False where a key is masked."""
+        """True where a query may attend to a key."""
         return self.shown.allowed
 
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:
-        """Which queries have a key that they may look at; in a view also any weight left on one."""
+        """True for queries that have a key; in a view only with weight left on one."""
         return self.shown.answered
 
     def ranked_keys(self, query: int) -> Int[np.ndarray, " key"]:
-        """Positions of the keys that `query` may look at, the largest weight first, ties by position.
+        """Indices of the keys that `query` may attend to, largest weight first, ties by position.
 
         There are none where a view leaves no weight on any key.
         """
@@ -157,13 +157,13 @@ class Projection(OfOneHead):
 
     @property
     def agreeing(self) -> tuple[int, int]:
-        """For how many queries the nearest key in the full space has the largest weight, and of how many."""
+        """The number of queries whose nearest key has the largest weight, and the number of all queries."""
         shown = np.where(self.allowed, self.distance, np.inf)
         asked = np.flatnonzero(self.answered).tolist()
         return sum(int(self.ranked_keys(i)[0]) == int(shown[i].argmin()) for i in asked), len(asked)
 
     def rank(self, query: int, key: int) -> int | None:
-        """Place of `key` among the keys that `query` may look at, from 1; None where it may not."""
+        """The rank of `key` among the keys of `query` by weight, from 1; None where it is masked."""
         places = np.flatnonzero(self.ranked_keys(query) == key)
         return int(places[0]) + 1 if places.size else None
 

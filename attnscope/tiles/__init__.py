@@ -1,4 +1,4 @@
-"""Attention over a long text, tile by tile: never all queries by all keys at once.
+"""Attention over long texts in tiles, without the dense query-key matrix.
 
     tiling      what one layer was given and returned, without anything of queries by keys; where a query may
                 look is a rule, asked for one block at a time, and tells which blocks hold anything at all

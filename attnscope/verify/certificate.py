@@ -1,4 +1,4 @@
-"""The verdict on each of several heads of a call: what was measured of it, against tolerances of its own.
+"""Certifies the heads of a call: measured errors against tolerances, and deliberate faults.
 
 The same sum, made by another kernel, in a batch of another size, on another processor or with another number
 of threads, is added in another order, and comes out with other last bits (Higham 2002, chapter 3). Equal bits
@@ -32,7 +32,7 @@ _AT_ONCE = 2**20  # entries of a matrix of weights, of all heads that are comput
 
 
 def applicable(call: AttentionCall, head: int) -> dict[str, Made]:
-    """Every fault that may apply to a head, by name: those of the list, and each added thing left out."""
+    """Every fault that may apply to a head, by name: `FAULTS`, and each added term left out."""
     return {**FAULTS, **_dropped_terms(call, head)}
 
 
@@ -56,7 +56,7 @@ def hidden_by_window(
     rows: Int[Tensor, " row"],
     read: Bool[Tensor, " key"],
 ) -> Bool[Tensor, "row key"]:
-    """Pairs that only the window forbids: far enough apart, not in the future, and the key is no padding.
+    """True for pairs that only the window masks: too far apart, but neither future nor padding.
 
     `allowed` is of those queries of the call that stand at `rows`, `read` says which keys are no padding.
     """
@@ -68,7 +68,7 @@ def hidden_by_window(
 
 
 def _dropped_terms(call: AttentionCall, head: int) -> dict[str, Made]:
-    """One fault for each thing that is added; what is added twice (mask, mask 2) is left out at once."""
+    """One fault for each term added to the scores; terms with the same name are left out together."""
     by_name: dict[str, Tensor] = {}
     for name, added in call.added(head).items():
         plain = name.rstrip(" 0123456789")
@@ -81,7 +81,7 @@ def _dropped_terms(call: AttentionCall, head: int) -> dict[str, Made]:
 
 
 def _without(added: Float[Tensor, "query key"]) -> Made:
-    """The fault that leaves out one thing that is added to the scores; a constant along a row is no fault."""
+    """The fault that leaves out one added term; none where it is constant along every row."""
 
     def drop(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
         if operands.bias is None:
@@ -106,7 +106,7 @@ def _wrong_value_head(call: AttentionCall, head: int, operands: Operands) -> Ope
 
 
 def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
-    """The entry of the next key/value head that is not the same, head axis of length 1; None without one.
+    """The next different key/value head, with a head axis of length 1; None without one.
 
     Models that repeat their heads before they hand them over have several that are, as copies. Heads that
     were made twice and differ by rounding are not the same: then the fault is seen to have no power.
@@ -118,7 +118,7 @@ def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
 
 
 def _rotation_left_out(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-    """Not applicable where the model rotates nothing, so that the two keys are the same."""
+    """The fault without key rotation; None where the model rotates nothing."""
     if call.unrotated_k is None or torch.equal(call.unrotated_k, call.k):
         return None
     key_head = call.key_head(head)
@@ -126,7 +126,7 @@ def _rotation_left_out(call: AttentionCall, head: int, operands: Operands) -> Op
 
 
 def _product_transposed(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-    """Query and key exchanged; meaningless where the two axes differ in length."""
+    """The fault with query and key exchanged; None where their shapes differ."""
     return operands.but(q=operands.k, k=operands.q) if operands.q.shape == operands.k.shape else None
 
 
@@ -144,7 +144,7 @@ FAULTS: dict[str, Made] = {
 
 
 def adding(terms: int, sums: float) -> float:
-    """How far a sum of so many numbers may be off before it is stored, over the sum of their sizes.
+    """The bound on the rounding error of a sum of `terms` numbers, relative to the sum of their sizes.
 
     `sums` is the machine epsilon of the type in which it is added up, mostly float32.
     """
@@ -152,7 +152,7 @@ def adding(terms: int, sums: float) -> float:
 
 
 def apart(terms: int, epsilon: float, sums: float) -> float:
-    """How far two sums of the same weighted values may lie apart, relative to the largest value.
+    """The bound on the difference of two sums of the same weighted values, relative to the largest value.
 
     Weights of one query sum to 1 at most. Each sum is added (`adding`) and stored in a type of machine
     epsilon `epsilon`, its weights were stored before, and one more rounding is for whoever writes one down.
@@ -168,7 +168,7 @@ def certify(call: AttentionCall, head: int) -> Certificate:
 def certify_heads(
     call: AttentionCall, heads: Sequence[int] | None = None, queries: Sequence[int] | None = None
 ) -> tuple[Certificate, ...]:
-    """The certificates of `heads` (default: all that were captured), in their order; `InputError` as above.
+    """The certificates of `heads` (default: all captured), in order; `InputError` if one was not captured.
 
     Heads are recomputed together, as many as a bounded memory holds, and judged one by one: each has its own
     tolerances, its own faults and its own verdict.
@@ -215,7 +215,7 @@ def _certified(
 def _fault_distances(
     call: AttentionCall, together: Together, few: FewQueries | None, tolerances: Sequence[tuple[float, float]]
 ) -> list[dict[str, Distance]]:
-    """How far off every applicable fault puts each head, by its name; in `few` queries if these show it."""
+    """The error of each head under each applicable fault, from a `few` queries where these suffice."""
     heads = together.heads
     found: list[dict[str, Distance]] = [{} for _ in heads]
     faults = [applicable(call, head) for head in heads]
@@ -279,7 +279,7 @@ def _not_rebuilt(call: AttentionCall, reach: Reach | None) -> str:
 def conclusion(
     agrees: bool, weight_error: float, output_error: float, faults: tuple[Fault, ...]
 ) -> tuple[Verdict, str]:
-    """The verdict and the reason for it: agreement counts only where every fault would have been seen."""
+    """The verdict and its reason: certified only if errors agree and every fault would be seen."""
     if math.isnan(weight_error + output_error):
         return Verdict.FAILED, "the model's own weights or output are not numbers"
     if not agrees:

@@ -308,7 +308,7 @@ Kept = tuple[list[int], list[int]]
 
 
 def kept(query_tokens: Tokens, key_tokens: Tokens, weights: Iterable[Tensor]) -> Kept | None:
-    """Positions of queries and keys to keep: no padding, but weighted padding keys; None if none is padding."""
+    """Positions of queries and keys to keep (no padding, unless a weighted key); None if all are kept."""
     queries, keys = (
         [i for i, token in enumerate(tokens.items) if not token.padding]
         for tokens in (query_tokens, key_tokens)

@@ -169,7 +169,7 @@ class Explained:
 def _elsewhere(
     weights: Float[np.ndarray, "query key"], allowed: Pairs, *, crosses: bool
 ) -> tuple[Float[np.ndarray, "query key"], Float[np.ndarray, "query key"]]:
-    """The mean weight of other queries at the same distance (NaN where there are none), and on the same key."""
+    """Mean weight of other queries at the same distance (NaN where there are none), and on the same key."""
     held = np.where(allowed, weights, 0.0)
     others = (held.sum(axis=0) - held) / np.maximum(allowed.sum(axis=0) - allowed, 1)
     if crosses:

@@ -31,7 +31,7 @@ class Presented:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The worst verdict on its numbers; None where nothing is certified, as for an outline or a prediction."""
+        """The worst verdict on its numbers; None where nothing is certified (an outline, a prediction)."""
         return None
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Presented:
         scale: str | None = None,
         **look: Any,
     ) -> Path:
-        """Writes the result to `path` (.png, .svg, .pdf, .npz, .json, .csv), atomically, and returns the path.
+        """Writes the result atomically to `path` (.png, .svg, .pdf, .npz, .json or .csv); returns the path.
 
         `show`, `query`, `key` and `scale` are those of `plot`.
 

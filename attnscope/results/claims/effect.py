@@ -15,7 +15,7 @@ LITTLE = 0.1  # nats or logits: less is hardly a change
 
 
 class Part(StrEnum):
-    """The part of a model that is changed: a head, an MLP, a layer's attention, residual, or position vector."""
+    """The part of a model that is changed: head, MLP, a layer's attention, residual, position vector."""
 
     HEAD = "head"
     MLP = "mlp"
@@ -90,7 +90,7 @@ _ROUNDING = 1e-6  # of a change
 
 
 class Asks(StrEnum):
-    """The kind of answer: a mask, the next token, a pair, a written text, a class, a tag, a span, or a vector."""
+    """The kind of answer: mask, next token, pair verdict, written text, class, tag, span, or vector."""
 
     MASK = "mask"
     NEXT = "next"
@@ -127,7 +127,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Effect:
-    """The change of an answer between two runs; `change` is of its log probability, after less before.
+    """An answer's probability `before` and `after`; `change` is that of its logarithm, after less before.
 
     Where something else is measured, the logit difference or the cosine before and after, and the change of
     it.
@@ -258,7 +258,7 @@ class Floor:
 
 @dataclass(frozen=True)
 class Predicted:
-    """The change of the answer's log probability (or logit) that one backward pass predicts for a head.
+    """The `change` of the answer's log probability that one backward pass predicts for a head.
 
     Of its logit, where that is what heads were ranked by.
     """

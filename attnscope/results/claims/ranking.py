@@ -34,7 +34,7 @@ def much(even: Even) -> Even:
 
 
 class DependsOn(StrEnum):
-    """The dependence of a weight: on the position, on the key (other queries attend too), the word or the context."""
+    """The condition a weight depends on: the position, the key (for any query), the word, or the context."""
 
     POSITION = "position"
     KEY = "key"
