@@ -80,10 +80,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def lacking(error: BaseException) -> AttnscopeError | None:
-    """The error for a lack of memory, open files, temporary folder or package; None for other errors.
-
-    That is memory, open files, a folder for temporary ones, or a package that can be imported.
-    """
+    """The error for a lack of memory, open files, temporary folder or package; None for other errors."""
     if is_out_of_memory(error):
         return DoesNotFitError(f"this does not fit in memory: {one_line(error)}")
     number = error.errno if isinstance(error, OSError) else None

@@ -68,7 +68,7 @@ def named(path: str | Path, what: str = "") -> str:
 
 
 def check_there(path: str | Path | None, what: str = "") -> None:
-    """Raises `InputError` where the input does not exist or cannot be read; opens nothing.
+    """Raises `InputError` where the input does not exist or cannot be read.
 
     Nothing is opened: a pipe gives what it has to whoever reads it first.
     """
@@ -110,7 +110,7 @@ def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def without_end(raw: bytes) -> bytes:
-    """The bytes without one final line end."""
+    """`raw` without one final line end."""
     return raw.removesuffix(b"\n").removesuffix(b"\r")
 
 

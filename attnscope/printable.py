@@ -21,7 +21,7 @@ LEFT_TO_RIGHT = "\u200e"  # which we ourselves put behind words that run the oth
 
 
 def printable(text: str, kept: str = "") -> str:
-    """The text with control and format characters escaped.
+    """`text` with control and format characters escaped.
 
     Zero-width joiners and variation selectors stay, since emoji and several scripts are spelled with them,
     and so does what is `kept`. What is printable already is left as it is.
@@ -40,7 +40,7 @@ def _visible_character(character: str) -> str:
 
 
 def steers(character: str) -> bool:
-    """Whether the character could control a terminal (or is invisible) instead of being shown."""
+    """Whether the character could control a terminal (Unicode control, format, private and the like)."""
     harmless_format = character in "\u200c\u200d"
     return unicodedata.category(character) in _STEERING and not harmless_format
 

@@ -36,5 +36,5 @@ def brought(tensor: Tensor) -> Tensor:
 
 
 def exact(tensor: Tensor) -> Tensor:
-    """The tensor in float64 on the `place` of its device; itself where nothing changes."""
+    """`tensor` in float64 on the `place` of its device; the same object where nothing changes."""
     return tensor.to(place(tensor.device)).to(EXACT)

@@ -81,7 +81,7 @@ class Token:
 
 
 def patch(row: int, column: int) -> str:
-    """The name of a picture's patch, from 0 at the top left: `row 3, column 5`."""
+    """The name of a picture's patch, from 0 at the top left: `row 3, column 5` (`r3c5` in commands)."""
     return f"row {row}, column {column}"
 
 

@@ -70,7 +70,7 @@ class ControlTexts:
         keys: Sequence[Sequence[int]],
         links: Int[np.ndarray, "link 2"],
     ) -> Float[np.ndarray, " control"]:
-        """By control, how much wider chance spreads the mean of these links in the text (factor, 1 or more).
+        """By control, the factor (at least 1) by which chance spreads the text's mean of links more widely.
 
         `links` count `queries` and `keys`, which are places. Those of the same two words move together: where
         pairs of words are n links each, their sum moves as the root of the sum of all n² does. The links of a
@@ -233,7 +233,8 @@ def inputs_with(
 ) -> dict[str, Any] | None:
     """One text's inputs as a batch: input `name` is replaced by each row of `ids`, the rest is repeated.
 
-    Everything else is repeated. None where that cannot be done, as where features of a picture are packed.
+    None where the inputs cannot be batched, such as packed features of a picture.
+
     """
     if any(isinstance(value, Tensor) and value.ndim > 2 for value in inputs.values()):
         return None
@@ -244,7 +245,8 @@ def inputs_with(
 def inputs_of(inputs: Mapping[str, Any], name: str, values: Sequence[Tensor]) -> dict[str, Any] | None:
     """One picture's or sound's inputs as a batch: input `name` is replaced by each of `values`.
 
-    Everything else is repeated. None where that cannot be done, as where patches of several are packed.
+    The rest is repeated. None where the inputs cannot be batched, such as packed patches of several.
+
     """
     tensors = {key: value for key, value in inputs.items() if isinstance(value, Tensor) and value.ndim}
     if any(len(value) != 1 for value in tensors.values()):

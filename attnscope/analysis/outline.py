@@ -155,7 +155,7 @@ def _positions_of(
 
 
 def context_of(model: nn.Module, tower: Tower, towers: Sequence[Tower]) -> int | None:
-    """The most tokens a tower reads, by its config and its position tables; None if unlimited."""
+    """The most tokens a tower reads, by its config and its position tables; None where neither says."""
     stated = context(config_of(model, tower.sites[0].path), tower.kind)
     most = (stated, *(table.most for table in positions.tables(model, towers)[tower]))
     return min((each for each in most if each is not None), default=None)

@@ -278,7 +278,7 @@ def _run(model: Any, inputs: Mapping[str, Any]) -> Any:
 
 
 def vocabulary_of(output: Any, model: Any) -> Float[Tensor, "text token word"] | None:
-    """Vocabulary logits at every position; None for a model without output embeddings."""
+    """Vocabulary logits at every position; None for a model whose head predicts no words."""
     logits: Tensor = output["prediction_logits"] if "prediction_logits" in output else output["logits"]
     return logits if logits.ndim == 3 and model.get_output_embeddings() is not None else None
 

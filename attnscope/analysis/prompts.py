@@ -42,7 +42,8 @@ Figures: TypeAlias = dict[Figure, Seen]
 class OnePrompt:
     """The figures of one prompt's result.
 
-    `note` makes a sentence of what is `kept` of all of them.
+    `note` makes a sentence from the `kept` values of all prompts.
+
     """
 
     asked: Asked
@@ -115,7 +116,8 @@ class Table:
 def tabled(asked: Asked, every: Sequence[Figures], among: int = 0) -> Table:
     """The figures of all prompts in one table; missing ones are NaN (0 for parts of an answer).
 
-    They were chosen `among` so many, if these are more.
+    `among` is the number of candidates that the figures were chosen from, if larger than theirs.
+
     """
     figures = tuple(dict.fromkeys(figure for each in every for figure in each))
     none = Seen(0.0 if asked is Asked.ANSWER else NONE)

@@ -230,7 +230,8 @@ class Lens(Units):
     ) -> tuple[Rows, Float[np.ndarray, "head row"]] | None:
         """Weight times ||f(x)|| of each column, and the sum over each row; None where f is not known.
 
-        Of a row that is renormalised its columns alone are all of it.
+        The sum of a renormalised row is over its columns only, else also over hidden tokens.
+
         """
         lengths = moved(layer)
         if lengths is None:
@@ -388,7 +389,7 @@ class Sample:
         counted: Float[Tensor, "head query key"],
         queries: Sequence[int] | None = None,
     ) -> None:
-        """Certifies the chosen heads of one layer by `counted` weights; faults are tried on `queries` first."""
+        """Certifies a layer's chosen heads by `counted` weights; faults are tried on `queries` first."""
         call = replace(call, weights=dict(zip(self.heads, counted, strict=True)))
         for head, certificate in zip(self.heads, certify_heads(call, self.heads, queries), strict=True):
             self.verdicts[certificate.verdict] += 1

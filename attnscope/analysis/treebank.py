@@ -1,8 +1,9 @@
 """Reads treebanks in CoNLL-U format (universaldependencies.org/format.html): words, tags, heads, relations.
 
-Nothing else of it is kept, and nothing is mended: a sentence with a line that is not as the format says is
-left out and told, by file and line. Syntactic words count: of a multiword token (`1-2`) its parts, and empty
-nodes (`1.1`) are no words.
+Other columns are dropped, and nothing is repaired: a sentence with a line that breaks the format is left out
+and reported by file and line. Syntactic words count: of a multiword token (`1-2`) its parts; empty nodes
+(`1.1`) are no words.
+
 """
 
 import re

@@ -240,7 +240,8 @@ NORM = "-norm"
 def parse_measures(text: str) -> tuple[str, ...]:
     """Names of measures from a comma-separated list or `all`; `InputError` for an unknown name.
 
-    All are those that are taken of the one run over the text.
+    `all` are the measures taken from the one run over the text.
+
     """
     names = [name.strip() for name in text.split(",")]
     if names == ["all"]:

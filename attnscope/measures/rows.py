@@ -273,6 +273,7 @@ def classified(of: Features) -> float:
 def _over(found: float, even: float) -> float:
     """How far a feature exceeds its value for uniform weights: 0 is uniform, 1 the largest possible.
 
-    Where even weights have all that there can be, 1 but for the rounding of their sum, nothing lies over it.
+    0 also where uniform weights have the largest possible value, up to rounding.
+
     """
     return (found - even) / (1 - even) if even < ALL else 0.0

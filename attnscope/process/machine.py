@@ -66,7 +66,8 @@ def duration(seconds: float) -> str:
 def peak_memory() -> int | None:
     """Peak memory of this process in bytes; None where the system does not tell.
 
-    What Linux says of a process's use counts whoever started it with it, so its memory is looked at itself.
+    On Linux `ru_maxrss` counts the parent process too, so `VmHWM` is read instead.
+
     """
     status = _STATUS.read_text("utf-8", "replace") if _STATUS.is_file() else ""
     if found := re.search(r"VmHWM:\s*(\d+) kB", status):

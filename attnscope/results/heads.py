@@ -83,7 +83,7 @@ class Linked(Presented):
 
     @property
     def case(self) -> Case:
-        """The conclusion: a strongest link, one that little weight is left for, or one beyond its length."""
+        """The conclusion: no key, a link, most weight passed over, or a link compared with its length."""
         if (link := self.strongest) is None:
             return Case.NO_KEY
         if self.expected is not None:

@@ -87,10 +87,7 @@ class TowerOutline:
 
 @dataclass(frozen=True)
 class Gap:
-    """Layers of the module list at `stack` that have no attention, and their class.
-
-    `module_class` is the class of what stands there.
-    """
+    """The `layers` of the module list at `stack` that have no attention, but a `module_class`."""
 
     stack: str
     layers: tuple[int, ...]
@@ -99,10 +96,11 @@ class Gap:
 
 @dataclass(frozen=True)
 class Storage:
-    """The weight files of a model: their number, size in bytes and precision; `place` is where they are.
+    """The weight files of a model; `place` is where they are.
 
-    `shards` maps each of several files to its bytes, None where that is not told. `files`, `size` and
-    `precision` are these three; None where that is not told.
+    `files` is their number, `size` their bytes and `precision` their dtype, None where unknown. `shards` maps
+    each of several files to its bytes, None where unknown.
+
     """
 
     place: str

@@ -23,10 +23,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of a matrix: the kind of thing it counts, their names, and its symbol (`d_k`) if any.
-
-    `word` is what it counts, `names` are those of its places, `symbol` is empty where it has none.
-    """
+    """One axis of a matrix: a `word` for what it counts (`query`), `names` and a `symbol` (`d_k`) or none."""
 
     word: str
     names: tuple[str, ...]
@@ -47,10 +44,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """An array with named rows and columns; `symbol` stands for it in formulas.
-
-    `values` are its numbers.
-    """
+    """An array of `values` with named rows and columns; `symbol` stands for it in formulas."""
 
     symbol: str
     values: Float[np.ndarray, "row column"]
@@ -135,9 +129,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Check:
-    """A comparison of two computations: their largest absolute difference, and the tolerance for rounding.
+    """A comparison of two computations: their largest absolute `difference`, and the `tolerance`.
 
-    `what` are these two, `difference` lies within `tolerance` or the check has failed.
+    `what` names the two. The tolerance is what rounding explains; beyond it the check has failed.
+
     """
 
     what: str

@@ -223,8 +223,9 @@ def _within(part: range, start: int) -> slice:
 class Held:
     """A tile kept for the second pass: exp(logits - level), 0 where masked.
 
-    None of the others lies so low that it could be lost. Of each row the `total` of these, and in `logs`
-    the sum of each times its `logits - level`, which is all that an entropy takes from logarithms.
+    All other entries are far above underflow. By row, `total` is their sum, and `logs` the sum of each times
+    its `logits - level`, from which the entropy follows.
+
     """
 
     exponentials: Float[Tensor, "query key"]
@@ -293,7 +294,7 @@ def block_of(
 
 
 def certify_rows(call: LongCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
-    """Certificates of these heads for the sampled rows only."""
+    """The certificates of `heads` by the sampled rows alone; the sample must hold their weights."""
     some = sampled(call)
     return tuple(
         _with_places(call, some, head, found)
@@ -302,7 +303,7 @@ def certify_rows(call: LongCall, heads: Sequence[int]) -> tuple[Certificate, ...
 
 
 def certify_long(call: LongCall, head: int, rows: Rows) -> Certificate:
-    """The certificate of `head`: the sampled rows in full, and the tiled output of all `rows`."""
+    """The certificate of `head` by its sampled rows, which must hold its weights, and its tiled `rows`."""
     (of_sample,) = certify_rows(call, (head,))
     everywhere, tolerance = _output_error(call, head, rows), 2 * of_sample.output_tolerance
     output_error = _worse(of_sample.output_error, everywhere)

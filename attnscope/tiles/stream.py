@@ -40,7 +40,8 @@ _SEGMENT = 32  # keys among which the largest weight is looked for first
 class QuickTile(Tile):
     """A tile whose queries and keys are consecutive positions, from `first_query` and `first_key`.
 
-    Where its weights came from logarithms these are known, a finite number where a weight is 0.
+    Logarithms of its weights, where kept, are finite also where a weight is 0.
+
     """
 
     first_query: int = 0

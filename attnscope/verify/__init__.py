@@ -1,4 +1,4 @@
-"""AttentionCall -> Certificate: does our arithmetic agree with the model, and would we have noticed if not?
+"""Certificates: compares recomputed attention with the model's, and tests that mistakes would be seen.
 
 The recomputed weights are held against the weights that the model's own kernel made, the recomputed
 output against what that kernel returned. Agreement alone proves nothing where a mistake would change

@@ -26,8 +26,9 @@ _STRAY = 0.25  # roots of the machine epsilon, of the size of the answer's log p
 class Answered:
     """An answer behind a prompt: token `ids[i]` is predicted by the logits of row `rows[i]`.
 
-    Tokens are removed of the first `length` positions; the rows move with them unless they are `apart`, those
-    of a decoder beside an encoder.
+    Tokens are removed from the first `length` positions, which shifts the rows unless they are `apart` (of a
+    decoder beside an encoder).
+
     """
 
     model: nn.Module

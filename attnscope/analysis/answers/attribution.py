@@ -45,10 +45,11 @@ def attributed(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> dict[str, HeadScores]:
-    """Gradient measures by name of the first of `every` answer; the control is the other answers' median.
+    """Gradient measures by name of the first of `every` answer; the control is the median of the others.
 
-    The second answer, where there is one, is the runner-up and no such control. What has no meaning here
+    The second answer, where there is one, is the runner-up and no control. A measure without meaning here
     says why.
+
     """
     needs = {need for name in names for need in MEASURES[name].needs}
     gradients = _gradients(experiments, every, needs)

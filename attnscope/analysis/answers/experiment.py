@@ -99,9 +99,10 @@ def taken_away(
 ) -> Outcomes:
     """Ablates every head alone and, if `together`, all at once: the effects on the answer.
 
-    `ids` are the answer, `name` how a choice is called; `tell` says what becomes of it, by default of the
-    logarithm of its probability. Every head is held against other heads of its layer that were drawn by lot,
-    or, where all heads of the layer are looked at, against these.
+    `ids` are the answer, `name` names a choice, `tell` measures the effect (by default the change of the log
+    probability). Every head is compared with random other heads of its layer or, where all heads of the layer
+    are ablated, with these.
+
     """
     counts = head_counts(experiments)
     check_heads(heads, counts)
@@ -234,8 +235,9 @@ def measured_estimates(
 ) -> tuple[Predicted, ...]:
     """The change without each of `heads` that the measure `by` predicts, largest size first.
 
-    Importance with its sign, -output . gradient; the others with theirs turned round. `InputError` where the
+    For `importance` it is -output . gradient, for another measure its negative. `InputError` where the
     measure has no meaning.
+
     """
     if by == "importance":
         return estimated(experiments, ids, Zero())

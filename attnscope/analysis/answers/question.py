@@ -33,8 +33,9 @@ _VERDICTS = ("seq_relationship_logits", "sop_logits", "logits")
 class Question:
     """Where in the output the answer stands, and how its choices are named.
 
-    `ids` are the choices that are the answer, row by row; where they are None it is the likeliest. `against`
-    are those of another answer, `beside` the vector that this model's is held against.
+    `ids` are the answer's choices, row by row (None: the likeliest), `against` those of another answer,
+    `beside` a vector to compare this model's vector with.
+
     """
 
     asks: Asks
@@ -168,8 +169,8 @@ def effect(
 ) -> Effect:
     """The change of the answer's log probability, and KL(before || after) of the distribution, in nats.
 
-    KL(before || after), which is 0 only where nothing changed; of several rows the sum. `name` tells how a
-    choice is called that is likeliest then; of several rows none is told.
+    KL is 0 only where nothing changed, and is summed over rows. `name` names the likeliest choice after, if
+    it is a new one; not for answers of several rows.
     """
     chances = before.exp()
     apart = torch.where(chances > 0, chances * (before - after), 0.0).sum()

@@ -23,8 +23,9 @@ from attnscope.tokens import Tokens
 class Replacement:
     """The values that replace every head's output, and their description.
 
-    `output` is what the model returned for another text, where outputs are those of one; `mean_over` are the
-    texts that a mean is over. `rows` are what stands in the place of what other parts hand on at taps.
+    `output` is the model's output for the other text, if any, and `mean_over` the texts averaged over. `rows`
+    replace the vectors of other parts at taps.
+
     """
 
     method: Method
@@ -74,7 +75,8 @@ def means(
 ) -> Replacement:
     """Replacement by the mean over control texts of head outputs, or vectors at the taps, by position.
 
-    `sides` are the tokens by the name of the input that they are: a text, and what a decoder reads beside it.
+    `sides` maps each text input to its tokens: the text, and the text that a decoder reads beside it.
+
     """
     changed, how = dict(inputs), ""
     drawn: dict[str, Any] = {}

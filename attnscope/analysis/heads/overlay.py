@@ -72,7 +72,8 @@ def heads_over_sound(overview: Overview, sound: Sound, query: int | None) -> Sou
 def default_query(queries: Tokens, keys: Tokens) -> int | None:
     """The default query: the class token, else the last token of a text, else None (the mean of all).
 
-    Of a text that listens to a sound all too, since a token's frames tell when it was said.
+    None also for a text that attends to a sound: its tokens' frames tell when each was said.
+
     """
     if "[CLS]" in queries.names:
         return queries.names.index("[CLS]")

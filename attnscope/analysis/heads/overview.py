@@ -105,12 +105,10 @@ def viewed_overview(
     special: Special = Special.SHOW,
     allowed: AllowedPairs | None = None,
 ) -> Overview:
-    """The overview by another unit or without special tokens, measured anew on the regrouped weights.
+    """The overview `by` a unit or without special tokens, measured anew on the regrouped weights.
 
-    Positions count the words, or the tokens, that are left. `allowed` says by the place of a layer and of a
-    head where which tokens may look.
-
-    `InputError` for rows that special tokens were only hidden in, which have no entropy.
+    Positions count the words, or the tokens, that are left. `allowed` gives the mask by index of layer and
+    head. `InputError` for rows that special tokens were only hidden in, which have no entropy.
     """
     if special is Special.HIDE:
         raise InputError(

@@ -176,7 +176,7 @@ def rank_correlation(first: Float[np.ndarray, " pair"], second: Float[np.ndarray
 def _plane(
     points: Float[np.ndarray, "point dim"], perplexity: float, bound: int, settings: MapSettings
 ) -> tuple[Float[np.ndarray, "point 2"], int, float]:
-    """Coordinates in the plane, iterations run, and the final divergence in nats (NaN below 0)."""
+    """Coordinates in the plane, iterations run, and the KL divergence in nats (NaN where negative)."""
     if _coincide(points):  # t-SNE ends the whole process on such points
         return np.zeros((len(points), 2)), 0, 0.0
     model = TSNE(

@@ -72,10 +72,8 @@ def units_of(
 ) -> Units:
     """The row and column groups by unit; each named `query`, `key` and `beside` is one group.
 
-    `beside` names a second query.
-
-    `InputError` where nothing is left, where a name fits nothing or several places, and for two spans of one
-    text that share a part of their tokens.
+    `beside` is a second query. `InputError` where nothing is left, where a name fits nothing or several
+    places, and for two spans of one text that share a part of their tokens.
     """
     rows, columns = groups_of(queries, "query", by, special), groups_of(keys, "key", by, special)
     same = queries is keys or queries == keys
@@ -108,10 +106,7 @@ def _taken(
     places: tuple[Places, Places, Places],
     by: Unit,
 ) -> Units:
-    """The groups with the units at each of these places joined into one.
-
-    They are those of the query, of the key and of a second query.
-    """
+    """The groups with the units at each of `places` (query, key, second query) joined into one."""
     (rows, columns), (row, column, second) = groups, places
     same = queries is keys or queries == keys
     ours, theirs = ([*dict.fromkeys(filter(None, each))] for each in ((row, second), (column,)))
@@ -186,9 +181,9 @@ def links(
 ) -> dict[str, Any]:
     """The strongest link of each head and its weight, as fields of `Overview`.
 
-    It is at (-1, -1) and NaN where no query has a key.
+    Where no query has a key, the link is at (-1, -1) and its weight NaN. If not `ordinary`, or if no head has
+    another pair left, links to special tokens count too.
 
-    Not `ordinary`, or where in no head anything is left, it is the largest weight, special tokens and all.
     """
     shape, crosses = (len(weights), len(weights[0])), kind is Kind.CROSS
     every = [

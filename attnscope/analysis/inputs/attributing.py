@@ -77,7 +77,8 @@ class Chance:
 class Direction:
     """The cosine of a token's vector with its unchanged value `was`.
 
-    That stands on the processor where the model's device has no float64.
+    `was` is on the CPU where the model's device has no float64.
+
     """
 
     last: nn.Module
@@ -171,8 +172,9 @@ def _gradient(model: nn.Module, entrance: Entrance, measured: Measured) -> Attri
 def _integrated(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:
     """Integrated gradients, bisecting the worst piece of the path until sum and token values are stable.
 
-    A token holds when halving the pieces hardly changes what it gets. So points lie close where F is steep,
-    as where a norm leaves a text of nothing.
+    A token's value is stable when halving the pieces hardly changes it. So points are dense where F is steep,
+    as a norm makes it near a text of zeros.
+
     """
     there, blank = exact(entrance.there.cpu()), exact(entrance.blank.cpu())
     way, places = there - blank, list(entrance.places)

@@ -97,7 +97,8 @@ def lost_chance(
 ) -> tuple[Effects, Ids, float] | None:
     """By replaced place, how much of the measured answer is lost; the answer's ids; its probability before.
 
-    Of an answer that is set against another one its lead stands in the place of its chance.
+    For an answer compared with another one, the logit difference takes the place of the probability.
+
     """
     made = copies(inputs, asked)
     if made is None:
@@ -122,7 +123,8 @@ def turned_vector(
 ) -> Effects | None:
     """By replaced place, 1 less the cosine of the query's vector before and after; 0 to 2.
 
-    Of a query of several tokens it is the mean over these.
+    For a query of several tokens it is the mean over them.
+
     """
 
     def read(given: Mapping[str, Any], within: Any) -> Tensor | None:
@@ -172,7 +174,8 @@ def vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within
 class Trusted(NamedTuple):
     """Rank correlations of every method with the effects, and the best one on shuffled effects.
 
-    95 in a hundred of these are at most `best_of_shuffled`, and `as_far` of them reach the best method.
+    95 % of the shuffles have at most `best_of_shuffled`, and `as_far` of them reach the best method.
+
     """
 
     methods: tuple[Trust, ...]
@@ -189,8 +192,9 @@ def trusted(
 ) -> Trusted:
     """Correlates every method, and distance to the query, with the sizes of replacement effects.
 
-    What was replaced together, in `groups`, counts as one: the shares of its members are added up, and it is
-    as near as they are on average. Of what has a sign the size is compared.
+    Tokens replaced together (`groups`) count as one: their shares are summed and their distances averaged.
+    Signed values are compared by size.
+
     """
     parts = [list(each) for each in groups] or [
         [place] for place in np.flatnonzero(~np.isnan(effects)).tolist()

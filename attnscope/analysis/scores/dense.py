@@ -86,7 +86,8 @@ def scores_of(
 ) -> dict[str, HeadScores]:
     """Scores of heads with so many `keys` from tiles by layer and head; NaN where a measure is `absent`.
 
-    One head after the other, so that what is known of them never stands in memory at once.
+    Heads are read one after the other, so that only one is in memory at a time.
+
     """
     measures = [MEASURES[name] for name in names]
     values = np.array(
@@ -160,7 +161,8 @@ def repeated_scores(
 ) -> dict[str, HeadScores]:
     """The measures `names` of every captured layer over repeated random tokens, described with their verdict.
 
-    `after` is how the tokens before the random ones are called.
+    `after` names the tokens before the random ones.
+
     """
     layers = tuple(dict.fromkeys(call.layer for call in captured.calls))
     calls = [captured.call(layer) for layer in layers]

@@ -1,7 +1,8 @@
 """Supplies what measures need beside weights (masks, norms, kinds of tokens), and says what is missing.
 
-Tokens by sort are among it: which are special, which punctuation, which equal which, which of one text. Of a
-long head it is known by query and by key, never by pair.
+Kinds of tokens are special ones, punctuation, equal ones and those of one text. For a long head all of it
+is by query and by key, never by pair.
+
 """
 
 import unicodedata
@@ -112,7 +113,8 @@ _AT_ONCE = 4096  # keys whose values are projected at once
 class Supplies:
     """Makes the tile fields of a head by index of layer and head; `missing` says why needs are unmet.
 
-    `absent` are measures that have no meaning here whatever is known, by name.
+    `absent` says by name which measures have no meaning here in any case.
+
     """
 
     missing: Mapping[Need, str]
@@ -141,7 +143,7 @@ def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Supplies:
 def unmeasured(
     there: Mapping[Need, bool], queries: Tokens, keys: Tokens
 ) -> tuple[dict[Need, str], dict[str, str]]:
-    """Why needs are missing for want of such tokens, and which measures have no meaning here."""
+    """Why needs are missing (no such tokens in the text), and which measures have no meaning here."""
     missing = {need: reason for need, reason in _SORTS.items() if not there[need]}
     in_rows = is_picture(queries) and is_picture(keys)
     return {**_APART, **missing}, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
@@ -150,8 +152,8 @@ def unmeasured(
 def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, by: Unit) -> Supplies:
     """Supplies for weights between units (`by`), or between the tokens left.
 
-    `allowed` says by the place of a layer and of a head which of these a query may look at; None where that
-    is not known.
+    `allowed` gives the mask by index of layer and head; None where it is not known.
+
     """
     by_tokens = of_tokens(queries, keys, "")
     lacking = _OF_WORDS if by.joins else dict.fromkeys(_OF_WORDS, _ALL_TOKENS)

@@ -1,9 +1,9 @@
 """Finds the link (head, query, key) that is least explained by position, key, uniformity or control texts.
 
-A link is a head's weight from one query to one key. What explains it is known by four numbers: the most that
-control texts have at the same two places, the mean of the other queries at the same distance, the mean that
-other queries give the key, and what even attention gives. What its weight is above
-the largest of them is its evidence.
+A link is a head's weight from one query to one key. Four numbers may explain it: the largest weight in
+control texts at the same places, the mean of other queries at the same distance, the mean of other queries
+on the same key, and uniform attention. Its evidence is how far its weight exceeds the largest of them.
+
 """
 
 import re
@@ -89,7 +89,8 @@ class Opening:
 def telling_pairs(queries: Tokens, keys: Tokens, *, crosses: bool, causal: bool) -> Pairs:
     """True for pairs of two different whole words: no special tokens, punctuation, pieces or neighbours.
 
-    Nor a token with itself or the same again, nor, since causal heads rest on it, the first key of a decoder.
+    The first key of a decoder is left out too, since causal heads rest on it.
+
     """
     asking, asked = (np.array([*_whole_words(side)], dtype=bool) for side in (queries, keys))
     pairs = asking[:, None] & asked
@@ -192,10 +193,10 @@ def most_telling_link(
 ) -> Link | None:
     """The link with the most evidence; None where no link has at least `LEAST`.
 
-    Of a link with a word that says nothing it counts half; a query across two texts also stands for the word
-    behind it, which the decoder writes there. Of links that have nearly as much, the one of the
-    deepest layer is taken, since the first ones see tokens and no text. A pair that no head of a layer gives
-    anything is masked. `controls` is by layer and head the most that any control text has there.
+    A link with a function word counts half; for a query across two texts its next word counts too, which the
+    decoder writes there. Among links with nearly as much, the deepest layer's is taken, since the first
+    layers see tokens and no text. A pair that no head of a layer attends to is masked. `controls` is, by
+    layer and head, the largest weight in any control text.
     """
     pairs, found, best = telling_pairs(queries, keys, crosses=crosses, causal=causal), list[Link](), LEAST
     telling = [np.array([says_something(token) for token in side.items]) for side in (queries, keys)]

@@ -36,7 +36,7 @@ class Verdict(StrEnum):
         return not self.proved and self is not Verdict.STORED
 
     def from_file(self, follows: bool) -> "Verdict":
-        """The verdict after reading a file; `follows` says that its numbers were recomputed."""
+        """The verdict once read from a file; `follows` says that its numbers were recomputed."""
         if follows and self.proved:
             return Verdict.RECOMPUTED
         return self if follows else max(self, Verdict.STORED, key=lambda verdict: verdict.rank)
@@ -122,8 +122,9 @@ class Provenance:
 class Fault:
     """A deliberate mistake in the recomputation, and the error that it causes.
 
-    `power` is the distance over the tolerance: above 1 the certificate would have caught the mistake.
-    `weight_error` and `output_error` are these distances.
+    `weight_error` and `output_error` are its errors, and `power` is the error over the tolerance: above 1 the
+    certificate would have caught the mistake.
+
     """
 
     name: str

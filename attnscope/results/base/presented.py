@@ -89,11 +89,10 @@ class Presented:
     ) -> Path:
         """Writes the result atomically to `path` (.png, .svg, .pdf, .npz, .json or .csv); returns the path.
 
-        `show`, `query`, `key` and `scale` are those of `plot`.
-
-        Of a claim also as .py, a script that computes its figures again with torch and transformers alone.
-        Raises `InputError` for another suffix, for a picture where there is none, and where it cannot be
-        written. A picture is that of `plot`, with the same `look`; numbers are always all of them.
+        `show`, `query`, `key` and `scale` are those of `plot`. A claim is also written as .py, a script that
+        computes its figures again with torch and transformers alone. Raises `InputError` for another suffix,
+        for a picture where there is none, and where it cannot be written. A picture is that of `plot`, with
+        the same `look`; numbers are always all of them.
         """
         written: Path = presenter.load().save(
             self, path, show=show, query=query, key=key, scale=scale, look=look
@@ -109,11 +108,10 @@ class Presented:
         scale: str | None = None,
         width: int | None = None,
     ) -> str:
-        """The text a terminal of `width` cells shows, without colour.
+        """The text that a terminal of `width` cells shows, without colour.
 
-        `show`, `query`, `key` and `scale` are those of `plot`.
-
-        Raises `InputError` for a stage or a token that the result does not have.
+        `show`, `query`, `key` and `scale` are those of `plot`. Raises `InputError` for a stage or a token
+        that the result does not have.
         """
         return str(presenter.load().text(self, show=show, query=query, key=key, scale=scale, width=width))
 

@@ -122,9 +122,10 @@ class Distances:
 class Aimed:
     """Context for the weights at one query or one pair, to compare them with.
 
-    `even_attention` is what it gives each key of the query. Of a pair `largest` counts the heads that give
-    its key more than any other, and `elsewhere` is by head the mean weight that the other queries give the
-    key at the same distance from them, NaN where no other has one; None where distances have no meaning.
+    `even_attention` is the weight of uniform attention on each key of the query. For a pair, `largest`
+    counts heads that give its key more than any other, and `elsewhere` is by head the mean weight of other
+    queries on the key at the same distance, NaN where no other has one; None where distances have no
+    meaning.
     """
 
     even_attention: float

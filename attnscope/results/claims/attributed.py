@@ -22,11 +22,11 @@ GRADIENT, INTEGRATED, WEIGHED = ByGradients
 
 @dataclass(frozen=True)
 class Trust:
-    """Spearman's rank correlation of the attributions of a `method` with the effects of replacing tokens.
+    """Spearman's rank `correlation` of a `method`'s attributions with the effects of replacing tokens.
 
-    `low` and `high` hold the middle nine tenths of the controls, the same for effects that were shuffled
-    among the tokens; `below` counts those that it exceeds. All NaN where it has no meaning. `correlation` is
-    that one.
+    `low` and `high` hold the middle nine tenths of the correlations with effects that were shuffled among the
+    tokens; `below` counts those that it exceeds. All are NaN where the method has no meaning.
+
     """
 
     method: str

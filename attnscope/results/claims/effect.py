@@ -50,10 +50,7 @@ class Measured(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class ControlIds:
-    """Control texts as token ids, a row each, for the model input `input`.
-
-    `ids` has a row for each of them.
-    """
+    """Control texts as rows of token `ids`, for the model input named `input`."""
 
     input: str
     ids: Int[np.ndarray, "control token"]
@@ -159,7 +156,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Beside(Effect):
-    """The effect of removing part of a layer, compared with controls in that layer.
+    """The effect of removing part of a layer, compared with removing other parts (controls).
 
     `layer` is -1 of what is handed on before the first layer. `typical` is the median size of the change that
     `controls` others make, each taken alone; `below` of these make a smaller one. Where the change was let
@@ -258,10 +255,7 @@ class Floor:
 
 @dataclass(frozen=True)
 class Predicted:
-    """The `change` of the answer's log probability that one backward pass predicts for a head.
-
-    Of its logit, where that is what heads were ranked by.
-    """
+    """The `change` of the answer's log probability (or logit) that one backward pass predicts for a head."""
 
     layer: int
     head: int

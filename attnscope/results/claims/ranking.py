@@ -111,8 +111,9 @@ class Evidence:
     def group(self, place: Place) -> Group:
         """The group of a head; position or key explain it however far it exceeds its controls.
 
-        It stands out where at most 5 % of controls have a head as far clear (Westfall and Young 1993).
+        A head stands out where at most 5 % of controls have a head as far clear (Westfall and Young 1993).
         Nothing is shown of a head that gives no more than even attention.
+
         """
         return self._groups[place]
 

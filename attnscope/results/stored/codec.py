@@ -114,8 +114,9 @@ def _holds_arrays(told: Value) -> bool:
 class Place(NamedTuple):
     """A position while decoding: its key path, the npz arrays (None in JSON), and known axis lengths.
 
-    What is proved of the numbers is `believed` in our own memory alone. Elsewhere heads are computed again;
-    those that `follow` from what is stored with them are all that there is in the file, or else a part of it.
+    `believed` documents (from our own memory) keep their verdicts. In others heads are recomputed: where they
+    are all that the file shows (`follow`) they are `recomputed`, else `stored` at best.
+
     """
 
     name: str

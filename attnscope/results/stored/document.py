@@ -187,8 +187,9 @@ def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
 def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = True) -> Result:
     """The result of a document in the current layout; raises `Damaged` or `Departs`.
 
-    Unless it is `believed`, as our own memory is, what it says of proofs is `stored` at best, or where all
-    that is shown was computed again `recomputed`.
+    Unless `believed` (from our own memory) its verdicts become `stored` at best, or `recomputed` where all it
+    shows was computed again.
+
     """
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
@@ -239,9 +240,9 @@ def _beside(result: Result, said: Mapping[str, Value]) -> dict[str, Value]:
 def as_npz(result: Result) -> bytes:
     """An npz archive for `np.load`, without pickles: arrays bit by bit, the rest as JSON in `meta`.
 
-    There {"npz": name} stands where an array belongs.
+    {"npz": name} stands there in place of an array. Members are dated 1980, so that equal results give equal
+    bytes. `InputError` for a result read from JSON without its arrays.
 
-    Its members are all dated 1980, never now. `InputError` for what was read from JSON without its arrays.
     """
     arrays: Arrays = result.npz_columns() if hasattr(result, "npz_columns") else {}
     plain = strict(parted(document(result, npz=True), arrays))
