@@ -97,11 +97,11 @@ class Linked(Presented):
 class HeadWeights(Placed, Certified, Linked):
     """The weights of one head on one input, where queries, keys and values may be unknown.
 
-    A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
-    "" where its kind tells; `block` which of the `blocks` separate attentions of its layer this is; `notes`
-    say what is odd about the weights. `allowed` is False where a key is masked. `layers` and `heads` count
-    those of the model. `weights` are those of each query, row by row. Of a mean over heads `head` is -1, and
-    `layer` too where it is over those of all layers.
+    `weights` have a row for each query; a row without any allowed key is NaN and False in `answered`.
+    `allowed` is False where a key is masked. `layers` and `heads` are the model's numbers of them. `tower`
+    is the part of the model with the head, "" where its kind tells; `block` is which of the `blocks`
+    separate attentions of its layer this is; `notes` say what is odd about the weights. For a mean over
+    heads `head` is -1, and so is `layer` for a mean over all layers.
     """
 
     layer: int
@@ -162,13 +162,12 @@ class HeadWeights(Placed, Certified, Linked):
 class HeadAttention(HeadWeights):
     """One head on one input, with every stage of its computation.
 
-    `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
-    masked) and `terms` what of that was added, by name; `weights` rows sum to 1 unless the head has a sink.
-    `key_head` is the key/value head that this query head reads; `sink` the logit of its sink, the mean where
-    every query has its own. `q`, `k` and `v` are its query, key and value vectors, `output` the weights times
-    the values. `scale` multiplies q.k, `softcap` then bounds it, None where nothing does. `window` is how
-    many keys a query may look back at, None where all. `key_heads` is how many key heads the layer has.
-    `sink_by_query` says whether every query has a sink of its own.
+    `q`, `k` and `v` are its query, key and value vectors. `scores` are q.k; `scale` multiplies them,
+    `softcap` then bounds them (None: nothing does), and `terms` are added, by name. `scaled` is the result,
+    which enters the softmax, NaN where a key is masked. `weights` rows sum to 1 unless the head has a sink;
+    `output` is the weights times the values. `key_head` is the key/value head that this query head reads, of
+    the layer's `key_heads`. `sink` is the logit of its sink, the mean where every query has its own
+    (`sink_by_query`). `window` is how many keys a query may look back at, None for all.
     """
 
     key_head: int
@@ -205,13 +204,12 @@ class OfOneHead(Presented):
 class HeadView(OfOneHead, Linked):
     """The weights of `head` with its tokens grouped, and special tokens treated as `special` says.
 
-    Entry i of `query_groups` holds the positions of the head's own tokens behind row i, which `query_tokens`
-    names; keys alike. A weight is the sum over the pieces of its key and the mean over the pieces of its
-    query (Clark et al. 2019). `allowed` is False where all pairs of pieces are masked. A row of which
-    nothing is left is False in `answered`, and NaN where rows are divided by what remains.
+    Entry i of `query_groups` holds the positions of the head's tokens in row i, which `query_tokens` names;
+    `key_groups` and `key_tokens` likewise for columns. `weights` are summed over the tokens of a key group
+    and averaged over those of a query group (Clark et al. 2019). `allowed` is False where all pairs of a
+    cell are masked. A row with nothing left is False in `answered`, and NaN where rows are renormalised.
 
     Scores and vectors belong to tokens and stay in `head`, whose certificate is about its own weights.
-    `key_groups` are the same of `key_tokens`. `weights` are those of rows and columns.
     """
 
     head: HeadWeights = field(metadata={"file": "by_tokens", "beside": True})

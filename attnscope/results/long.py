@@ -28,13 +28,13 @@ class Case(StrEnum):
 class LongHead(Placed, Certified, Presented):
     """One head of a long text, whose dense query-key matrix would not fit in memory.
 
-    `first` is the first query and the first key of the window that is shown, `size` how many of each it has,
-    `steps` how many of them a block has (fewer at the ends), 1 by 1 where it is in full resolution: then a
-    block is a weight. `mean` is over the `pairs` that are allowed, `largest` the largest weight, NaN where
-    none is. `entropy` is of every query, in nats, NaN for one without a key; `top_keys` are its strongest
-    keys, largest first, -1 and NaN where there are fewer. With a `query` its `row` has the weights of all
-    keys. `sampled` counts the rows that are certified in full. `tower`, `block`, `blocks` and `notes` are as
-    in `HeadWeights`. `top_weights` are their weights.
+    `first` is the first query and key of the window shown, `size` its numbers of queries and keys, `steps`
+    those of a block (fewer at the ends); with steps 1 by 1 a block is a weight. `mean` is over the `pairs`
+    that are allowed, `largest` the largest weight, NaN where none is. `entropy` is that of every query in
+    nats, NaN for one without a key; `top_keys` are its strongest keys, largest first, `top_weights` their
+    weights, -1 and NaN where there are fewer. With a `query` its `row` has the weights of all keys.
+    `sampled` counts the rows that are certified in full. `tower`, `block`, `blocks` and `notes` are as in
+    `HeadWeights`.
     """
 
     layer: int

@@ -31,8 +31,8 @@ class Picture:
     """A picture as the model saw it: cropped and resized by its processor, colours from 0 to 1.
 
     `covered` is the height and width, in pixels from the top left, that the model cuts into patches;
-    `digest` the SHA-256 of the file. `pixels` are None in what was read from JSON, which leaves them out and
-    says of them only `told_size`.
+    `digest` the SHA-256 of the file. `pixels` are None when read from JSON, which holds only their
+    `told_size`.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Picture:
 class Sound:
     """A sound as the model heard it: one channel, `rate` samples a second; `digest` of the file, SHA-256.
 
-    `samples` are None in what was read from JSON, which leaves them out and says only `told_count`.
+    `samples` are None when read from JSON, which holds only their `told_count`.
     """
 
     name: str
@@ -121,9 +121,9 @@ class Spectrogram:
 class Gaze:
     """The query whose attention is laid over a picture or a sound, and the keys of its patches or frames.
 
-    `query` is a position, None for the mean over the queries that may look somewhere; `cell` the patch (row,
-    column) or the frame that it stands for itself, if any; `keys` the key positions of the patches, row by
-    row, or of the frames, -1 for a patch that this attention does not read.
+    `query` is a position, None for the mean over queries that have a key; `cell` the patch (row, column) or
+    frame of the query itself, if any; `keys` the key positions of the patches, row by row, or of the frames,
+    -1 for a patch outside of this attention.
     """
 
     query: int | None

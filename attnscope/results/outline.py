@@ -24,9 +24,8 @@ class Case(StrEnum):
 class Position:
     """One way in which an attention encodes positions.
 
-    `size` counts the places that have an embedding, `dims` how many of a head's dimensions are rotated,
-    `base` is that of the rotation's wavelengths, `variant` what is done to them for long texts. `scheme` is
-    what it is called.
+    `scheme` is its name. `size` is the number of position embeddings, `dims` how many of a head's dimensions
+    are rotated, `base` that of the rotation's wavelengths, `variant` the change to them for long texts.
     """
 
     scheme: str
@@ -40,11 +39,10 @@ class Position:
 class LayerOutline:
     """One attention layer; `blocks` counts the separate attentions it makes for one input.
 
-    `queries` and `keys` are the tokens it had in the run without weights. `chunk` is a window that does not
-    slide. `dim` is that of queries and keys, `value_dim` that of values. `seen` is whether the run without
-    weights reached it, `sinks` whether its heads have some. `heads` are query heads, `key_heads` those that
-    they share. `scale`, `softcap` and `window` are as in `HeadAttention`. `positions` is how it knows where
-    tokens stand.
+    `seen` says whether the dry run (without weights) reached it, with so many `queries` and `keys`. `heads`
+    are query heads, `key_heads` the key/value heads they share; `dim` is the size of queries and keys,
+    `value_dim` of values. `chunk` is a window that does not slide, `sinks` whether its heads have sinks.
+    `positions` are its position encodings. `scale`, `softcap` and `window` are as in `HeadAttention`.
     """
 
     layer: int
@@ -114,14 +112,13 @@ class Storage:
 class Cost:
     """The estimated cost of one head of one layer, from shapes, for inputs of `length` tokens.
 
-    `forward_flops` are the products of the model's run up to this layer's attention, `head_flops` those of
-    recomputing the head once, which the certificate repeats up to `repeats` times with a fault put in.
-    `weights` are bytes of the parameters loaded for it in float32, `operands` of the layer's queries, keys,
-    values and output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for
-    this head in float64. A length `beyond` what the model reads cannot be run. What else a run does and keeps
-    comes on top. How long that takes is not said here: a machine is not equally fast twice, and an outline is
-    the same every time. `queries` and `keys` are how many of each it has. `layers_loaded` and `shards` are
-    the layers and files that are read for it, None and empty where that is not known.
+    `forward_flops` are those of the model's run up to this layer's attention, `head_flops` those of
+    recomputing the head once, which the certificate repeats up to `repeats` times with a fault. `weights`
+    are bytes of the parameters loaded in float32, `operands` of the layer's queries, keys, values and
+    output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for this head in
+    float64. A length `beyond` the model's context cannot be run. Other work and memory of a run comes on
+    top; times are not estimated, since they vary and an outline does not. `queries` and `keys` are their
+    numbers. `layers_loaded` and `shards` are the layers and files to read, None and empty where unknown.
     """
 
     tower: str
@@ -164,11 +161,10 @@ class Cost:
 class Outline(Presented):
     """The outline of a model: its layers, weight files and costs, without reading weights.
 
-    `length` is that of the text in the run without weights, `run` says why that ended early, `unlisted` why
-    nothing is known of the weights; both are empty where there is nothing to say. `further` are the costs at
-    other lengths that were asked for. `requested` is the name that was asked for, `model` the one that was
-    found, `demo` whether it is bundled, `revision` its commit, `architecture` and `model_type` its class and
-    family, `parameters` how many there are. `versions` are those of the libraries.
+    `requested` is the name asked for, `model` the one found, `demo` whether it is bundled, `revision` its
+    commit, `architecture` and `model_type` its class and family, `parameters` their number, `versions` those
+    of the libraries. `length` is that of the text in the dry run, `run` says why it ended early, `unlisted`
+    why nothing is known of the weights; both may be empty. `further` are the costs at other lengths.
     """
 
     requested: str

@@ -24,8 +24,8 @@ from attnscope.vocabulary import Route, Unit
 class Module:
     """The attention module at this `path`, from which a layer's heads were read.
 
-    The model has so many `layers`, the module so many `heads`; of the `blocks` separate attentions that it
-    makes `block` was read. `notes` say what is odd there.
+    `layers` and `heads` are the numbers of the model's layers and the module's heads. Of the `blocks`
+    separate attentions that it makes, `block` was read. `notes` say what is odd there.
     """
 
     path: str

@@ -72,10 +72,10 @@ def _once(guesses: tuple[Guess, ...]) -> Iterable[float]:
 class Generated:
     """A text written by an encoder-decoder, or a named answer, with the probability of each token.
 
-    `cache_error` is the largest difference of any probability between the run that wrote the text step by
-    step with a cache, and the one that read it at once and gave the probabilities here; None when the model
-    does not write greedily or was given the text. `finished` is False where it was cut off, `written`
-    where the text was given and is not the model's own.
+    `cache_error` is the largest difference of any probability between the run that generated the text with a
+    cache, and the one that read it at once and gave the probabilities here; None where the model does not
+    generate greedily or was given the text. `finished` is False where the text was cut off, `written` where
+    it was given to the model.
     """
 
     text: str
@@ -138,11 +138,10 @@ class AnswerSpan:
 class Prediction(Presented):
     """A prediction for one input.
 
-    `task` is `masked`, `next`, `generated`, `class`, `tags`, `span` or `score`.
-    `classes` are those of a model that puts its whole input in one, else None; `spans` are the likeliest
-    answers to a question in a text, best first; `score` is the number that a model of one gives, such as a
-    reranker, as it gives it. `notes` say what was read beside the text, such as a picture.
-
+    `task` is `masked`, `next`, `generated`, `class`, `tags`, `span` or `score`. `classes` are those of a
+    classifier of the whole input, else None; `spans` are the likeliest answers to a question in a text, best
+    first; `score` is the raw output of a single-output model, such as a reranker. `notes` say what was read
+    beside the text, such as a picture.
     """
 
     task: str

@@ -33,10 +33,10 @@ class Product(StrEnum):
 class Influence:
     """The part of the scores named `name`, and how far weights move without it.
 
-    `mean`, `least` and `most` are over the allowed pairs (of a sink over the queries that it takes part
-    in), in units of the score; NaN for a mask, which adds no number. `moved` is the total variation between
-    the head's weights and those without the part, the share of a sink counted as one more key: 0 nothing
-    moves, 1 everything; the mean over the queries that have a key. `moved_most` is the largest of them.
+    `mean`, `least` and `most` are over the allowed pairs (for a sink over its queries), in units of the
+    score; NaN for a mask, which adds no number. `moved` is the total variation between the head's weights
+    with and without the part, a sink counted as one more key: 0 nothing moves, 1 everything; the mean over
+    queries that have a key. `moved_most` is the largest of them.
     """
 
     name: str

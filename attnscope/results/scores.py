@@ -13,12 +13,11 @@ from attnscope.results.base.presented import Value, fits
 class MeasureDescription:
     """The description of a measure, stored with its numbers.
 
-    `label` names it where its name alone does not tell. `least` and `most` are the ends of its range, `most`
-    perhaps by the number of `keys`; `low` and `high` say what a head at these ends does. `strong` is the end
-    that is shaded dark and looked for, `strongest` names the head of a layer that lies nearest to it. A
-    `signed` measure stands around 0; one with `classes` is the number of one of these, counted from 0. What
-    is not taken of the text that is read says so `apart`. `unit`, `meaning` and `paper` say what its numbers
-    are, and whose measure it is.
+    `label` says more than its name, if needed. `unit`, `meaning` and `paper` are those of its numbers.
+    `least` and `most` are the ends of its range, `most` perhaps in terms of the number of keys; `low` and
+    `high` say what a head at these ends does. `strong` is the end that is shaded dark and searched for,
+    `strongest` names the head of a layer that is nearest to it. A `signed` measure is centred at 0; one with
+    `classes` is an index of them. `apart` names its input where that is not the text.
     """
 
     name: str
@@ -56,10 +55,10 @@ class MeasureDescription:
 class HeadScores:
     """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`.
 
-    `limits` are the least and the largest possible value. `even_attention` is what each head would have if
-    its queries weighed all keys that they may look at alike, None where that was not asked. All values are
-    NaN where the measure has no meaning, and `absent` then says why in one phrase. `control` is the median
-    size of what each head has for other answers than the one that is meant, None where no answer is.
+    `limits` are the smallest and largest possible value. `even_attention` is the value of uniform attention
+    in each head, None where it was not computed. All values are NaN where the measure has no meaning, and
+    `absent` then says why in one phrase. `control` is the median size of each head's values for other
+    answers, None where no answer is measured.
     """
 
     description: MeasureDescription = field(metadata={"spread": True})

@@ -62,19 +62,18 @@ def tallied(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
 class Provenance:
     """The origin of a result: model, weights, inputs, kernel and versions.
 
-    `revision` is a hub commit, `digest` a SHA-256 of the weight files that were read, `part` how many of them
-    that is where it is not all. `unread` names weights in them that the model was trained with and run
-    without. `adapter` is the folder of an adapter that was put in, which `digest` takes in; `none` where the
-    model has one that was left out. `tokenizer` is where another than the model's own tokenizer comes from.
-    `inputs` is all that the model was called with, by name; empty where that
-    is not whole numbers alone, as of a picture, and where it is of no single text. `requested` is the name
-    that was asked for, `model` the one that ran, `demo` whether it is bundled, `architecture` its class.
-    `kernel`, `route`, `device` and `dtype` are how attention was computed and read. `versions` are those of
-    the libraries. `token_ids` is what was read.
+    `requested` is the model name asked for, `model` the one that ran, `demo` whether it is bundled,
+    `architecture` its class. `revision` is a hub commit, `digest` a SHA-256 of the weight files read, `part`
+    how many of them that is if not all. `unread` names weights in them that the model was trained with and
+    run without. `adapter` is the folder of an adapter, which `digest` includes; `none` where the model has
+    one that was left out. `tokenizer` is the source of a tokenizer other than the model's own. `kernel`,
+    `route`, `device` and `dtype` are how attention was computed and read. `versions` are those of the
+    libraries. `token_ids` is what was read. `inputs` is all that the model was called with, by name; empty
+    where that is not whole numbers alone, as for a picture, or is of several texts.
 
-    `read` and `run` are what was read and which model ran how, as words of a command: ("The door opened.",
-    "--truncate") and ("-m", "demo"). `read` is None where no words say it, `run` empty of a model in memory.
-    `files` are those that were read, each with its SHA-256.
+    `read` and `run` are the input and the model as words of a command: ("The door opened.", "--truncate")
+    and ("-m", "demo"). `read` is None where no words say it, `run` empty for a model in memory. `files` are
+    the files read, each with its SHA-256.
     """
 
     requested: str
@@ -150,12 +149,12 @@ class Reach:
 class Certificate:
     """A comparison of one head's recomputed attention with the model's own.
 
-    `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry over
-    the largest value entry. Both are dimensionless, as are their tolerances; `precision` says what the
-    tolerance was derived from. Faults come smallest power first. `positions` says whether each query, key and
-    value was seen to stand for the token at its place, `positions_tried` how that was seen where not every
-    token was told from every other. `weight_tolerance` and `output_tolerance` are the most that rounding
-    explains. `reason` says why it is not certified, where it is not.
+    `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry
+    over the largest value entry. `weight_tolerance` and `output_tolerance` are the most that rounding
+    explains. All four are dimensionless; `precision` says what the tolerances were derived from. `faults`
+    come smallest power first. `positions` says whether each query, key and value was seen to belong to the
+    token at its place, `positions_tried` how that was tested where not every token was told from every
+    other. `reason` says why the head is not certified, if it is not.
     """
 
     verdict: Verdict

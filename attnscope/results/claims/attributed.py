@@ -40,11 +40,11 @@ class Trust:
 class Attributed:
     """Token attributions by a gradient `method`, or `absent` with the reason.
 
-    `gradient x input` (`values` in what the effects are measured in), `integrated gradients` (Sundararajan et
-    al. 2017, the same), `attention x gradient` (Chefer et al. 2021, shares). NaN for tokens that it says
-    nothing of. Of integrated gradients it is known what the parts sum to, the `whole`: what replacing all
-    tokens at once costs, found with so many `steps`. `off` is how far the sum is from that, `each_off` how
-    far one token may be off: what halving every step of twice this length changes at most. NaN where unknown.
+    `gradient x input` and `integrated gradients` (Sundararajan et al. 2017) have `values` in the unit of the
+    effects, `attention x gradient` (Chefer et al. 2021) in shares. NaN for tokens that the method says
+    nothing of. Integrated gradients should sum to the `whole`, the effect of replacing all tokens at once,
+    and take so many `steps`. `off` is how far the sum is from it, `each_off` how far one token may be off:
+    the largest change when every step of twice the length is halved. NaN where unknown.
     """
 
     method: ByGradients
@@ -60,9 +60,9 @@ class Attributed:
 class Pooled:
     """How a text's one vector is pooled from its tokens' last hidden states (`how`).
 
-    `weights` say how much of each token's last vector is in it, or in what a pooler reads; they sum to 1.
-    `own` is the share of the vector itself that each token's own last vector is, its part along it: of a mean
-    of several vectors, else None.
+    `weights` are the share of each token's last hidden state in it, or in the pooler's input; they sum to 1.
+    `own` is, for a mean of several vectors, the part of each token's vector along the mean, as a share; else
+    None.
     """
 
     how: str

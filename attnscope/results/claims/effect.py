@@ -103,11 +103,11 @@ class Asks(StrEnum):
 class Answer:
     """The answer of the unchanged model, and its probability.
 
-    `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class or
-    tag, of a span the positions of both ends. `position` is the mask, the token that has the tag, or the
-    token after which the answer comes; None where it is of the text as a whole.
-    `likeliest` is False of one that was asked for and is not what the model would answer. Of a vector there
-    are no `ids`, and `probability` is its cosine to what it is held against.
+    `ids` are tokens of the vocabulary (all of a written text), the number of a class or tag, or for a span
+    the positions of both ends. `position` is the mask, the tagged token, or the token before the answer;
+    None where the answer is about the whole text. `likeliest` is False where the answer was named and is not
+    what the model would answer. A vector has no `ids`, and its `probability` is the cosine to the vector it
+    is compared with.
     """
 
     asks: Asks
@@ -126,12 +126,10 @@ class Answer:
 class Effect:
     """An answer's probability `before` and `after`; `change` is that of its logarithm, after less before.
 
-    Where something else is measured, the logit difference or the cosine before and after, and the change of
-    it.
-    `kl` is the Kullback-Leibler divergence of all that might have been answered, of after from before. Both
-    in nats; of a text that was written summed over its tokens; of a vector 1 less the cosine to what it was.
-    `instead` is what the model then answers where its likeliest answer is another one than before; empty of a
-    text that was written.
+    Where the logit difference or the cosine is measured, they are this quantity and its change. `kl` is the
+    Kullback-Leibler divergence of the distribution after from that before. Both are in nats, summed over the
+    tokens of a written text; for a vector `kl` is 1 less the cosine to the vector before. `instead` is the
+    likeliest answer after, if it is another one than before; empty for a written text.
     """
 
     before: float
@@ -158,9 +156,9 @@ class Effect:
 class Beside(Effect):
     """The effect of removing part of a layer, compared with removing other parts (controls).
 
-    `layer` is -1 of what is handed on before the first layer. `typical` is the median size of the change that
-    `controls` others make, each taken alone; `below` of these make a smaller one. Where the change was let
-    along one path only, `whole` is the change that is made where it comes to everything.
+    `layer` is -1 for the input of the first layer. `typical` is the median size of the change by one of the
+    `controls`; `below` of them make a smaller one. With path patching, `whole` is the change without
+    restricting its path.
     """
 
     layer: int
@@ -183,10 +181,10 @@ class Beside(Effect):
 class HeadEffect(Beside):
     """The effect of ablating one head (or a group), compared with other heads of the layer.
 
-    `typical` is the median size of the change that `controls` heads of the same layer make, each taken
-    alone (of a group: other groups of as many); `below` of these make a smaller one. `predicted` is the
-    change that the gradient foretells. `layer` and `head` are its numbers. Where the change was let along one
-    path only, `whole` is the change that is made where it comes to everything.
+    `typical` is the median size of the change by one of the `controls`, other heads of the same layer (for a
+    group, other groups of as many); `below` of them make a smaller one. `predicted` is the change that the
+    gradient predicts. `layer` and `head` are its numbers. With path patching, `whole` is the change without
+    restricting its path.
     """
 
     head: int
@@ -202,12 +200,11 @@ class HeadEffect(Beside):
 class PlaceEffect(Beside):
     """The effect of ablating part of a layer, at all tokens or at some.
 
-    `layer` is -1 of what is handed on before the first layer, `head` None where it is no head's, `positions`
-    are empty where all tokens are meant, of a link those of the keys that are not looked at. `typical` is the
-    median size of the change that `controls` other places make, each alone; `below` of these make a smaller
-    one. `enough` is the change in the other text where this part is put in from this one: what of the answer
-    it brings back. Where the change was let along one path only, `whole` is the change that is made where it
-    comes to everything.
+    `layer` is -1 for the input of the first layer, `head` None where it is no head's. `positions` are empty
+    for all tokens; for a link they are the keys that are cut. `typical` is the median size of the change by
+    one of the `controls`, other places; `below` of them make a smaller one. `enough` is the change in the
+    other text where this part is put in from this one: how much of the answer it brings back. With path
+    patching, `whole` is the change without restricting its path.
     """
 
     head: int | None = None
@@ -219,9 +216,9 @@ class PlaceEffect(Beside):
 class Group:
     """Several heads (layer and head) ablated at once, and the effect on the answer.
 
-    `controls` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
-    `typical` is the median size of the change that these make, and `below` of them make a smaller one.
-    `drawn` are these other groups themselves.
+    `controls` is the number of other groups with as many heads of the same layers or, `of_layers`, of as
+    many whole layers; `drawn` are these groups. `typical` is the median size of the change that they make,
+    and `below` of them make a smaller one.
     """
 
     heads: tuple[tuple[int, int], ...]
@@ -240,10 +237,10 @@ class Group:
 class Floor:
     """The noise floor: changes from rounding alone, and from random heads.
 
-    `rounding` is the largest change of the answer's log probability that rounding makes: in `runs` in
-    which nothing was changed, but others in the same batch were, and in one in which every output of the
-    first layer that is looked at was moved by its own precision. `rounding_kl` is the largest divergence of
-    these. `random` are heads of the same layers that were drawn with `seed`.
+    `rounding` is the largest change of the answer's log probability by rounding: in `runs` where nothing but
+    other entries of the batch was changed, and in one where every output of the first layer tested was moved
+    by its own precision. `rounding_kl` is the largest divergence of these. `random` are heads of the same
+    layers that were drawn with `seed`.
     """
 
     rounding: float
@@ -279,10 +276,10 @@ class Receiver:
 class Path:
     """The path of a change in path patching: it enters the receivers, everything else stays fixed.
 
-    The `receivers` are the heads that the change comes to: what they answer then goes on everywhere. All
-    other heads read nothing of it on the way. `direct` says that it comes to the answer itself as well, past
-    all heads. `others` are other heads of the receivers' layers, as many at once, and what the change that
-    moves the answer most does where it comes to these instead.
+    `receivers` are the heads that the change enters; their outputs then act everywhere, all other heads on
+    the way stay as they are. `direct` says that the change also reaches the answer past all heads. `others`
+    are groups of as many other heads of the receivers' layers, with the effect of the strongest change when
+    it enters them instead.
     """
 
     receivers: tuple[Receiver, ...]

@@ -117,19 +117,18 @@ class Figure:
 class Prompts(Presented):
     """The figures of one question over the prompts of a `file`, a row each, NaN where a prompt has none.
 
-    `values` are what the question gives in each prompt alone, `controls` what stands beside it there, drawn
-    for this prompt. `effects` are what taking a part away really does, of parts of a sum, and of heads that
-    were ranked by what is foretold of them, where they were taken away; NaN of all else.
-    `stands` says whether the figure stands out in that prompt by the rule for one prompt.
+    `values` are the question's figures for each prompt alone, `controls` their controls, drawn for this
+    prompt. `effects` are the measured effect of removing a part of a sum, or a head ranked by its predicted
+    effect; NaN for all else. `stands` says whether the figure stands out in that prompt by the rule for one
+    prompt.
 
-    `prompts` and `figures` are what the columns and rows of these arrays are, `asked` the kind of question.
-    `low` and `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t), no
-    farther than such a number can be; NaN of fewer than six prompts.
-    `excess_low` and `excess_high` those of the mean of what is beyond the control, and `excess_surely` the
-    lower end where all figures of one measure are to hold at once (Bonferroni). `question` says what was
-    asked, `certified` counts the prompts by verdict; `refused` are the lines without an answer. `kind` and
-    `tower` say of which attention it is; None where it is of none; `by` and `special` how that was looked at.
-    `notes` are those of any prompt.
+    `prompts` and `figures` are the columns and rows of these arrays, `asked` the kind of question. `low` and
+    `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t), clipped to
+    possible values; NaN for fewer than six prompts. `excess_low` and `excess_high` are those of the mean
+    excess over the control, and `excess_surely` its lower end where all figures of one measure are to hold
+    at once (Bonferroni). `question` is the question in words, `certified` counts the prompts by verdict;
+    `refused` are the lines without an answer. `kind` and `tower` name the attention, None where there is
+    none; `by` and `special` are its unit and special tokens. `notes` are those of any prompt.
     """
 
     asked: Asked
@@ -181,7 +180,7 @@ class Prompts(Presented):
     def excess(self) -> Float[np.ndarray, "figure prompt"]:
         """By how much each value exceeds its control (distances: falls below it; changes: in size).
 
-        Of a part of a score how much more is lost without it than without the largest of its controls.
+        For a part of a score: how much more is lost without it than without the largest of its controls.
         """
         return beyond(self.asked, self.values, self.controls, self.effects)
 
@@ -211,11 +210,11 @@ class Prompts(Presented):
     def ranking(self) -> tuple[int, ...]:
         """Indices of the figures, those with the strongest conclusion (`_case_of`) first.
 
-        Of these the largest mean comes first, of distances the smallest; where none lies beyond its control
-        the one that comes nearest to that, in its own standard error, but of heads taken away the largest. Of
-        methods and fields those first that lie clearest beyond their control, in that error. Of parts of a
-        score those first that stand in most prompts, then those with the largest share; answers and layers as
-        they come; methods before fields.
+        Within a conclusion the largest mean comes first (for distances the smallest); where none exceeds its
+        control, the one that is nearest to it in standard errors, but for ablated heads the largest. Methods
+        and fields are ordered by their excess in standard errors, methods first. Parts of a score are
+        ordered by the number of prompts they stand out in, then by share; answers and layers keep their
+        order.
         """
 
         def order(i: int) -> tuple[float, ...]:
@@ -260,9 +259,9 @@ class Prompts(Presented):
     def _first_by_luck(self, figure: int) -> float:
         """The chance that some head is first in so many prompts if each prompt's first were random.
 
-        Of heads taken away, drawn among those of its layer that are figures; it is first among these where
-        the others, and what else it was held against there, move the answer less. The binomial tail times
-        the number of heads (Bonferroni). 1 of all else.
+        Only for ablated heads, else 1. The first is drawn among the figures of heads in its layer; a head is
+        first where these, and its other controls, move the answer less. The chance is the binomial tail
+        times the number of heads (Bonferroni).
         """
         mine = self.figures[figure]
         if self.asked is not Asked.ABLATE or mine.head is None:

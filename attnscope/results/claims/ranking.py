@@ -146,9 +146,8 @@ class Evidence:
     def depends_on(self, place: Place) -> DependsOn | None:
         """The condition that keeps half or more of a head's weight (position, key or word), else the context.
 
-        None of likeness, and of a head that has no more there than even attention; of one that stays, no
-        more than `much` of that.
-
+        None for likeness, for a head with no more weight than uniform attention, and for one whose weight
+        stays with the position but is not `much`.
         """
         own, even = float(self.weights[place]), self.even_attention
         if self.smaller_is_better or even is None or not own > float(even[place]):
@@ -165,9 +164,9 @@ class Evidence:
 def times(count: int, others: int, level: float = LEVEL, least: float = AHEAD) -> float:
     """The factor by which `count` sizes must exceed the largest of `others` to stand ahead, at `least`.
 
-    Of independent exponential sizes c are all t times as large as each of m others by a chance of
-    binom(m + c, c) prod k / (k + c t), k from 1 to m: t is where that is the `level`. For one size and 1 in
-    20 it is 39 beside one other, 9.5 beside two, 4.6 beside four and 2 from 40 on.
+    Of independent exponential sizes, c are all t times as large as each of m others with probability binom(m
+    + c, c) prod k / (k + c t), k from 1 to m; t makes this the `level`. For one size and level 1 in 20, t is
+    39 beside one other, 9.5 beside two, 4.6 beside four and 2 from 40 on.
     """
 
     def luck(factor: float) -> float:
