@@ -30,22 +30,21 @@ class Term:
 class AttentionCall:
     """One attention of one layer for one input: the tensors its kernel received and returned.
 
-    `module` and `call` (how often that module had been called before) are its identity. A layer that
-    attends in separate blocks (windows of a picture, one picture after the other, two halves of V) makes
-    one of these for each `block`. K and V have one entry per key head, un-repeated. `terms` are added to
-    the scores; `remainder` is what else is in them but was only seen as a difference, so that it proves
-    nothing. `reweighted` are the weights that met the values, by head, where the model changed those of its
-    softmax before; `unread` counts the softmaxes of the same layer that could not be read. `reservation` says
-    what else stands between these and what the layer makes of them, nothing in most. `epsilon` is that of
-    the products in all this, `sums` that of what they are added up in. `output` and `weights` are the model's
-    own: weights by head, for the heads that were asked for. `unrotated_k` is the key before its rotary
-    position, where it is known; it only serves to prove that the rotation would be missed. `standing` says
-    whether positions were seen to be the tokens that they are called by, and `tried` how that was seen where
-    not every token was told from every other; `reach` by head what becomes of its answer, None where no model
-    is asked.
-    `projection` takes the heads' outputs to the hidden state, where that was asked for and there is such a
-    matrix; it may be the model's own memory. `value_projection` makes the values of what the layer reads, up
-    to an offset, likewise. Tensors are detached and all on one device.
+    `module` and `call` (how often that module had been called before) identify it. A layer that attends in
+    separate blocks (windows of a picture, one picture after the other, two halves of V) makes one of these
+    for each `block`. K and V have one entry per key head, not repeated. `terms` are added to the scores;
+    `remainder` is any other addition that was only seen as a difference, and proves nothing. `output` and
+    `weights` are the model's own: weights by head, for the heads asked for. `reweighted` are the weights
+    that multiply the values, by head, where the model changes those of its softmax; `unread` counts
+    softmaxes of the layer that could not be read. `reservation` names anything else between these tensors
+    and the layer's result, mostly nothing. `epsilon` is the machine epsilon of the products, `sums` that of
+    their sums. `unrotated_k` is the key before its rotary position, if known; it only serves to prove that a
+    missing rotation would be noticed. `standing` says whether positions were seen to be the tokens they are
+    labelled with, and `tried` how that was tested where not every token was told from every other; `reach`
+    is by head the effect of its output, None where no model was asked. `projection` takes the heads' outputs
+    to the hidden state, and `value_projection` makes the values from the layer's input, up to an offset;
+    both only where asked for and existing, and perhaps the model's own memory. Tensors are detached and all
+    on one device.
     """
 
     module: str
@@ -209,8 +208,8 @@ def of_heads(every: Tensor, heads: Sequence[int]) -> Tensor:
 class Capture:
     """The attention calls of one run, in order of their layers, with their provenance.
 
-    `layers` counts the attention layers that the model has of this kind, captured or not; `tower` says which
-    part of the model this is, "" where the kind tells.
+    `layers` counts the model's attention layers of this kind, captured or not; `tower` is the part of the
+    model that they are in, "" where the kind tells.
     """
 
     calls: tuple[AttentionCall, ...]

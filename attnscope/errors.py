@@ -1,10 +1,9 @@
 """Errors that a user can cause, each with its exit code.
 
-An `AttnscopeError` holds one line that says what, where and what is possible: its `str` steers no terminal,
-whatever names stand in it. It is raised close to the fact and caught once, in `attnscope.cli.app`. What the
-machine runs out of, memory or open files, is no bug wherever it shows, nor is a package beside this one that
-fails as it is imported. Anything else that escapes is one, and
-keeps its traceback.
+An `AttnscopeError` is one line saying what, where and what is possible, without control characters. It is
+raised close to the cause and caught once, in `attnscope.cli.app`. A lack of memory or open files is not
+treated as a bug, nor is another package that fails on import. Anything else that escapes is a bug and keeps
+its traceback.
 """
 
 import errno
@@ -140,10 +139,10 @@ def one_line(error: BaseException) -> str:
 def calling(trying: str, possible: str = "") -> Iterator[None]:
     """Context manager around a library call that reads model files: any error becomes one line.
 
-    What libraries raise is anything: their own errors, Python's, a bare `Exception`, an assertion, a panic of
-    Rust, which is not even an `Exception`. It becomes a `ModelUnavailableError` that says what was tried, why
-    it failed and what is possible. Our own errors pass through, and so does all that stops the program. This
-    never stands around code of ours, whose bugs keep their traceback.
+    Libraries raise anything: their own errors, Python's, a bare `Exception`, an assertion, a panic of Rust,
+    which is not even an `Exception`. It becomes a `ModelUnavailableError` that says what was tried, why it
+    failed and what is possible. Our own errors and those that stop the program pass through. Never used
+    around our own code, whose bugs keep their traceback.
     """
     try:
         yield

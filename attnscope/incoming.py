@@ -1,8 +1,7 @@
 """Reads files, pipes and standard input that a user names, within limits.
 
-They are read here and nowhere else. A file is read by its size, and refused where that has no room in memory.
-What has no size is read up to a limit, and once: it is kept, and is the same for whoever reads it again.
-Every refusal is one line that says what cannot be read and why.
+Nothing else reads them. A file must fit in memory by its size. An input without a size is read once, up to a
+limit, and kept for whoever reads it again. Every error is one line that says what cannot be read and why.
 """
 
 import errno
@@ -90,7 +89,7 @@ def content(path: str | Path, what: str = "", most: int = -1) -> bytes:
 def lines(path: str | Path, what: str = "", *, held: bool = True) -> Iterator[bytes]:
     """Lines of an input without line ends; longer ones are cut to `LONGEST_LINE` bytes and one.
 
-    `held` says that whoever reads them keeps them, so that the whole file must have room.
+    `held` says that the caller keeps the lines, so that the whole file must fit in memory.
     """
     with opened(path, what, held) as file:
         for at, line in lines_of(file):

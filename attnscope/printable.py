@@ -1,12 +1,11 @@
 """Escapes text from outside (names, tokens, messages) so that it cannot control a terminal.
 
-Every door by which text leaves the program passes it through `printable`: errors, the lines and consoles of
-the program, sheets, the letters of a figure, the escape of a page, the cells of a table.
+All text that leaves the program passes `printable`: errors, lines and consoles, sheets, letters of a figure,
+the escape of a page, cells of a table.
 
-A word of a command that a person pastes into a shell is quoted as the shells of this system read it: what
-could steer stands as the escape that bash, zsh and ksh read within `$'...'`. On Windows these are cmd and
-PowerShell, which know double quotes only; what they put in the place of `%NAME%` or `$NAME` inside them
-cannot be kept from them by any quotes that both understand.
+Words of a command to paste into a shell are quoted for this system's shells: control characters become
+escapes within `$'...'`, which bash, zsh and ksh read. cmd and PowerShell on Windows know double quotes only;
+no quotes that both understand keep them from replacing `%NAME%` or `$NAME` inside.
 """
 
 import re

@@ -1,11 +1,10 @@
 """Conversion to float64: the device to compute on, and tensors moved there.
 
-A certificate is worth as much as the arithmetic behind it, so all of attnscope's own is done in float64. Not
-every device has that (Apple's accelerators have none). What is to be computed with stays on its device where
-that has float64, and comes to the processor where it has not: as it is stored, so that nothing is moved wide
-that was narrow, and once, so take the rows that are needed before you take them exactly.
+Certificates need exact arithmetic, so all of attnscope's own is in float64. Not every device has it (Apple's
+accelerators do not). Tensors stay on a device with float64, and else are moved to the CPU in their stored
+dtype, before widening; so select rows before calling `exact`.
 
-Nothing else in attnscope asks torch for float64 (tests/project/test_doors.py).
+Nothing else in attnscope uses torch.float64 (tests/project/test_doors.py).
 """
 
 import torch

@@ -1,8 +1,8 @@
 """The registry of verbs: their commands, questions and result kinds.
 
-A verb is a folder of `attnscope.verbs`, or a package of somebody else (an entry point `attnscope.verbs`: the
-verb's name, and its package), whose `VERB` says by place (`module:name`; `.result:Why` is of the
-folder itself) where its parts are. Nothing of them is loaded before it is used.
+A verb is a subpackage of `attnscope.verbs`, or a package of another distribution (entry point
+`attnscope.verbs`: the verb's name and its package). Its `VERB` names its parts by place (`module:name`;
+`.result:Why` is relative to the package). They are imported on first use.
 """
 
 import sys
@@ -23,11 +23,11 @@ FOLDER = "attnscope.verbs"
 class Kind:
     """A kind of result: where its class and its sheet function are, as `module:name`.
 
-    What only some have: `page` is the function that says what a page shows beside the sheet. `drawing` is
-    a module whose `figure`, `pages` and `named_pages` draw in a design of their own; `no_picture` says why it
-    has no picture. `files` are further formats by their suffix. `script` gives a program its figures, `again`
-    is that program; `no_script` says why there is none. `many` makes figures of one for many prompts.
-    `name` is what files call it, and is filled in.
+    Optional are `page`, the function for a page's content beside the sheet; `drawing`, a module whose
+    `figure`, `pages` and `named_pages` draw in a design of their own (`no_picture` says why there is no
+    picture); `files`, further formats by suffix; `again`, a program that recomputes it, and `script`, the
+    function for its figures (`no_script` says why there is none); `many`, the function for its figures over
+    many prompts. `name` is its name in files, filled in later.
     """
 
     result: str
@@ -50,12 +50,12 @@ _PLACES = ("result", "sheet", "page", "drawing", "script", "again", "many")
 class Verb:
     """A verb: the help heading it is `under`, and three example commands.
 
-    `order` is where it stands there, the lowest first. `kinds` are those of its results, by the name that
-    files give them; `also` are other classes that `attnscope.results` has of it, by name. Its questions are
-    the `FORMS` of its module `question`; a `command` is one that is not made of these. `library` are
-    functions of the package and methods (`Reading.measure`) that are not made of them either, by their
-    places. It is there where all verbs are that it `needs`. `name` and `package` are filled in where it is
-    found, and for one of another distribution what that is called (`of`) and why it cannot be used (`fault`).
+    `order` is its place there, lowest first. `kinds` are its result kinds by their name in files; `also` are
+    other classes for `attnscope.results`, by name. Its questions are the `FORMS` of its module `question`,
+    unless it has a `command` of its own. `library` are its other functions and methods (`Reading.measure`),
+    by place. It is registered only if all verbs that it `needs` are. `name` and `package` are filled in when
+    it is found, and for one of another distribution that one's name (`of`) and why the verb cannot be used
+    (`fault`).
     """
 
     under: str
@@ -153,7 +153,7 @@ def _of_others(point: Any, own: Mapping[str, Verb]) -> Verb:
 def entry_points(group: str) -> tuple[Any, ...]:
     """The entry points of other distributions in `group`.
 
-    `importlib.metadata` takes longer than all else here: it is asked where a file has such a name.
+    `importlib.metadata` is slow to import: it is used only where an entry_points.txt has this group.
     """
     if f"[{group}]".encode() not in _declared():
         return ()

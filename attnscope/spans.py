@@ -33,7 +33,7 @@ Same = Callable[[str], str]
 class Span:
     """Tokens that a name refers to: their indices, ascending, at least one.
 
-    `name` is what a reader is told, `5 door` or `4-5 the door`, and `pieces` the same of each token.
+    `name` is their text for a reader, `5 door` or `4-5 the door`, and `pieces` that of each token.
     """
 
     positions: tuple[int, ...]

@@ -26,11 +26,10 @@ class Token:
 
     `piece` is the vocabulary's own spelling (`##ing`, `Ġdoor`); `text` the exact characters of the source
     text; `span` their place in it, None for a token that the tokenizer added; `word` counts the words of one
-    text, -1 of a sentence or a passage taken together; `part` says which text (0, or 1 for the second
-    sentence of a pair). `padding` fills up a text to the length of others in one batch, and the model was
-    told so. `special` is one that stands for no text,
-    `unknown` one that the vocabulary cannot spell. `id` is its number there, None without one; `position` and
-    `label` are its place and how it is called.
+    text, -1 for a sentence or a passage; `part` is the number of its text (1 for the second of a pair).
+    `padding` tokens fill up a text to the length of others in one batch, and are masked. `special` tokens
+    stand for no text, `unknown` ones cannot be spelled by the vocabulary. `id` is its number there, None
+    without one; `position` and `label` are its place and its unique name.
     """
 
     id: int
@@ -144,9 +143,9 @@ class Frames:
 class Section:
     """A named run of positions from a template: the message of a role, or a field.
 
-    `kind` and `name` make up what it is called, `role:user` or `field:a`. `first` is its first position,
-    `count` how many there are; of these the template put `before` in front of what was said, and `after`
-    behind it.
+    `kind` and `name` make up its full name, `role:user` or `field:a`. `first` is its first position, `count`
+    the number of positions; of these the template put `before` in front of the content, and `after` behind
+    it.
     """
 
     kind: str
@@ -192,7 +191,7 @@ class Section:
 class Given:
     """A way in which tokens were given other than plain text: `by` is `chat` or `ids`.
 
-    Where the messages of a chat cannot be told apart, `no_roles` says why.
+    `no_roles` says why the messages of a chat cannot be told apart, if they cannot.
     """
 
     by: str
@@ -203,11 +202,11 @@ class Given:
 class Tokens:
     """The tokens of one input, in order, with the text or the pair of texts that they came from.
 
-    What is `marked` (`stretches` in files) are the positions that stand for pictures and sounds instead of
-    text, those that a template made of a message, and how the tokens were given. Where the model wrote
-    the last of the texts itself, `written` says how; that text then ends with a token that was not read.
-    `numbers` are the positions in the model's input where these are only some of its tokens, or words. Where
-    `words_given`, the user says what is a word, and `word` counts these. `texts` are these texts.
+    `marked` (`stretches` in files) are runs of positions for pictures and sounds, or from a template, and
+    how the tokens were given. Where the model generated the last of the `texts`, `written` says how; that
+    text then ends with a token that was not read. `numbers` are positions in the model's input where these
+    are only some of its tokens, or words. `words_given` says that the user split the text into words, which
+    `word` counts.
     """
 
     texts: tuple[str, ...]

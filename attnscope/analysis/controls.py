@@ -46,8 +46,8 @@ BEGINS, GOES_ON, PUNCTUATION, ANY = "beginnings of words", "pieces that go on a 
 class ControlTexts:
     """Reordered texts: place `p` of control `c` holds `ids[c, p]`, token `sources[c, p]` of the text.
 
-    All are different, and none is the text itself. `wanted` is how many were asked for: a short text has not
-    so many. `how` says in one phrase what changed places with what, `of` what they are controls of.
+    All are different, and none is the text itself. `wanted` is the number asked for: a short text has fewer.
+    `how` says in one phrase which tokens change places, `of` what they are controls of.
     """
 
     ids: Int[np.ndarray, "control token"]
@@ -96,9 +96,9 @@ def control_texts(
 ) -> ControlTexts:
     """Up to `count` random reorderings of a text within classes of tokens, drawn with `seed`.
 
-    `kept` positions stay as they are, `staying` says what these are. Where a class has a `moved` token and
-    fewer than four different ones, so that it would often stay, all classes are one. Raises `InputError`
-    where no other order of the words is possible.
+    `kept` positions stay, `staying` names them. Where the class of a `moved` token has fewer than four
+    different ones, so that it would often stay, all classes are one. Raises `InputError` where no other
+    order of the words is possible.
     """
     _check_count(count)
     classes = classes_of(tokens, mask_id, kept)
@@ -126,9 +126,9 @@ def control_pieces(
     seed: int = 0,
     kept: Collection[int] = (),
 ) -> ControlTexts:
-    """Up to `count` random orders of the pieces of a picture or a sound.
+    """Up to `count` random orders of the pieces of a picture or a sound, drawn with `seed`.
 
-    `contents` numbers what each piece holds. Raises `InputError` where there are too few that differ.
+    `contents` are numbers, equal for equal pieces. Raises `InputError` where too few differ.
     """
     _check_count(count)
     classes = [None if i in kept else ANY for i in range(len(contents))]
@@ -266,8 +266,8 @@ def interval(
 ) -> tuple[Float[np.ndarray, " figure"], Float[np.ndarray, " figure"]]:
     """Ends of the 95 % interval of each mean, corrected for `among` figures; NaN for fewer than `FEWEST`.
 
-    mean -+ t * s / sqrt(n), with n - 1 degrees of freedom (Student 1908), the level shared out (Bonferroni).
-    The spread s counts as no less than `least`: what is next to nothing in every prompt is none the surer.
+    mean -+ t * s / sqrt(n), with n - 1 degrees of freedom (Student 1908) and Bonferroni's correction. The
+    spread s is at least `least`: tiny but equal values in every prompt do not make the mean surer.
     """
     count = np.isfinite(values).sum(axis=1)
     level = 1 - (1 - SURE) / 2 / np.maximum(among, 1)

@@ -1,7 +1,7 @@
 """Defines a measure: the tile of a head it sees, how tiles become one number, and its description.
 
-A tile is a block of one head's weights with the positions of its rows and columns. The rest is None where no
-measure needs it or nobody knows it; `Need` says what there is to be known, by the names of these fields.
+A tile is a block of one head's weights with the positions of its rows and columns. Its other fields are None
+where no measure needs them or they are unknown; `Need` lists these fields.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,14 +46,13 @@ class Need(StrEnum):
 class Tile:
     """A block of one head's weights with the token positions of its rows and columns.
 
-    `allowed` says where its queries may look, None where that is not known or everywhere, and `visible`
-    at how many keys of all; `special` and `punctuation` are the keys of that sort, `alike` the pairs of
-    the same token, `together` those of one of several texts. `norms` are ||f(x)|| of the keys and `moved`
-    what each query moves in all, the sum of weight x norm. `distances` of queries and keys are by cosine,
-    `scaled` is what entered the softmax. `period` is the length of a sequence that stands twice;
-    `circuit` is what the head makes of a token. `slope` is how an answer changes with the head's
-    `output`, `direct` the same by the straight way alone, `gradient` how it changes with each of its
-    weights.
+    `allowed` is the mask (None: unknown or everywhere), and `visible` the number of keys that a query may
+    attend to in all; `special` and `punctuation` are True for such keys, `alike` for pairs of equal tokens,
+    `together` for pairs within one of several texts. `norms` are ||f(x)|| of the keys and `moved` is each
+    query's sum of weight x norm. `distances` of queries and keys are by cosine, `scaled` is the softmax
+    input. `period` is the length of a repeated sequence; `circuit` is the head's W_O W_U W_E W_V. `slope` is
+    the answer's gradient by the head's `output`, `direct` that by the direct path alone, `gradient` that by
+    each of its weights.
     """
 
     weights: Float[Tensor, "query key"]
@@ -147,10 +146,10 @@ def mean_on_keys(rows: OnKeys) -> float:
 class Measure:
     """A measure: turns contributions of tiles into one number per head.
 
-    A `positional` measure has no meaning where queries and keys are not the same tokens; `needs` are what a
-    tile must know beside. Contributions of the tiles of a row are put together by `combine`, and `finish`
-    makes a number of all rows, by default the mean over those that have a key. One that is `brief` has a line
-    in reports, which have room for few.
+    A `positional` measure has no meaning where queries and keys are different tokens; `needs` are the tile
+    fields that it reads beside weights. `combine` merges contributions of the tiles of a row, and `finish`
+    makes a number from all rows, by default the mean over those that have a key. A `brief` measure has a
+    line in reports, which have room for few.
     """
 
     description: MeasureDescription

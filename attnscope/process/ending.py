@@ -1,11 +1,11 @@
 """Ends the program on a signal, undoing temporary changes first.
 
-Python answers Ctrl-C with an exception. A library that is being imported may swallow it or make another
-error of it, a destructor prints it and goes on, and before the program stands it is a traceback. So nothing
-is raised here: the handler clears away what was announced to `undone_by_a_signal`, and ends the process. It
-is in force only where the program is the process; who uses the library keeps Python's own answer.
+Python answers Ctrl-C with an exception, which a library being imported may swallow or change, a destructor
+prints and ignores, and which is a traceback while the program starts. So nothing is raised here: the handler
+undoes what was registered with `undone_by_a_signal`, and ends the process. It is installed only by the
+command; users of the library keep Python's own handler. Bugs are handled in `standard_error`.
 
-This is imported before all else, and until it is an interrupt ends in Python's own way: so it imports little.
+This module is imported first and imports little, since an interrupt before it ends in Python's own way.
 """
 
 import os
@@ -64,8 +64,8 @@ def temporary_folder() -> "Iterator[str]":
 def written_whole(target: "Path") -> "Iterator[BinaryIO]":
     """Context manager: a file for writing that replaces `target` in one step, and only without an error.
 
-    Until then it is a new file beside `target`, under a name that nobody foresees and that leads nowhere
-    else; it goes where this ends by an error or a signal. Who may read it is what the umask says.
+    Until then it is a new file beside `target` with a random name; it is removed on an error or a signal.
+    Its permissions follow the umask.
     """
     part = target.with_name(unfinished_name())
     with undone_by_a_signal(part.unlink), open(part, "xb") as file:

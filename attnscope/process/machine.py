@@ -1,17 +1,17 @@
 """Machine resources: memory left and used, the cache folder, faster start, and one thread at a time.
 
-Sizes and times are read and written as people write them. Nothing is made here, and no folder but the user's
-own is ever named.
+Sizes and times are read and written as people write them. No folder is created, and only the user's own
+cache folder is named.
 
-The command starts faster than the libraries it is made of (`hasten`); whoever imports attnscope gets none of
-it. Two measures, each switched off by a variable of the environment: Python's garbage collector waits until a
-model is in memory (`benchmarks/startup.py` measures it), and torch's threads that wait for one another soon
-sleep, in place of turning in circles on cores that others could use. Every library is imported as it is.
+The command starts faster than its libraries by two means (`hasten`), which importing attnscope does not use,
+and which environment variables switch off: Python's garbage collector waits until a model is in memory
+(`benchmarks/startup.py` measures it), and torch's waiting threads soon sleep instead of spinning on cores
+that others could use. Every library is imported unchanged.
 
-One thread at a time, in the whole process, is in what is `alone`: what changes a model in memory, or what
-libraries share. Reading attention puts our functions into registries that transformers has once a process,
-and hooks into the model. Both are taken out again; between the two another thread would see them, or take out
-what is not its. A thread that has the lock may take it again, so that nothing waits for itself.
+One thread at a time, in the whole process, runs functions decorated by `alone`: those that change a model in
+memory, or state that libraries share. Reading attention puts functions into transformers' global registries,
+and hooks into the model. Both are removed again; meanwhile another thread would see them, or remove what is
+not its own. The lock is reentrant, so that no thread waits for itself.
 """
 
 import functools

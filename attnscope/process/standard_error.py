@@ -1,7 +1,7 @@
 """Standard error: silences native libraries, and prints tracebacks without control characters.
 
-Python prints the message of an exception, its notes, the lines of code and the names of threads as they are;
-here they pass the one printer first. Line ends and tabs stay: they are how a traceback is laid out.
+Python prints an exception's message, notes, code lines and thread names unchanged; here they pass
+`printable` first. Line ends and tabs stay, since they lay out the traceback.
 """
 
 import os

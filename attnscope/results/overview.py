@@ -169,7 +169,7 @@ class Overview(Presented):
     def distances(self) -> Distances | None:
         """The most frequent offset of each head's strongest keys; None for cross attention, pictures, sounds.
 
-        A key counts as one that may be looked at where its weight is not exactly 0, as only a mask makes it.
+        A key counts as allowed where its weight is not exactly 0, as only a mask makes it.
         """
         if self.weights is None:
             return self.told_distances
@@ -212,7 +212,7 @@ class Overview(Presented):
     def most_telling(self, controls: Weights | None = None) -> Link | None:
         """The link with the most evidence, by tokens; None where none is strong enough or there is no text.
 
-        `controls` is the most that any control text has, of all tokens. `InputError` without weights.
+        `controls` is the largest weight in any control text, over all tokens. `InputError` without weights.
         """
         found = self.tokens or self
         queries, keys = found.query_tokens, found.key_tokens
@@ -314,13 +314,11 @@ class InSmall(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Thumbnails(Presented):
-    """The weights of several heads on one input, each in the same few cells.
+    """The weights of several heads on one input, pooled to thumbnails with the same few cells.
 
-    `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of so many
-    queries by so many keys as `steps` says, fewer at the ends, NaN where none of these queries may look at
-    any of these keys. `tower` and
-    `notes` are as in `HeadWeights`. `by` says what queries and keys are, as in `HeadView`; `special`
-    tokens may be left out.
+    `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of a block of `steps`
+    queries by keys (fewer at the ends), NaN where all of it is masked. `tower` and `notes` are as in
+    `HeadWeights`. `by` is the unit of queries and keys, as in `HeadView`; `special` tokens may be left out.
     """
 
     kind: Kind

@@ -56,21 +56,20 @@ class Projection(OfOneHead):
     """A t-SNE map of the queries and keys of `head` (van der Maaten and Hinton 2008).
 
     `queries` and `keys` are places in the plane, without unit. `distance` is the distance of every query to
-    every key under `metric` in the full space that the map was made of. `perplexity` was used where
-    `wanted_perplexity` was asked for. `iterations` were run of at most `max_iter`; `settled` when the map
-    stopped moving by itself.
+    every key under `metric` in the full space. `perplexity` was used where `wanted_perplexity` was asked
+    for. `iterations` were run of at most `max_iter`; `settled` when the map stopped moving by itself.
+    `divergence` is the Kullback-Leibler divergence that t-SNE minimises.
 
     `trustworthiness` (Venna and Kaski 2001, 0 to 1, over `neighbours`) says how far neighbours in the plane
     are neighbours in the full space; `correlation` is Spearman's between `distance` and the scaled score
     over all allowed pairs: -1 where near always means a high score. Both are NaN where undefined. `apart`
-    where every query is nearer to another query than to any key, and every key to another key: two islands,
-    between which nearness tells little.
+    says that nearly every query and key has its nearest neighbour on its own side: two islands, between
+    which nearness tells little.
 
-    With a `view` of the head the points are its words, or its tokens without the special ones, in that order.
-    A word lies where the mean vector of its pieces does, and `view_scaled` is the mean of the scaled scores
-    over the pairs of pieces that are allowed, NaN where none is. `query_tokens`, `key_tokens`, `weights`,
-    `scaled`, `allowed` and `answered` are those of the points. `divergence` is Kullback and Leibler's, which
-    the map makes small.
+    With a `view` of the head the points are its words, or its tokens without the special ones, in that
+    order. A word is at the mean vector of its tokens, and `view_scaled` is the mean of the scaled scores
+    over allowed pairs of tokens, NaN where there is none. `query_tokens`, `key_tokens`, `weights`, `scaled`,
+    `allowed` and `answered` are those of the points.
     """
 
     head: HeadAttention = field(metadata={"spread": True})

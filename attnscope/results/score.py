@@ -51,9 +51,9 @@ class Influence:
 class HeadTerms(OfOneHead):
     """One head with its scores split: `scaled` is q.k times the scale, `capped` that after a soft cap.
 
-    With what `head.terms` adds, `capped` is what enters the softmax (`head.scaled`). A weight is
-    exp(score - normaliser): `normaliser` is the log of the sum over the keys and the sink, NaN where a query
-    has no key; `sinks` the logit of the sink for every query.
+    `capped` plus `head.terms` is the softmax input (`head.scaled`). A weight is exp(score - normaliser):
+    `normaliser` is the log of the sum over the keys and the sink, NaN where a query has no key; `sinks` the
+    logit of the sink for every query.
     """
 
     head: HeadAttention = field(metadata={"spread": True})
@@ -121,8 +121,8 @@ class Rotation:
 class Dimensions(OfOneHead):
     """One query-key pair of a head by dimension: `products` are q[dim] k[dim], which sum to q.k.
 
-    `rotation` is None where the head turns nothing, or where it could not be told which dimensions belong
-    together; `unpaired` then says why.
+    `rotation` is None where the head rotates nothing, or where the rotated pairs of dimensions could not be
+    found; `unpaired` then says why.
     """
 
     head: HeadAttention = field(metadata={"spread": True})

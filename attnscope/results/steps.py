@@ -67,9 +67,9 @@ class Matrix:
 class Cell:
     """The calculation of one number of a step.
 
-    The terms of `products` are pairs whose products are summed, as are those of `tanh` (factor, argument);
-    `quotient` has one pair; `softmax` one logit per allowed key, with the cell's own first. `row` and
-    `column` are its place, `operation` what is done with its `terms`.
+    `row` and `column` are its place, `operation` is applied to its `terms`: for `products` pairs whose
+    products are summed, as for `tanh` (factor, argument); for `quotient` one pair; for `softmax` one logit
+    per allowed key, the cell's own first.
     """
 
     row: int
@@ -82,8 +82,8 @@ class Cell:
 class Step:
     """One array of a worked example: `key` names it in files, `formula` how it is made, empty if given.
 
-    `allowed` is False where a key is masked (None: nowhere). Rows of `weights` steps lie between 0 and 1.
-    `meaning` is what its numbers are, in words.
+    `meaning` says in words what its numbers are. `allowed` is False where a key is masked (None: nowhere).
+    Rows of `weights` steps are between 0 and 1.
     """
 
     key: str

@@ -1,11 +1,10 @@
 """Collectors that see each tile of a head once: top links and keys, heatmap blocks, measures.
 
-Each head has a thread, where more threads for one tile would be of less use: an operation on a tile is short,
-so that two threads that meet at the end of each cost a third more than two that do not meet. torch lets go
-of Python while it computes. What is kept here of a head's tiles are its strongest links and keys, its heatmap
-in blocks, and its measures: a number for each row, put together over keys and then over rows. Every measure
-that makes its number from rows has this form as it is written; the classes of `pattern` need the sums of
-whole columns, which are kept.
+Each head has one thread, since several threads per tile gain less: operations on a tile are short, and two
+threads that wait for each other take a third longer. torch releases the GIL while it computes. Kept are a
+head's strongest links and keys, its heatmap in blocks, and its measures, as a number per row that is
+combined over keys and then over rows. Any measure by rows works unchanged; the classes of `pattern` need
+column sums, which are kept too.
 """
 
 import threading
@@ -72,7 +71,7 @@ def side_by_side(
 ) -> Iterator[Answer]:
     """Results of `work` for each item in order, in parallel threads on a CPU, one by one on a GPU.
 
-    Where it is left before the end, because an item failed or nobody waits any longer, the others halt.
+    If an item fails, or the caller stops early, the other threads halt.
     """
     threads, halt = torch.get_num_threads(), Halt()
     workers = min(threads, len(items), _MOST)
@@ -106,7 +105,7 @@ def _threads(within: int, after: int) -> Iterator[None]:
 class ByKey(Collector):
     """Collects each key's largest weight over some queries, and its mean over all queries that have a key.
 
-    Where `apart`, what a token gives itself does not count among the largest: `own` is that.
+    If `apart`, weights of a token on itself are not among the largest but in `own`.
     """
 
     def __init__(self, queries: Bool[Tensor, " query"], keys: int, *, apart: bool) -> None:

@@ -1,9 +1,8 @@
 """Second pass over tiles: yields tiles of true weights, with faster forms of some measures.
 
-Tiles know shorter ways to what some measures ask: the same numbers, a fraction of the work. A measure is
-written once, in `attnscope.measures`; where its contribution stands in `QUICK` a tile of consecutive
-positions answers by another way. tests/tiles hold every one against the plain form. A rank correlation of all
-pairs has none over tiles.
+A measure is written once, in `attnscope.measures`. If its contribution is in `QUICK`, a tile of consecutive
+positions computes the same numbers by a faster function; tests/tiles compare both. The rank correlation of
+all pairs has no form over tiles.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping

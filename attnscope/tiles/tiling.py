@@ -1,9 +1,9 @@
 """The tensors of a long attention call, its mask as a rule, and the tiling that the rule implies.
 
-A `LongCall` is an `AttentionCall` without its squares: where queries may look is a rule (`Rule`) that is
-asked once per layer, a block of rows at a time. Most of a causal or a windowed attention is never computed. A
-tile is a run of neighbours that the rule allows wholly, or one block that it allows in part; those are kept
-as long as there is room for them, and asked for again where there is not.
+A `LongCall` is an `AttentionCall` without query-key matrices: its mask is a `Rule`, evaluated once per layer
+in blocks of rows. Most of a causal or windowed attention is never computed. A tile is a run of blocks
+without any masked pair, or one block that is partly masked; masks are kept while there is room, and else
+evaluated again.
 """
 
 from collections import deque
@@ -93,8 +93,8 @@ class Sample:
 class LongCall(AttentionCall):
     """An attention call without query-key matrices, unless the model wrote them itself.
 
-    `rule` says where queries may look, and `allowed` is None; `weights` are empty, those of a `sample` of
-    rows aside. Tensors stay on the device of the model.
+    `rule` is the mask, and `allowed` is None; `weights` are empty, except for those in a `sample` of rows.
+    Tensors stay on the model's device.
     """
 
     rule: Rule = EVERYWHERE

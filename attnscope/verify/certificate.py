@@ -1,14 +1,13 @@
 """Certifies the heads of a call: measured errors against tolerances, and deliberate faults.
 
-The same sum, made by another kernel, in a batch of another size, on another processor or with another number
-of threads, is added in another order, and comes out with other last bits (Higham 2002, chapter 3). Equal bits
-are therefore asked only where the same operation is done on the same shapes, or where numbers are moved and
-nothing is computed; everything else has one of the tolerances `adding` and `apart`.
+The same sum by another kernel, batch size, processor or number of threads is added in another order and
+differs in its last bits (Higham 2002, chapter 3). Equal bits are therefore required only for the same
+operation on the same shapes, or where numbers are only moved; all else has one of the tolerances `adding`
+and `apart`.
 
-The faults that are put in on purpose (`FAULTS`) are each for one head of one call: a fault gets the call, a
-head and what that head is computed from, and returns the same with one thing wrong; None where it cannot
-apply. What a fault leaves as it was it hands on as the very same object: by that the parts of the arithmetic
-that it cannot change are known.
+A fault (`FAULTS`) gets a call, a head and the head's operands, and returns the operands with one thing
+wrong; None where it does not apply. Operands that it does not change are the same objects: so the unchanged
+parts of the arithmetic are known.
 """
 
 import math
@@ -108,8 +107,8 @@ def _wrong_value_head(call: AttentionCall, head: int, operands: Operands) -> Ope
 def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
     """The next different key/value head, with a head axis of length 1; None without one.
 
-    Models that repeat their heads before they hand them over have several that are, as copies. Heads that
-    were made twice and differ by rounding are not the same: then the fault is seen to have no power.
+    Models that repeat their heads before the call have equal copies. Heads that were computed twice and
+    differ by rounding count as different: then the fault is seen to have no power.
     """
     place, count = call.key_head(head), call.key_heads
     mine, others = shared[place], ((place + step) % count for step in range(1, count))
@@ -154,8 +153,8 @@ def adding(terms: int, sums: float) -> float:
 def apart(terms: int, epsilon: float, sums: float) -> float:
     """The bound on the difference of two sums of the same weighted values, relative to the largest value.
 
-    Weights of one query sum to 1 at most. Each sum is added (`adding`) and stored in a type of machine
-    epsilon `epsilon`, its weights were stored before, and one more rounding is for whoever writes one down.
+    A query's weights sum to 1 at most. Each sum has the error of `adding` and of storing it and its weights
+    in a type of machine epsilon `epsilon`, and one more rounding is for writing it down.
     """
     return 2 * (epsilon + adding(terms, min(epsilon, sums)))
 

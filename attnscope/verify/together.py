@@ -1,10 +1,9 @@
 """Computes several heads of one call together in float64, and their errors against the model.
 
-It is `attnscope.arithmetic`, written over a few matrices that are made once. Heads never meet:
-every product is one head's (`products`), and the largest distance is taken for each head by itself. So a head
-has the same figures to the last bit whichever others it is computed with; an answer that was kept says so.
-A part of the arithmetic that a fault leaves as it was, which is known by its operands being the same
-objects, is not computed again. What the verdict then is is not decided here.
+The arithmetic is that of `attnscope.arithmetic` in a few reused matrices. Heads never mix: every product and
+every largest error is one head's (`products`). So a head has the same bits whichever others it is computed
+with, and a cached answer says so. Parts of the arithmetic whose operands a fault leaves as the same objects
+are not computed again. Verdicts are not decided here.
 """
 
 from collections import defaultdict
@@ -228,8 +227,8 @@ def products(
 ) -> Float[Tensor, "head row column"]:
     """Batched matrix product, each head computed alone so that its bits do not depend on the others.
 
-    A batch of products is not the same work as each of them: a library adds in another order where a matrix
-    begins elsewhere in memory, or where there are more of them for its threads.
+    In a batched product a library adds in another order where a matrix begins elsewhere in memory, or where
+    more of them share its threads.
     """
     if out is None:
         out = left.new_empty(len(left), left.shape[1], right.shape[2])

@@ -42,10 +42,10 @@ Pairs = Bool[np.ndarray, "query key"]
 class Link:
     """One link and the alternatives that may explain its weight; `layer` and `head` are indices of the grid.
 
-    `query` and `key` are positions of tokens, `weight` is what the one gives to the other, 0 to 1. `controls`
-    is the most that any control text has there, None without; `distance` is the mean of the head's other
-    queries at that distance, None where distances have no meaning or no other query has such a key; `others`
-    is the mean that other queries give to this key, and `even` what each key would get if all were alike.
+    `query` and `key` are token positions, `weight` is from 0 to 1. `controls` is the largest weight there in
+    any control text, None without; `distance` is the mean weight of the head's other queries at that
+    distance, None where distances have no meaning or no other query has such a key; `others` is the mean
+    weight of other queries on this key, and `even` that of uniform attention.
     """
 
     layer: int
@@ -134,9 +134,9 @@ def says_something(token: Token) -> bool:
 class Explained:
     """Predictions of a layer's weights from position, key and uniformity alone: axes `head query key`.
 
-    `distance` is what a head's other queries give at the same distance, NaN where none has one, and `others`
-    what they give to the same key; `even` what each key would get if all were alike. A pair that no head
-    gives anything is masked, and not `allowed`.
+    `distance` is the mean weight of a head's other queries at the same distance, NaN where there is none,
+    and `others` that on the same key; `even` is that of uniform attention. A pair without weight in any head
+    is masked, and not `allowed`.
     """
 
     weights: Float[np.ndarray, "head query key"]

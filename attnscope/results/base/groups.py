@@ -295,7 +295,7 @@ __all__ = ["Special", "SpecialMass", "special_mass"]
 class SpecialMass:
     """Mean share of a query's weight, 0 to 1, that is on special tokens, over queries that have a key.
 
-    `by_name` splits it among them in the order of the text, those of one name together. `total` is all of it.
+    `total` is all of it; `by_name` splits it by token name, in order of the text.
     """
 
     total: float

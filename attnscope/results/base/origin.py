@@ -13,8 +13,8 @@ __all__ = ["Certificate", "Fault", "Kind", "Provenance", "Route", "Verdict"]
 class Verdict(StrEnum):
     """The conclusion of a certificate, best first (see `attnscope.verify`).
 
-    Of a result that was read from a file nothing better holds than `recomputed`: its numbers follow from the
-    queries, keys and values beside them; or `stored`: the file says so.
+    A result read from a file is at best `recomputed`: its numbers follow from the queries, keys and values
+    beside them; or `stored`: only the file says so.
     """
 
     CERTIFIED = "certified"

@@ -1,8 +1,8 @@
 """Defines a head's strongest link: which pairs are passed over, and what position alone may explain.
 
-Special tokens, the query itself, and a token that alone takes more than half of the head's weight, as the
-first of a text does in many heads, take weight from nearly every query and say little of the text. One head
-decides for itself, so that it has the same link alone, in a grid of heads and on a page.
+Special tokens, the query itself, and a key with more than half of the head's weight (often the first token)
+take weight from nearly every query and say little of the text. The rule uses one head alone, so that it has
+the same link alone, in a grid of heads and on a page.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,9 @@ Pairs = Bool[np.ndarray, "query key"]
 class Rest:
     """The pairs of one head among which its strongest link is chosen, and those passed over.
 
-    `special` are the pairs on a special token, `sink` is the key that takes more than half of the weight, -1
-    without one, and `own` are the pairs of a token with itself. `pairs` are all others of queries that are
-    not special; where those are none, every pair of a query that has a choice, and then `whole` is true.
+    Passed over are pairs on a `special` token, on the `sink` (a key with more than half of the weight, -1
+    without one), and of a token with itself (`own`). `pairs` are all others of queries that are not special;
+    if there are none, all pairs of queries that have a choice, and then `whole` is true.
     """
 
     weights: Weights

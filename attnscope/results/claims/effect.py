@@ -60,10 +60,9 @@ class ControlIds:
 class Intervention:
     """How faithfully interventions took effect, as read back from the model.
 
-    Of the attentions that were changed `read_back` were found at the model's next operation as they should
-    be, bit for bit (the row of a cut link within rounding), `lost` were not, and `unseen` cannot be found,
-    since the model makes something else of them first. `faithful` says that watching alone changed no bit of
-    the answer's scores.
+    Of the changed attentions, `read_back` were found as intended at the model's next operation, bit for bit
+    (the row of a cut link within rounding), `lost` were not, and `unseen` cannot be found, since the model
+    transforms them first. `faithful` says that watching alone changed no bit of the answer's scores.
     """
 
     read_back: int

@@ -103,7 +103,7 @@ def lines_told(lines: Sequence[int]) -> str:
 class Figure:
     """A quantity with one number per prompt: of a head, a part of a score, a method, an answer or a layer.
 
-    `name` is what it is called; `layer` and `head` are None of what is of none; `measured` says what the
+    `name` is its label; `layer` and `head` are None where it belongs to none; `measured` says what the
     number is.
     """
 

@@ -1,7 +1,6 @@
 """Recomputes a stored head from its queries, keys, values and mask, with NumPy only.
 
-The arithmetic of `attnscope.arithmetic`, written a second time: a file can be held against itself on a
-machine without torch.
+It repeats the arithmetic of `attnscope.arithmetic`, so that a file can be checked without torch.
 """
 
 from collections.abc import Iterator
@@ -24,7 +23,7 @@ def can_be_computed(head: HeadAttention) -> bool:
 def wrong_stage(head: HeadAttention) -> str:
     """The name of the first stage that does not follow from the stored ones before it; empty where all do.
 
-    A stage may lie off by what adding its terms up in another order moves it by (Higham 2002).
+    The tolerance is the rounding error of adding the terms of a stage in another order (Higham 2002).
     """
     for name, tolerated, again in _stages(head):
         stored = getattr(head, name)

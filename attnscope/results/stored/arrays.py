@@ -1,6 +1,6 @@
 """Arrays in documents: by name in an npz or as nested lists in JSON, checked by their annotations.
 
-An axis has one length wherever its name stands in one object of a file, and in the objects within it.
+An axis name has one length within an object of a file and the objects inside it.
 """
 
 from dataclasses import dataclass, fields, is_dataclass
@@ -37,7 +37,7 @@ def array_of(hint: Hint) -> Hint | None:
 def parted(value: Value, arrays: Arrays, path: tuple[str, ...] = ()) -> Value:
     """Replaces the arrays in `value` by names, and puts them into `arrays`.
 
-    They are called by the keys that lead to them; one that stands in several places is there once.
+    Names are made of the keys that lead to an array; one that occurs several times is stored once.
     """
     if isinstance(value, np.ndarray):
         again = next((name for name, each in arrays.items() if each is value), None)

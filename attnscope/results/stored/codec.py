@@ -1,8 +1,8 @@
 """Encodes results as plain values and decodes them, by their classes' fields and annotations.
 
-`encode` makes the plain values, with arrays among them; `decode` reads them again. Beside its fields an
-object has what it names in `for_readers`, and what `derived` gives. Every key of a field has to be there, and
-no other than these may be. What is wrong is a `Damaged` that says where and what.
+`encode` makes plain values with arrays among them; `decode` reads them. Beside its fields an object has the
+properties named in `for_readers`, and the entries of `derived`. Every field's key is required, and no other
+key is allowed. Errors are `Damaged`, saying where and what.
 """
 
 import math

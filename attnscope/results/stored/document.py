@@ -1,13 +1,11 @@
 """Writes results as JSON or npz files with hashes, and reads and checks them.
 
-Both have a versioned schema and keys named by the words of the axes. Numbers that are no numbers are null
-in JSON and `nan` in npz. The same result gives the same bytes. The dense weights of an overview, the pixels
-of a picture and the samples and the spectrogram of a sound stand in their npz only. Whatever is wrong with a
-file that is read is one line.
+Both formats have a versioned schema and keys named after the axes. NaN is null in JSON and `nan` in npz.
+Equal results give equal bytes. Only npz files hold the dense weights of an overview, the pixels of a
+picture, and the samples and the spectrogram of a sound. Every error in a file is one line.
 
-What a file holds is told by hashes: a key or an array that was changed afterwards is named. They find what
-was damaged, edited or mixed up. Who changes a file on purpose can write them anew: what is shown with a tick
-was computed again (`again`).
+Hashes show which key or array was changed, so that damaged, edited or mixed files are found. Anyone can
+write new hashes on purpose: only numbers that were recomputed (`again`) are marked as proved.
 """
 
 import hashlib
@@ -50,7 +48,7 @@ class Readable(Protocol):
 def arrays_in(content: bytes, name: str) -> Arrays:
     """All arrays of an npz by name; error messages call the file `name`.
 
-    `InputError` for what is no such archive; `DoesNotFitError` where what it says that it holds has no room.
+    `InputError` for another kind of file; `DoesNotFitError` where its arrays would not fit in memory.
     """
     with _whole(name), zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]

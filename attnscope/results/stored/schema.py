@@ -1,8 +1,7 @@
 """JSON Schema of every kind of document, derived from result classes and their docstrings.
 
-It says what a JSON document of attnscope holds: every field with its type, arrays as nested lists with the
-names of their axes, and of every key what its class says of it, its type, or else the glossary. Keys that
-`derived` gives are allowed beside these and not described.
+It describes every field: its type, arrays as nested lists with the names of their axes, and the text of its
+class, its type, or else the glossary. Keys from `derived` are allowed and not described.
 """
 
 import inspect

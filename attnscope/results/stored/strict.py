@@ -1,9 +1,8 @@
 """Converts plain values to strict JSON and back without loss.
 
-Numbers that are not finite are written as null, half characters as their escapes, so that any reader of
-JSON takes the document. What a null or an escape stood for where it cannot be told, is listed under `exact`
-by JSON Pointer (RFC 6901): `inf` and `-inf` where a number was infinite and not NaN, `nan` where null would
-mean that there is none, `text` with the code points of a text that holds half characters.
+Numbers that are not finite are written as null, unpaired surrogates as escapes, so that any JSON reader
+accepts the document. Their values are listed under `exact` by JSON Pointer (RFC 6901): `inf` and `-inf` for
+infinite numbers, `nan` where null would mean None, `text` with the code points of a text with surrogates.
 """
 
 import math
