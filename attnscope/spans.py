@@ -1,10 +1,10 @@
 """Resolves names of tokens that a user types: words, several words, positions, roles, patches.
 
 `door` and `the door` are words of the text, `door@5` those that begin at position 5, `door#2` the second
-ones; `5`, `-1` and `4-5` are positions where no word is called so, as `@5`, `pos:4-5`, `pos:first`,
-`pos:last` and `pos:all` are whatever the words are. `role:user` is a message of a chat, the marks of the
-template around it included, `role:user#2` the second one of that role. A patch is `r3c5` or
-`row 3, column 5`. This is the only place that reads such names.
+match; `5`, `-1` and `4-5` are positions unless a word has that name, while `@5`, `pos:4-5`, `pos:first`,
+`pos:last` and `pos:all` always are. `role:user` is a message of a chat with the template's marks around it,
+`role:user#2` the second one of that role. A patch is `r3c5` or `row 3, column 5`. Such names are read only
+here.
 """
 
 import re

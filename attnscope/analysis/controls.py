@@ -1,19 +1,18 @@
 """Control texts: the words of a text in another order, so that a claim about words can fail.
 
-Tokens of a text change places with others of their class: beginnings of words with beginnings of words,
-pieces that go on a word with such pieces, punctuation with punctuation. So a control has as many tokens as
-the text, and the very same ones in another order. Special tokens, masks, padding and the places of pictures
-and sounds stay, and what asks is `kept`. Every order is as likely as every other one, also one in which the
-token that is asked about stands at its place: a text whose words mean nothing is then one of its controls,
-and a number of it is as seldom the largest as theirs are.
+Tokens change places within their class: word beginnings, word continuations, punctuation. So a control has
+the same tokens as the text in another order. Special tokens, masks, padding and the places of pictures and
+sounds stay, and so does the query (`kept`). All orders are equally likely, also those in which the token in
+question stays: a text whose words mean nothing is then like one of its controls, and its number is the
+largest as rarely as theirs.
 
     texts = control_texts(tokens, mask_id=103, count=100, seed=0, kept=[query], moved=[key])
 
-Pieces of a picture or a sound (`attnscope.analysis.inputs.entrance`) change places in the same way, all being
-of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the text,
-and no grammar; a control picture has the patches of the picture, and nothing that they show together.
+Pieces of a picture or a sound (`attnscope.analysis.inputs.entrance`) change places in the same way, all
+being of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the
+text without its grammar, a control picture the patches without what they show together.
 
-What such a claim is measured by stands here too: intervals of 95 %, and how far rows of weights lie apart.
+Statistics of such claims are here too: 95 % intervals, and distances between rows of weights.
 """
 
 import math

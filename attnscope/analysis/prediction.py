@@ -251,7 +251,7 @@ def chances_of(
 ) -> Float[Tensor, "*place choice"]:
     """Probabilities of the choices in float64, softmax or sigmoid; `CertificateError` if not finite.
 
-    Of all choices one is meant, unless they are not `exclusive`.
+    Softmax where the choices are `exclusive`, else sigmoid.
     """
     chances = torch.softmax(exact(logits), dim=-1) if exclusive else torch.sigmoid(exact(logits))
     if not bool(chances.isfinite().all()):

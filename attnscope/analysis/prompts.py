@@ -1,7 +1,7 @@
 """Sets the figures of many prompts under one question beside each other, with means and intervals.
 
-Nothing is measured here: a figure of a prompt is read off the result that this prompt has alone, with the
-controls that were drawn for it. Means, intervals and who goes against them follow.
+Nothing is measured here: each figure is read from the result of its prompt alone, with the controls drawn
+for it. Means, intervals and contradicting prompts are computed from them.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,11 +1,11 @@
 """Rows of weights of a layer by tokens or words, and each head's answer (strongest word) for a word.
 
-A `Lens` is how they are looked at: by tokens, by words, or without special tokens, as by `heads`. Weights are
-summed over the pieces of a key and averaged over those pieces of a query that have one (Clark et al. 2019);
-special tokens may be left out, and each row divided by what is left. What a word moves is what its pieces
-move together: the length of the sum of their vectors, not the sum of their lengths.
+A `Lens` groups them: by tokens, by words, or without special tokens, like `heads`. Weights are summed over
+the pieces of a key and averaged over those pieces of a query that have a key (Clark et al. 2019); special
+tokens may be left out, and each row divided by its sum. A word moves the length of the sum of its pieces'
+vectors, not the sum of their lengths.
 
-What each head answers for each word: from the weights of tokens to those of words, to one word each.
+Each head's answer for a word is one other word, found from the weights of tokens through those of words:
 
     weight of word i on word j = mean over the pieces of i of the sum over the pieces of j
 
@@ -13,7 +13,7 @@ Special tokens and the diagonal are left out. For a word there are two answers: 
 most, and the word that attends to it most. Of a dependent either may be its head (Clark et al. 2019, Section
 4.2); the first, of a head, may be its dependent.
 
-A few sentences captured in full (`Sample`) prove what was counted in them.
+Full captures of some sentences (`Sample`) certify the counted weights.
 """
 
 from collections import Counter
@@ -299,7 +299,7 @@ def lens(
 ) -> Lens:
     """The `Lens` for these tokens; each named `query` and `key` is one group.
 
-    `InputError` where nothing is left, or no text, and as `units_of` for what is not there.
+    `InputError` where no token or no text is left, and for names that `units_of` does not find.
     """
     if by.joins and not queries.texts and not keys.texts and (queries.stretches or keys.stretches):
         raise InputError(f"--by {by} takes tokens of a text together: a picture or a sound has none")
@@ -341,8 +341,8 @@ def word_weights(
 def answers(weights: Float[Tensor, "row head query key"], pieces: Pieces) -> Int[Tensor, "row head way word"]:
     """For each word the other word it attends to most, and the one that attends to it most; -1 for none.
 
-    Other words alone may be answers, the first of several that are alike; where no other word gets anything,
-    as for the first word of a causal text, there is none.
+    The first of equal words is taken; where no other word gets any weight, as for the first word of a causal
+    text, there is none.
     """
     by_word = word_weights(weights, pieces)
     there = pieces.any(-1).to(by_word.device)

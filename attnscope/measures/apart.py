@@ -2,15 +2,15 @@
 
     A B C D A B C D        at the second B: induction looks at C, duplicate at the first B, previous at A
 
-Olsson et al. 2022, In-context Learning and Induction Heads: nothing but the order of random tokens tells a
-head where to look. The model reads a sequence of its own for it, which `analysis.scores.dense` makes.
+Olsson et al. 2022, In-context Learning and Induction Heads: only the order of random tokens tells a head
+where to look. The model reads a sequence of its own for it, made by `analysis.scores.dense`.
 
-Elhage et al. 2021, A Mathematical Framework for Transformer Circuits: the value-output circuit takes the
-embedding of a token to the logits of all, W_E W_V W_O W_U. Its eigenvalues that are not 0 are those of the
-small matrix W_O W_U W_E W_V, value dimension by value dimension, since a product and its cyclic
-rearrangements have the same ones; vocabulary by vocabulary is never made. They sum up how many are positive.
+Elhage et al. 2021, A Mathematical Framework for Transformer Circuits: the value-output circuit takes a
+token's embedding to logits, W_E W_V W_O W_U. Its nonzero eigenvalues are those of the small matrix W_O W_U
+W_E W_V of value dimensions, since cyclic rearrangements of a product share them; no matrix of vocabulary
+size is made.
 
-And how much of an answer a head is answerable for, by what its output does to the answer first of all:
+Contributions of a head to an answer, by gradients:
 
     importance           |sum over queries of o . dL/do|      L = -ln p of the answer
     attention-gradient    sum over queries and keys of A dy/dA     y = ln p of the answer

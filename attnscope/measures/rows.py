@@ -1,19 +1,19 @@
 """Measures made row by row: each takes a tile and returns one contribution per query.
 
-Contributions of the tiles of a row are added up, or the largest is taken. A row that is NaN does not count.
-Whether near means attends (`pairs`) is a rank correlation of the distance of query and key with their score.
+Contributions of the tiles of a row are added, or the largest is taken. NaN rows do not count. `pairs`
+rank-correlates the distance of query and key with their score.
 
-What a head's weights look like (`features`, `classified`) is a column, a diagonal, both, blocks, or none of
-these. Kovaleva et al. 2019 had people and then a network sort maps into such classes; they give no formula.
-Here a class is decided by three features, each over what evenly spread weights of the same shape would have,
-so that 0 is even and 1 is all of it:
+The pattern of a head (`features`, `classified`) is a column, a diagonal, both, blocks, or none of these.
+Kovaleva et al. 2019 had people and then a network sort maps into such classes, without a formula. Here three
+features decide, each relative to uniform weights of the same shape, so that 0 is uniform and 1 is the
+largest possible:
 
     vertical   the largest mean weight of a column
     diagonal   the largest mean weight at one offset from -2 to +2, over the queries that have such a key
     block      the mean weight on the query's own text, where there are two
 
-Both of the first two from `BESIDE` on is "v+d"; else the first of the three that reaches `ALONE` names it;
-else it is mixed ("heterogeneous" there). The thresholds are ours.
+Both of the first two at `BESIDE` or more is "v+d"; else the first of the three at `ALONE` or more; else it
+is mixed ("heterogeneous" there). The thresholds are ours.
 """
 
 from collections import Counter
@@ -111,10 +111,10 @@ def moved_norms(
 ) -> Float[Tensor, "head key"]:
     """||f(x)|| of every key in each head, in units of the hidden state, in float64.
 
-    A weight says how much of a key's value is taken, not how large that is: weight times ||f(x)|| is what
-    arrives (Kobayashi et al. 2020, Attention is Not Only a Weight). f is the value, its offset included,
-    times the head's part of the output projection, whose own offset belongs to no key and is left out. Heads
-    that share a value head read the same values. Never more than one head's `key hidden` at once.
+    A weight says how much of a key's value is taken, not how large the value is: weight times ||f(x)|| is
+    what arrives (Kobayashi et al. 2020, Attention is Not Only a Weight). f is the value with its bias, times
+    the head's part of the output projection, without the projection's bias, which belongs to no key. Heads
+    that share a value head share values. At most one head's `key hidden` matrix is in memory.
     """
     import torch
 

@@ -1,8 +1,8 @@
 """The outline of a model: its attention layers, derived from its config and modules without weights.
 
-No weight is behind any of this. `seen` says of a layer that its figures come from running the model
-without weights, where every operation gives the shape of its result and nothing else; otherwise they are
-what the attention module says of itself. None stands for what neither tells.
+No weights are read. `seen` layers have figures from a dry run of the model, in which operations compute only
+the shapes of their results; other figures are those that the attention module states. None stands for
+unknown.
 """
 
 from dataclasses import dataclass, field

@@ -8,6 +8,6 @@
     collectors  the tiles of a head shown to all that collect from them, several heads at the same time: the
                 strongest links and keys, the blocks of a heatmap, measures
 
-The arithmetic runs where the tensors are and in the dtype that it is given; sums over tiles are in float64.
-Nothing here knows a model.
+Arithmetic runs on the tensors' device and in the given dtype; sums over tiles are in float64. Nothing here
+depends on a model.
 """

@@ -6,12 +6,10 @@
 
 Milakov and Gimelshein 2018, Online normalizer calculation for softmax; Dao et al. 2022, FlashAttention.
 
-Its certificate is of a sample of rows in full, and of the kernel's output for all of them. Who asks about
-some rows has these for a sample, and they alone are certified (`certify_rows`). On the sample everything is
-as for a short text (`attnscope.verify`): weights and output in float64 against those of the model's own
-kernel, and every fault that could apply put in on purpose. Beside that the output of all rows, as it comes
-out over tiles, is held against what the kernel returned; tiles are computed as roughly as the kernel itself,
-so twice its tolerance is allowed there.
+The certificate covers sampled rows in full, and the kernel's output for all rows. `certify_rows` covers the
+sampled rows alone. Sampled rows are treated like a short text (`attnscope.verify`): weights and output in
+float64 against the model's own kernel, with every applicable fault inserted. The tiled output of all rows is
+compared with the kernel's; tiles are as imprecise as the kernel, so twice its tolerance is allowed there.
 """
 
 import math

@@ -169,20 +169,20 @@ def certify_heads(
 ) -> tuple[Certificate, ...]:
     """The certificates of `heads` (default: all captured), in order; `InputError` if one was not captured.
 
-    Heads are recomputed together, as many as a bounded memory holds, and judged one by one: each has its own
-    tolerances, its own faults and its own verdict.
+    Heads are recomputed together, as many as fit a fixed memory, and judged one by one: each has its own
+    tolerances, faults and verdict.
 
     The tolerance of a weight is eps * (1 + S) + sqrt(d) * sums * S / 2: eps is the machine epsilon of the
-    kernel's arithmetic, S the largest sum of absolute products that make up one score, d how many these are,
-    and sums the epsilon of what they are added up in. Such a score is stored with an error of eps * S / 2,
-    and d roundings that fall either way seldom come to twice sqrt(d) * sums * S / 2 together (Higham and
-    Mary 2019); the softmax turns an error of its logits into half as large a one of a weight at most. The
-    tolerance of the output, relative to the largest entry of V, is twice that and what adding up n terms
-    may lose, n eps / 2 with n the most keys of a query (Higham 2002) and the eps of what they are added in:
-    float32, but where half precision was allowed for that too.
+    kernel's arithmetic, S the largest sum of absolute products of a score, d the number of these products,
+    and sums the epsilon of their summation. Storing such a score has an error of eps * S / 2, and d
+    roundings of random sign seldom add up to twice sqrt(d) * sums * S / 2 (Higham and Mary 2019); the
+    softmax turns an error of its logits into at most half as large a one of a weight. The tolerance of the
+    output, relative to the largest entry of V, is twice that plus the error of adding n terms, n eps / 2
+    with n the most keys of a query (Higham 2002) and the eps of their summation: float32, unless half
+    precision was allowed for it too.
 
-    With `queries` a fault is looked for in these first, and in all where they do not show it: so verdicts
-    are the same, and what is said of a fault is what it does at least.
+    With `queries` a fault is tried on these first, and on all if they do not show it: so verdicts are the
+    same, and a fault's stated effect is a lower bound.
     """
     chosen = tuple(call.weights) if heads is None else tuple(heads)
     for head in chosen:

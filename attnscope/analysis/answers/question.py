@@ -6,8 +6,8 @@ an answer within the text                        scores of all positions, for it
 the verdict on a pair, a class                    scores of a few choices, for the text as a whole
 a text that was written, or given as target       scores at every position, each for the token that follows
 
-Of other answers the runner-up is the nearest; the rest are drawn by lot from the same choices. A head that
-does as much to them moves any answer.
+The nearest other answer is the runner-up; the rest are drawn at random from the same choices. A head with as
+large an effect on them acts on any answer.
 """
 
 from collections.abc import Callable, Collection, Sequence

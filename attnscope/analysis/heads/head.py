@@ -1,6 +1,6 @@
 """Recomputes one head with every stage and its certificate; its score terms; the mean of several heads.
 
-Of weights that a model only returned there is no certificate: their results say so.
+Weights that a model only returned have no certificate: their results say so.
 """
 
 import math
@@ -266,7 +266,7 @@ def mean_head(
 ) -> HeadWeights:
     """The mean weights of these heads, over one layer or all of these layers.
 
-    A query that has a key in some of them alone is averaged over those. `InputError` where layers differ in
+    A query that has a key in only some heads is averaged over those. `InputError` where layers differ in
     their tokens.
     """
 

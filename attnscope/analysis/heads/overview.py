@@ -1,8 +1,8 @@
 """Overviews of many heads: measures, the strongest link of each, and weights pooled into few cells.
 
-A cell is the largest weight of a group of queries and keys, and not the mean, so that a diagonal or a column
-one token wide stays as dark as it is. Heads are made small one layer after another: the weights of all of
-them never stand in memory at once.
+A cell is the largest weight of a group of queries and keys, not the mean, so that a diagonal or a column one
+token wide stays dark. Heads are pooled one layer after another: the weights of all of them are never in
+memory at once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -39,9 +39,9 @@ def measure_heads(
 ) -> Overview:
     """Measures, strongest link and certificate of `heads` (default: all captured) in every layer.
 
-    `block` chooses among the separate attentions of layers that make several. `InputError` for layers that
-    look at axes of different lengths, as where a model pools its tokens: one set of labels does not fit
-    them; and for `measures` of which none has a meaning here.
+    `block` chooses among the separate attentions of layers that make several. `InputError` for layers whose
+    axes differ in length, as where a model pools its tokens, since one set of labels does not fit them; and
+    where none of the `measures` has a meaning here.
     """
     layers = dict.fromkeys(call.layer for call in captured.calls)
     whole = [captured.call(layer, block=block) for layer in layers]

@@ -4,8 +4,7 @@ Distance in the plane is not attention. The map comes with its trustworthiness, 
 correlation between distance and score in the full space: only where that is strongly negative does
 "near" mean "attends" for the head at hand.
 
-What the map is made of (`Points`) are by tokens the head's own vectors; by words, a vector is the mean over
-the pieces of the word.
+The map is made of the head's own vectors (`Points`), or by words of the mean vector of a word's tokens.
 """
 
 from dataclasses import dataclass
@@ -90,10 +89,10 @@ def project_head(
 ) -> Projection:
     """The t-SNE map of a head's queries and keys, reproducible bit by bit for a head and settings.
 
-    With a `view` of the head the points are what it shows: words, which have the mean vector of their
-    pieces, or tokens without the special ones; every figure is then about these points alone.
-    A perplexity that the number of points does not allow is brought down to a third of it. Raises
-    `InputError` where queries or keys are not finite, too large or too small.
+    With a `view` of the head the points are its words (mean vectors of their tokens), or its tokens without
+    special ones; all figures are then about these points. A perplexity too large for the number of points is
+    reduced to a third of that number. Raises `InputError` where queries or keys are not finite, too large or
+    too small.
     """
     settings = settings or MapSettings()
     if not (np.isfinite(head.q).all() and np.isfinite(head.k).all()):
@@ -142,7 +141,7 @@ def _apart(
 ) -> bool:
     """Whether queries and keys form two clouds: 90 % of each have their nearest neighbour on their own side.
 
-    A few points that stray, such as the key that all queries look at, do not join two clouds.
+    A few outliers, such as the key that all queries look at, do not join two clouds.
     """
     if min(len(queries), len(keys)) < 2:
         return False

@@ -1,7 +1,7 @@
 """Regroups a head's weights: by words, without special tokens, or by named spans; its strongest links.
 
-Sum over the pieces of a key, mean over the pieces of a query that have a key (Clark et al. 2019): a row
-still sums to what the rows of its pieces sum to. Weights are regrouped, never made anew.
+Weights are summed over the tokens of a key, and averaged over those tokens of a query that have a key (Clark
+et al. 2019), so that row sums stay. Weights are regrouped, never recomputed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -238,9 +238,9 @@ def with_units(overview: Overview, units: Units) -> Overview:
 def aimed(overview: Overview, query: int, key: int | None = None, beside: Sequence[str] = ()) -> Overview:
     """The overview of one weight per head: that of a query and a key, or the largest of the query's row.
 
-    Without a key that is the largest weight of the row, among ordinary keys unless the overview's links are
-    among all or the query is special itself. Of its measures those named in `beside` are kept. A head where
-    the query has no key is NaN.
+    Without a key the largest weight of the row is taken, among ordinary keys unless the overview's links are
+    among all or the query is special itself. `beside` names the measures to keep. A head where the query has
+    no key is NaN.
     """
     keys = overview.key_tokens
     ordinary = overview.ordinary and not overview.query_tokens.items[query].special

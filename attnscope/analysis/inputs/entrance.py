@@ -1,7 +1,7 @@
 """The numbers by which an input enters a model: token embeddings, or values of a picture or a sound.
 
-Whoever goes back by gradients ends here. Other numbers can be put in their place, several at once, between
-what is there and what replacing every part of it at once puts there.
+Gradients by the input end here. Other numbers can be put in their place, several at once, between the
+input's own and those with every part replaced.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,8 +27,8 @@ ByPosition = Float[np.ndarray, " key"]
 class Entrance:
     """The input's numbers, their fully replaced counterpart `blank`, and how to feed others to the model.
 
-    `name` is the input that is replaced. Tokens enter through `embedding`; a picture or a sound through the
-    input itself, of which `at` says where the numbers of each of `places` lie.
+    `name` is the model input that is replaced. Tokens enter through `embedding`; a picture or a sound
+    through the input itself, where `at` are the indices of the numbers of each of `places`.
     """
 
     inputs: Mapping[str, Any]

@@ -1,9 +1,9 @@
 """Splits a picture or a sound into exchangeable pieces, one for each position of the attention.
 
-A patch of a picture is its pixels, whether the model is given these whole or in patches already; where
-several patches were merged to one position it is all of them. A frame of a sound is its samples, or its
-columns of the spectrogram. Which part is which position is what `attnscope.model.media` found out; where
-that is not known there are no pieces.
+A piece of a picture is the pixels of a patch, whether the model gets them whole or as patches; where several
+patches are merged to one position, it is all of them. A piece of a sound is the samples of a frame, or its
+columns of the spectrogram. `attnscope.model.media` finds which part belongs to which position; where it
+cannot, there are no pieces.
 """
 
 from collections.abc import Iterable, Mapping

@@ -46,8 +46,8 @@ def apply_measures(
 ) -> dict[str, HeadScores]:
     """The measures `names` of every head, from `weights` by layer and head; positions count the units (`by`).
 
-    Where `unplaced` says why positions mean nothing, positional measures are NaN and say so, and so are those
-    that need what is not among the `supplies`; `InputError` where there are no others among `names`.
+    Where `unplaced` says why positions mean nothing, positional measures are NaN and say so; so are those
+    that need fields missing from `supplies`. `InputError` where none of `names` is left.
     """
     absent = absences(names, unplaced, supplies)
     needs = {need for name in names if not absent[name] for need in MEASURES[name].needs}

@@ -1,18 +1,16 @@
 """Groups tokens into words, sentences and passages, sums weights over groups, and weighs special tokens.
 
-A word is what the tokenizer itself cuts as one, by its words, its offsets and white space: it ends where the
-tokenizer's own splitting ends one, and at white space, which sentence-piece vocabularies keep within a piece.
-Bytes, marks and joiners of one character are never parted. Chinese, Japanese, Thai and other scripts that set
-no blanks keep the tokenizer's pieces, which are all the words there are. Special tokens, patches and frames
-stay by themselves. Weights between groups are the sum over a group of keys, the mean over a group of queries.
+A word is what the tokenizer cuts as one, by its words, its offsets and white space, which sentence-piece
+vocabularies keep within a piece. Bytes, marks and joiners of one character are never split. Scripts without
+blanks (Chinese, Japanese, Thai and others) keep the tokenizer's pieces as words. Special tokens, patches and
+frames are groups of their own. Weights between groups are summed over keys and averaged over queries.
 
-Sentences and passages hold whole words, and what the user typed in place of one, such as a mask. They begin
-by a plain rule that knows no language. A passage ends at a blank line. A sentence ends with its passage, and
-after `.`, `!`, `?` or `…` with the quotes and brackets that close behind it, where white space follows and
-what comes next is no small letter (in a text that has capitals at all). The full stop of a single capital
-letter (`J. Smith`) or of a title (`Dr.`, `Mrs.`, `St.`) ends none. Behind `。`, `！` and `？` no white
-space is needed. So `e.g. this` is one sentence and `in 1999. It` are two; what the rule gets wrong is seen
-where the sentences are listed.
+Sentences and passages consist of whole words, and special tokens that the user typed, such as a mask.
+Plain rules without a language find them. A passage ends at a blank line. A sentence ends with its
+passage, and after `.`, `!`, `?` or `…` with closing quotes and brackets, where white space follows and
+then no small letter (in a text with capitals). The full stop of a single capital letter (`J. Smith`) or
+of a title (`Dr.`, `Mrs.`, `St.`) ends none. After `。`, `！` and `？` no white space is needed. So `e.g.
+this` is one sentence and `in 1999. It` are two; mistakes of the rule show where sentences are listed.
 """
 
 import re
