@@ -247,7 +247,7 @@ class Tokens:
 
     @property
     def given(self) -> Given | None:
-        """How the tokens were given, if not as plain text; else None."""
+        """The way the tokens were given, if not as plain text; else None."""
         return next((each for each in self.marked if isinstance(each, Given)), None)
 
     @property

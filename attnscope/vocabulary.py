@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 
 class Route(StrEnum):
-    """How a layer's attention was read, best first (see `attnscope.capture`)."""
+    """The route by which a layer's attention was read, best first (see `attnscope.capture`)."""
 
     TAKEOVER = "takeover"
     CUSTOM = "custom name"
@@ -32,7 +32,7 @@ class Route(StrEnum):
 
 
 class Standing(StrEnum):
-    """Whether position i of a layer was seen to stand for token i, the best first.
+    """The evidence that position i of a layer stands for token i, best first.
 
     `own`: a query, key or value changes with its own token alone; `mixed`: with its own and with others, as
     behind a convolution; `unknown`: that was not found out; `other`: with other tokens and not with its own.

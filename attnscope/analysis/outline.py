@@ -30,7 +30,7 @@ from attnscope.results import Kind, LayerOutline, Position, TowerOutline
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What dry runs (without weights) recorded of attention sites: calls, rotations, parameters used."""
+    """Records of dry runs (without weights): attention calls, rotations, and parameters used."""
 
     calls: Mapping[nn.Module, Sequence[DryCall]]
     rotated: Mapping[nn.Module, int]

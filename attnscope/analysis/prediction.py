@@ -265,7 +265,7 @@ def chances_of(
 def _asking_at(
     position: int, count: int, model: Any, inputs: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], int]:
-    """The inputs and the row to read; for a long text only the last logits are asked for, where possible."""
+    """The inputs and the row to read; of a long text only the last logits are computed, if possible."""
     known = "logits_to_keep" in inspect.signature(model.forward).parameters
     if not known or count <= _MANY:
         return inputs, position

@@ -62,7 +62,7 @@ def _behind(tile: Tile, steps: int) -> OnKeys:
 
 
 def positivity(tile: Tile) -> Float[Tensor, ""]:
-    """How much a head copies: the sum of its circuit's eigenvalues over the sum of their sizes, -1 to 1.
+    """A head's tendency to copy: the sum of its circuit's eigenvalues over the sum of their sizes, -1 to 1.
 
     1 copies the token it attends to, -1 speaks against it. It is computed from weights alone.
 

@@ -271,7 +271,7 @@ def classified(of: Features) -> float:
 
 
 def _over(found: float, even: float) -> float:
-    """How far a feature exceeds its value for uniform weights: 0 is uniform, 1 the largest possible.
+    """The excess of a feature over its value for uniform weights: 0 is uniform, 1 the largest possible.
 
     0 also where uniform weights have the largest possible value, up to rounding.
 

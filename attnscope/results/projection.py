@@ -30,7 +30,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class MapSettings:
-    """How to draw a map: t-SNE of distances by `metric`, at this `perplexity`, started with `seed`.
+    """Settings of a map: t-SNE of distances by `metric`, at this `perplexity`, started with `seed`.
 
     `max_iter` None takes the ceiling that suits the number of points.
     """

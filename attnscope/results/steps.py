@@ -80,7 +80,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One array of a worked example: `key` names it in files, `formula` how it is made, empty if given.
+    """One array of a worked example; `key` names it in files, and `formula` makes it (empty if given).
 
     `meaning` says in words what its numbers are. `allowed` is False where a key is masked (None: nowhere).
     Rows of `weights` steps are between 0 and 1.

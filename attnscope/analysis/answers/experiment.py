@@ -155,7 +155,7 @@ def check_heads(heads: Sequence[Head], counts: dict[int, int]) -> None:
 
 
 def intervention(experiments: Experiments) -> Intervention:
-    """How faithfully the changes so far took effect, as read back from the model."""
+    """The fidelity of the changes so far, as read back from the model."""
     tally = experiments.tally
     return Intervention.of(tally.back, tally.lost, tally.unseen, experiments.faithful)
 
@@ -233,7 +233,7 @@ def held_against(
 def measured_estimates(
     experiments: Experiments, ids: Ids, by: str, heads: Sequence[tuple[int, int]]
 ) -> tuple[Predicted, ...]:
-    """The change without each of `heads` that the measure `by` predicts, largest size first.
+    """The predicted change without each of `heads`, by the measure `by`, largest size first.
 
     For `importance` it is -output . gradient, for another measure its negative. `InputError` where the
     measure has no meaning.

@@ -31,7 +31,7 @@ _VERDICTS = ("seq_relationship_logits", "sop_logits", "logits")
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Where in the output the answer stands, and how its choices are named.
+    """A question to the model: where in its output the answer stands, and the names of its choices.
 
     `ids` are the answer's choices, row by row (None: the likeliest), `against` those of another answer,
     `beside` a vector to compare this model's vector with.

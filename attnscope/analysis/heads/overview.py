@@ -190,7 +190,7 @@ class _Layer:
 
 @dataclass(frozen=True)
 class View:
-    """How weights are grouped: by token or word, with or without special tokens."""
+    """A grouping of weights: by token or word, with or without special tokens."""
 
     by: Unit = Unit.TOKEN
     special: Special = Special.SHOW

@@ -58,7 +58,7 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """How a text's one vector is pooled from its tokens' last hidden states (`how`).
+    """The pooling of a text's one vector from its tokens' last hidden states (`how`).
 
     `weights` are the share of each token's last hidden state in it, or in the pooler's input; they sum to 1.
     `own` is, for a mean of several vectors, the part of each token's vector along the mean, as a share; else

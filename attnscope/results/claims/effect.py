@@ -58,7 +58,7 @@ class ControlIds:
 
 @dataclass(frozen=True)
 class Intervention:
-    """How faithfully interventions took effect, as read back from the model.
+    """The fidelity of interventions, as read back from the model.
 
     Of the changed attentions, `read_back` were found as intended at the model's next operation, bit for bit
     (the row of a cut link within rounding), `lost` were not, and `unseen` cannot be found, since the model

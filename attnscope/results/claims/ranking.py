@@ -69,7 +69,7 @@ class Evidence:
 
     @cached_property
     def excess(self) -> ByHead:
-        """How far each head exceeds its controls, in standard deviations over them (at least .1)."""
+        """The excess of each head over its controls, in standard deviations over them (at least .1)."""
         clear = self.mean - self.weights if self.smaller_is_better else self.weights - self.mean
         return np.asarray(clear / np.maximum(self.spread, STEADIEST))
 
@@ -162,7 +162,7 @@ class Evidence:
 
 @cache
 def times(count: int, others: int, level: float = LEVEL, least: float = AHEAD) -> float:
-    """The factor by which `count` sizes must exceed the largest of `others` to stand ahead, at `least`.
+    """The factor by which `count` sizes must exceed the largest of `others` to stand out, at least `least`.
 
     Of independent exponential sizes, c are all t times as large as each of m others with probability binom(m
     + c, c) prod k / (k + c t), k from 1 to m; t makes this the `level`. For one size and level 1 in 20, t is
@@ -185,7 +185,7 @@ def times(count: int, others: int, level: float = LEVEL, least: float = AHEAD) -
 def beyond(
     value: float | Float[np.ndarray, "..."], controls: Float[np.ndarray, "..."], smaller: bool
 ) -> Float[np.ndarray, "..."]:
-    """How many of the `controls` (first axis) the value exceeds by more than rounding.
+    """The number of `controls` (first axis) that the value exceeds by more than rounding.
 
     Controls are read in batches, where sums are added in another order than in a text alone: what is equal
     in both, as where a head looks at places alone, differs by some machine epsilons of float32.
