@@ -55,7 +55,7 @@ class Picture:
 
     @property
     def described(self) -> str:
-        """The file name and the size read: `door.png, read as 224 x 224 pixels`."""
+        """`door.png, read as 224 x 224 pixels`: the file name, and the size that was read."""
         height, width = self.size
         return f"{printable(self.name)}, read as {height} x {width} pixels"
 

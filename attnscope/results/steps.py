@@ -53,7 +53,7 @@ class Matrix:
 
     @property
     def shape(self) -> str:
-        """The shape as text: `3 x d_k=2`."""
+        """`3 x d_k=2`: the shape of the matrix as text."""
         return f"{self.rows.size} x {self.columns.size}"
 
     @property

@@ -181,7 +181,7 @@ def head_dimensions(
 
 
 def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, str]:
-    """The rotary turn of a key head's keys, or None and why it cannot be determined."""
+    """The rotary rotation of a key head's keys, or None and why it cannot be determined."""
     if call.unrotated_k is None:
         return None, ""
     before, after = (exact(each[key_head]).numpy() for each in (call.unrotated_k, call.k))
@@ -328,7 +328,7 @@ def _averaged(
 
 
 def _least(certificates: Sequence[Certificate]) -> Certificate:
-    """The certificate with the lowest verdict, carrying the largest errors of all."""
+    """The certificate with the worst verdict, carrying the largest errors of all."""
     least = max(certificates, key=lambda each: (each.verdict.rank, -each.power))
     return replace(
         least,

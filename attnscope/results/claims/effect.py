@@ -126,8 +126,8 @@ class Effect:
     """An answer's probability `before` and `after`; `change` is that of its logarithm, after less before.
 
     Where the logit difference or the cosine is measured, they are this quantity and its change. `kl` is the
-    Kullback-Leibler divergence of the distribution after from that before. Both are in nats, summed over the
-    tokens of a written text; for a vector `kl` is 1 less the cosine to the vector before. `instead` is the
+    Kullback-Leibler divergence of the distribution after from that before; both are in nats, summed over the
+    tokens of a written text, and for a vector `kl` is 1 less the cosine to what it was. `instead` is the
     likeliest answer after, if it is another one than before; empty for a written text.
     """
 
@@ -180,10 +180,10 @@ class Beside(Effect):
 class HeadEffect(Beside):
     """The effect of ablating one head (or a group), compared with other heads of the layer.
 
-    `typical` is the median size of the change by one of the `controls`, other heads of the same layer (for a
-    group, other groups of as many); `below` of them make a smaller one. `predicted` is the change that the
-    gradient predicts. `layer` and `head` are its numbers. With path patching, `whole` is the change without
-    restricting its path.
+    `layer` and `head` are its numbers. `typical` is the median size of the change by `controls` heads of the
+    same layer, each ablated alone (for a group, by other groups of as many); `below` of them make a smaller
+    one. `predicted` is the change that the gradient foretells. With path patching, `whole` is the change
+    without restricting its path.
     """
 
     head: int
