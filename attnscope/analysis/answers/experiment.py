@@ -173,7 +173,7 @@ def _beside(one: HeadEffect, random: Sequence[HeadEffect], every: Sequence[HeadE
 
 
 def against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
-    """The median size of the others' change, and how many of them make a smaller one."""
+    """The median size of the others' changes, and the number of others with a smaller change."""
     sizes = [abs(each.change) for each in others]
     return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.change) for size in sizes)
 
