@@ -1,4 +1,4 @@
-"""`attnscope` and `python -m attnscope` are the same program, which is entered here.
+"""Entry point of `attnscope` and `python -m attnscope`.
 
 The answer to Ctrl-C stands before anything that takes time is imported. What Python does before it comes to
 this module cannot be covered: an interrupt that falls into that ends in Python's own way.

@@ -1,4 +1,4 @@
-"""Our own scaled dot-product attention, stage by stage: the arithmetic that every number here comes from.
+"""Reference scaled dot-product attention, stage by stage, that all recomputed numbers come from.
 
     weights = softmax(mask(cap(scale * q.k) + bias)),  output = weights.v        (Vaswani et al. 2017)
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Operands:
-    """Everything that one attention is computed from.
+    """The inputs of one attention: queries, keys, values, scale, cap, bias, mask and sinks.
 
     Query head `h` reads key/value head `h // (heads // kv_heads)`. `bias` is added after scale and cap;
     `allowed` is True where a query may look at a key (None: everywhere); `sinks` hold one extra logit per
@@ -33,13 +33,13 @@ class Operands:
     sinks: Float[Tensor, "head ..."] | None = None
 
     def but(self, **changes: Any) -> "Operands":
-        """The same operands with some of them changed."""
+        """A copy of the operands with some of them changed."""
         return Operands(**{**vars(self), **changes})
 
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Attention after each step. `masked` holds -inf where a key is not allowed.
+    """Attention after each step; `masked` holds -inf where a key is not allowed.
 
     A query without any allowed key has NaN weights and output: there is nothing it could have looked at.
     """
@@ -54,7 +54,7 @@ class Stages:
 
 
 def attend(operands: Operands) -> Stages:
-    """All stages of attention for `operands`, in the dtype that these have."""
+    """All stages of attention for `operands`, in their dtype."""
     heads = operands.q.shape[0]
     k, v = for_each_query_head(operands.k, heads), for_each_query_head(operands.v, heads)
     return weigh(
@@ -78,7 +78,7 @@ def weigh(
     allowed: Bool[Tensor, "#head query key"] | None = None,
     sinks: Float[Tensor, "head ..."] | None = None,
 ) -> Stages:
-    """All stages from the scores on, however these were made; the rest as in `Operands`."""
+    """All stages of attention, from given scores on; other arguments as in `Operands`."""
     scaled = scores * scale
     capped = soft_cap(scaled, softcap)
     biased = capped if bias is None else capped + bias
@@ -92,7 +92,7 @@ def project(
     matrix: Float[Tensor, "dim other"],
     bias: Float[Tensor, " other"] | None = None,
 ) -> Float[Tensor, "row other"]:
-    """Every row times `matrix`, plus `bias`: rows are vectors, as in X Wq."""
+    """The product of rows with `matrix`, plus `bias`: rows are vectors, as in X Wq."""
     return rows @ matrix if bias is None else rows @ matrix + bias
 
 
@@ -101,7 +101,7 @@ def additive_scores(
     k: Float[Tensor, "head key hidden"],
     vector: Float[Tensor, " hidden"],
 ) -> Float[Tensor, "head query key"]:
-    """Scores vector . tanh(q + k) of queries and keys that have been projected (Bahdanau et al. 2015)."""
+    """Additive scores vector . tanh(q + k) of projected queries and keys (Bahdanau et al. 2015)."""
     return torch.tanh(q[:, :, None] + k[:, None]) @ vector
 
 
@@ -120,7 +120,7 @@ def soft_cap(scores: Float[Tensor, "*any"], cap: float | None) -> Float[Tensor, 
 def softmax(
     logits: Float[Tensor, "head query key"], sinks: Float[Tensor, "head ..."] | None = None
 ) -> Float[Tensor, "head query key"]:
-    """Rows of weights that sum to 1, or to less where a sink takes its share of the denominator.
+    """Softmax over keys: rows sum to 1, or to less where a sink takes a share.
 
     A row of nothing but -inf is NaN, also with a sink.
     """
@@ -137,7 +137,7 @@ def softmax(
 
 
 def weights_alone(operands: Operands) -> Float[Tensor, "head query key"]:
-    """The weights of `attend`, the same numbers, for many heads at once: no other stage is kept."""
+    """The weights of `attend` for many heads, without keeping other stages."""
     k = for_each_query_head(operands.k, operands.q.shape[0])
     scores = operands.q @ k.transpose(-1, -2)
     logits = logits_over(scores, operands.scale, operands.softcap, operands.bias, operands.allowed)
@@ -152,7 +152,7 @@ def logits_over(
     allowed: Bool[Tensor, "#head query key"] | None,
     out: Float[Tensor, "head query key"] | None = None,
 ) -> Float[Tensor, "head query key"]:
-    """What enters the softmax, as in `weigh`, written to `out` (over the scores): no stage is kept."""
+    """The softmax input, as in `weigh`, in place (in `out` or over the scores)."""
     logits = torch.mul(scores, scale, out=scores if out is None else out)
     if softcap is not None:
         logits.div_(softcap).tanh_().mul_(softcap)
@@ -164,7 +164,7 @@ def logits_over(
 def softmax_over(
     logits: Float[Tensor, "head query key"], sinks: Float[Tensor, "head ..."] | None
 ) -> Float[Tensor, "head query key"]:
-    """The weights of `softmax`, written over the logits: the same numbers."""
+    """`softmax` in place over the logits."""
     peak = logits.amax(-1, keepdim=True)
     if sinks is None:
         unnormalised = logits.sub_(peak).exp_()

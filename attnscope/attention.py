@@ -1,4 +1,4 @@
-"""The central objects: what one attention layer was given and returned, and a run's collection of these."""
+"""Attention calls: the inputs and outputs of one attention layer, and the captured calls of a run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ MIXED = "tokens are mixed with others before its attention, by no attention"
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """Something that the model adds to the scaled scores, named after what it stands for."""
+    """A term that the model adds to the scaled scores, with a name."""
 
     name: str
     values: Float[Tensor, "#head query key"]
@@ -28,24 +28,23 @@ class Term:
 
 @dataclass(frozen=True, eq=False)
 class AttentionCall:
-    """One attention of one layer for one input, as the kernel received and answered it.
+    """One attention of one layer for one input: the tensors its kernel received and returned.
 
-    `module` and `call` (how often that module had been called before) are its identity. A layer that
-    attends in separate blocks (windows of a picture, one picture after the other, two halves of V) makes
-    one of these for each `block`. K and V have one entry per key head, un-repeated. `terms` are added to
-    the scores; `remainder` is what else is in them but was only seen as a difference, so that it proves
-    nothing. `reweighted` are the weights that met the values, by head, where the model changed those of its
-    softmax before; `unread` counts the softmaxes of the same layer that could not be read. `reservation` says
-    what else stands between these and what the layer makes of them, nothing in most. `epsilon` is that of
-    the products in all this, `sums` that of what they are added up in. `output` and `weights` are the model's
-    own: weights by head, for the heads that were asked for. `unrotated_k` is the key before its rotary
-    position, where it is known; it only serves to prove that the rotation would be missed. `standing` says
-    whether positions were seen to be the tokens that they are called by, and `tried` how that was seen where
-    not every token was told from every other; `reach` by head what becomes of its answer, None where no model
-    is asked.
-    `projection` takes the heads' outputs to the hidden state, where that was asked for and there is such a
-    matrix; it may be the model's own memory. `value_projection` makes the values of what the layer reads, up
-    to an offset, likewise. Tensors are detached and all on one device.
+    `module` and `call` (how often that module had been called before) identify it. A layer that attends in
+    separate blocks (windows of a picture, one picture after the other, two halves of V) makes one of these
+    for each `block`. K and V have one entry per key head, not repeated. `terms` are added to the scores;
+    `remainder` is any other addition that was only seen as a difference, and proves nothing. `output` and
+    `weights` are the model's own: weights by head, for the heads asked for. `reweighted` are the weights
+    that multiply the values, by head, where the model changes those of its softmax; `unread` counts
+    softmaxes of the layer that could not be read. `reservation` names anything else between these tensors
+    and the layer's result, mostly nothing. `epsilon` is the machine epsilon of the products, `sums` that of
+    their sums. `unrotated_k` is the key before its rotary position, if known; it only serves to prove that a
+    missing rotation would be noticed. `standing` says whether positions were seen to be the tokens they are
+    labelled with, and `tried` how that was tested where not every token was told from every other; `reach`
+    is by head the effect of its output, None where no model was asked. `projection` takes the heads' outputs
+    to the hidden state, and `value_projection` makes the values from the layer's input, up to an offset;
+    both only where asked for and existing, and perhaps the model's own memory. Tensors are detached and all
+    on one device.
     """
 
     module: str
@@ -84,25 +83,25 @@ class AttentionCall:
 
     @property
     def beside(self) -> tuple[str, ...]:
-        """What was seen to carry tokens to one another beside the attention."""
+        """Notes on ways other than attention by which tokens mix in this layer."""
         mixed = [MIXED] if self.standing is Standing.MIXED else []
         return tuple(dict.fromkeys([*mixed, *(r.beside for r in (self.reach or {}).values() if r.beside)]))
 
     @property
     def bias(self) -> Float[Tensor, "#head query key"] | None:
-        """Everything that is added to the scaled scores, in float64."""
+        """The sum of all terms added to the scaled scores, in float64; None without any."""
         added = [exact(term.values) for term in self.terms]
         added += [] if self.remainder is None else [exact(self.remainder)]
         return sum(added[1:], added[0]) if added else None
 
     def at(self, device: torch.device) -> "AttentionCall":
-        """The same call with its tensors on `device`."""
+        """A copy of the call with its tensors on `device`."""
         if self.q.device == device:
             return self
         return replace(self, **{name: _at(value, device) for name, value in vars(self).items()})
 
     def rows(self, queries: Sequence[int]) -> "AttentionCall":
-        """The call between some of its queries and all keys, in their order.
+        """The call with only these queries, and all keys.
 
         The window is left out: it tells distances, and where these queries stand among all is not known then.
         """
@@ -139,14 +138,14 @@ class AttentionCall:
         return head // (self.heads // self.key_heads)
 
     def operands(self, head: int) -> Operands:
-        """What head `head` is computed from, in float64, head axis of length 1.
+        """The operands of head `head` in float64, with a head axis of length 1.
 
         Raises `InputError` when there is no such head.
         """
         return self.operands_of((head,))
 
     def operands_of(self, heads: Sequence[int]) -> Operands:
-        """What `heads` are computed from, in float64, each with keys and values of its own.
+        """The operands of `heads` in float64, with keys and values repeated for each.
 
         What is one for all heads stays one. Raises `InputError` when there is no such head.
         """
@@ -167,7 +166,7 @@ class AttentionCall:
         )
 
     def added(self, head: int) -> dict[str, Float[Tensor, "query key"]]:
-        """What is added to the scaled scores of head `head`, by name, in float64, written out."""
+        """The terms added to the scaled scores of head `head`, by name, in float64, as full matrices."""
         return {name: values[0] for name, values in self._added((head,)).items()}
 
     def _added(self, heads: Sequence[int]) -> dict[str, Float[Tensor, "#head query key"]]:
@@ -177,7 +176,7 @@ class AttentionCall:
         return {name: exact(_of_those(values, heads)).expand(shape) for name, values in named.items()}
 
     def allowed_matrix(self, head: int) -> Bool[Tensor, "query key"]:
-        """Where head `head` may look, written out."""
+        """The mask of head `head` as a full matrix, True where a query may attend."""
         if self.allowed is None:
             return self.q.new_ones(self.q.shape[1], self.k.shape[1], dtype=torch.bool)
         return _of_those(self.allowed, (head,))[0].expand(self.q.shape[1], self.k.shape[1])
@@ -194,12 +193,12 @@ def _at(value: Any, device: torch.device) -> Any:
 
 
 def _of_those(shared: Tensor, heads: Sequence[int]) -> Tensor:
-    """The entries for some heads of a tensor whose head axis may have length 1 for all."""
+    """The entries of some heads, where a head axis of length 1 serves all."""
     return of_heads(shared, heads) if shared.shape[0] > 1 else shared
 
 
 def of_heads(every: Tensor, heads: Sequence[int]) -> Tensor:
-    """The entries of some heads, without a copy where they follow one another."""
+    """The entries of some heads, as a view where they are consecutive."""
     first = heads[0]
     follow = list(heads) == list(range(first, first + len(heads)))
     return every[first : first + len(heads)] if follow else every[list(heads)]
@@ -207,10 +206,10 @@ def of_heads(every: Tensor, heads: Sequence[int]) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Capture:
-    """The attention calls of one run, in the order of their layers, with where they come from.
+    """The attention calls of one run, in order of their layers, with their provenance.
 
-    `layers` counts the attention layers that the model has of this kind, captured or not; `tower` says which
-    part of the model this is, "" where the kind tells.
+    `layers` counts the model's attention layers of this kind, captured or not; `tower` is the part of the
+    model that they are in, "" where the kind tells.
     """
 
     calls: tuple[AttentionCall, ...]
@@ -219,7 +218,7 @@ class Capture:
     tower: str = ""
 
     def call(self, layer: int, block: int = 0) -> AttentionCall:
-        """The call of one layer, block `block` of it; `InputError` when it was not captured."""
+        """The call of block `block` of one layer; `InputError` when it was not captured."""
         mine = [call for call in self.calls if call.layer == layer]
         if not mine:
             captured = ", ".join(str(each) for each in dict.fromkeys(call.layer for call in self.calls))
@@ -229,15 +228,15 @@ class Capture:
         return mine[block]
 
     def blocks(self, layer: int) -> int:
-        """How many separate attentions the layer makes for one input."""
+        """The number of separate attentions that the layer makes for one input."""
         return sum(call.layer == layer for call in self.calls)
 
     def check_in_place(self, what: str) -> None:
-        """Raises `InputError` where `what` is about tokens, and rows are not those of the tokens there."""
+        """Raises `InputError`, naming `what`, where rows of a layer are not its tokens in order."""
         check_in_place((call.layer for call in self.calls if call.standing is Standing.OTHER), what)
 
     def notes(self, layer: int) -> tuple[str, ...]:
-        """What is odd about a layer: that its blocks leave some tokens out, or that it has another order."""
+        """Notes on a layer: its rows are not the tokens in order, or its blocks leave tokens out."""
         mine = [call for call in self.calls if call.layer == layer]
         if mine and mine[0].standing is Standing.OTHER:
             return (f"{_not_in_place([layer])}: numbered",)
@@ -247,7 +246,7 @@ class Capture:
         return (f"its {len(mine)} blocks hold {read} queries of {tokens} tokens: the others were not seen",)
 
     def remarks(self, layers: Iterable[int]) -> tuple[str, ...]:
-        """What is odd about several layers, with what a head's own certificate says."""
+        """Notes on several layers, with those about their heads."""
         wanted = [*layers]
         notes = dict.fromkeys(note for layer in wanted for note in self.notes(layer))
         seen = ((call.layer, each) for call in self.calls if call.layer in wanted for each in call.beside)
@@ -255,7 +254,7 @@ class Capture:
 
 
 def by_layers(said: Iterable[tuple[int, str]]) -> tuple[str, ...]:
-    """`L0, L2: ...`: what is said of layers, once for all of which the words are alike."""
+    """Notes by layer, grouped: `L0, L2: ...` for layers with the same words."""
     found: dict[str, set[int]] = {}
     for layer, words in said:
         found.setdefault(words, set()).add(layer)
@@ -263,7 +262,7 @@ def by_layers(said: Iterable[tuple[int, str]]) -> tuple[str, ...]:
 
 
 def check_in_place(displaced: Iterable[int], what: str) -> None:
-    """Raises `InputError` where `what` is about tokens, and these layers have rows of other ones."""
+    """Raises `InputError`, naming `what`, if any layers are `displaced` (their rows are not their tokens)."""
     if layers := sorted(set(displaced)):
         raise InputError(f"{what}, and {_not_in_place(layers)}")
 

@@ -1,10 +1,9 @@
-"""The errors a user can cause, each with its exit code.
+"""Errors that a user can cause, each with its exit code.
 
-An `AttnscopeError` holds one line that says what, where and what is possible: its `str` steers no terminal,
-whatever names stand in it. It is raised close to the fact and caught once, in `attnscope.cli.app`. What the
-machine runs out of, memory or open files, is no bug wherever it shows, nor is a package beside this one that
-fails as it is imported. Anything else that escapes is one, and
-keeps its traceback.
+An `AttnscopeError` is one line saying what, where and what is possible, without control characters. It is
+raised close to the cause and caught once, in `attnscope.cli.app`. A lack of memory or open files is not
+treated as a bug, nor is another package that fails on import. Anything else that escapes is a bug and keeps
+its traceback.
 """
 
 import errno
@@ -17,7 +16,7 @@ from attnscope.printable import printable
 
 
 class AttnscopeError(Exception):
-    """One line for the user; `exit_code` is what the process returns."""
+    """Base of errors shown as one line; `exit_code` is what the process returns."""
 
     exit_code: int = 1
 
@@ -26,27 +25,27 @@ class AttnscopeError(Exception):
 
 
 class InputError(AttnscopeError):
-    """Bad input or usage: a text, an option, a place to write to."""
+    """Invalid input or usage: a text, an option, an output path."""
 
     exit_code = 2
 
 
 class Damaged(Exception):
-    """A stored result does not hold what its schema says; the message says what, and where in it."""
+    """A stored result does not fit its schema; the message says where."""
 
 
 class Departs(Exception):
-    """What a stored result shows does not follow from what is stored with it; the message says what."""
+    """A stored result does not follow from the data stored with it."""
 
 
 class ModelUnavailableError(AttnscopeError):
-    """The model cannot be had, or its files are not sound."""
+    """The model cannot be found, downloaded or read."""
 
     exit_code = 3
 
 
 class DoesNotFitError(AttnscopeError):
-    """The work needs more memory than there is."""
+    """The work needs more memory than is available."""
 
     exit_code = 4
 
@@ -58,19 +57,19 @@ class CertificateError(AttnscopeError):
 
 
 class ExceededError(AttnscopeError):
-    """A threshold that was asked for is exceeded; what was computed has been shown and written by then."""
+    """A requested threshold was exceeded; results have been shown and written before."""
 
     exit_code = 6
 
 
 class NobodyReadsError(AttnscopeError):
-    """Whoever read standard output has left: the program ends in silence, as if by the signal for that."""
+    """The reader of standard output has closed it; the program ends silently, as by SIGPIPE."""
 
     exit_code = 141
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether `error` is how Python, torch or a device says that memory is full."""
+    """Whether `error` (or its cause) reports that memory is full."""
     full = ["out of memory", "can't allocate memory", "cannot allocate memory", "not enough memory"]
     if isinstance(error, ImportError):
         full.append("failed to map segment")  # of a library that is opened
@@ -80,10 +79,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def lacking(error: BaseException) -> AttnscopeError | None:
-    """The line for what the machine lacks; None for any other error.
-
-    That is memory, open files, a folder for temporary ones, or a package that can be imported.
-    """
+    """The error for a lack of memory, open files, temporary folder or package; None for other errors."""
     if is_out_of_memory(error):
         return DoesNotFitError(f"this does not fit in memory: {one_line(error)}")
     number = error.errno if isinstance(error, OSError) else None
@@ -116,20 +112,20 @@ def _broken_package(error: BaseException) -> AttnscopeError | None:
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """Choices in a message: `0-11` for an unbroken run, else the numbers one by one."""
+    """Numbers as text: `0-11` for an unbroken run, else comma-separated."""
     unbroken = len(numbers) > 1 and list(numbers) == list(range(numbers[0], numbers[-1] + 1))
     return f"{numbers[0]}-{numbers[-1]}" if unbroken else ", ".join(map(str, numbers))
 
 
 def nearest(word: str, choices: Iterable[str], most: int = 1, likeness: float = 0.6) -> list[str]:
-    """The choices that are spelled most like `word`, the likest first; none is less alike than `likeness`."""
+    """Up to `most` choices spelled most like `word`, the closest first, each at least `likeness` alike."""
     from difflib import get_close_matches
 
     return get_close_matches(word, list(choices), most, likeness)
 
 
 def one_line(error: BaseException) -> str:
-    """The first sentence of another library's message, fit to stand inside a line of ours."""
+    """The first line of another library's message, at most 200 characters."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
     if first.endswith(":") and len(lines) > 1:
@@ -141,12 +137,12 @@ def one_line(error: BaseException) -> str:
 
 @contextmanager
 def calling(trying: str, possible: str = "") -> Iterator[None]:
-    """Around one call into a library that reads a model's files: whatever it raises of them is one line.
+    """Context manager around a library call that reads model files: any error becomes one line.
 
-    What libraries raise is anything: their own errors, Python's, a bare `Exception`, an assertion, a panic of
-    Rust, which is not even an `Exception`. It becomes a `ModelUnavailableError` that says what was tried, why
-    it failed and what is possible. Our own errors pass through, and so does all that stops the program. This
-    never stands around code of ours, whose bugs keep their traceback.
+    Libraries raise anything: their own errors, Python's, a bare `Exception`, an assertion, a panic of Rust,
+    which is not even an `Exception`. It becomes a `ModelUnavailableError` that says what was tried, why it
+    failed and what is possible. Our own errors and those that stop the program pass through. Never used
+    around our own code, whose bugs keep their traceback.
     """
     try:
         yield
@@ -161,5 +157,5 @@ def calling(trying: str, possible: str = "") -> Iterator[None]:
 
 
 def _is_panic(error: BaseException) -> bool:
-    """Whether code in Rust gave up; its class is made anew in every library that is built with PyO3."""
+    """Whether the error is a panic in Rust code (each PyO3 library has its own class)."""
     return type(error).__name__ == "PanicException"

@@ -1,8 +1,7 @@
-"""All that comes in from outside: files, pipes and devices that a user names, and standard input.
+"""Reads files, pipes and standard input that a user names, within limits.
 
-They are read here and nowhere else. A file is read by its size, and refused where that has no room in memory.
-What has no size is read up to a limit, and once: it is kept, and is the same for whoever reads it again.
-Every refusal is one line that says what cannot be read and why.
+Nothing else reads them. A file must fit in memory by its size. An input without a size is read once, up to a
+limit, and kept for whoever reads it again. Every error is one line that says what cannot be read and why.
 """
 
 import errno
@@ -40,14 +39,14 @@ _typed: WeakKeyDictionary[IO[str], bytes] = WeakKeyDictionary()
 
 
 def limit_to(size: str | None) -> None:
-    """Read what has no size up to this one, such as `2GB`; None for what the environment says."""
+    """Sets the size limit of inputs without a size, such as `2GB`; None for the environment's."""
     _limit.set(size)
     if size is not None:
         limit()
 
 
 def limit() -> int:
-    """Bytes that are read at most of what has no size; `InputError` where what was said is none."""
+    """The size limit in bytes of inputs without a size; `InputError` where the setting is invalid."""
     size, name = _limit.get(), "--input-limit"
     if size is None:
         size, name = os.environ.get(LIMIT, "").strip() or None, LIMIT
@@ -58,17 +57,17 @@ def limit() -> int:
 
 
 def called(path: str | Path) -> str:
-    """Its name, as places in it begin: `texts.txt`, or `standard input`."""
+    """The display name of an input: `texts.txt` or `standard input`."""
     return "standard input" if Path(path) == STANDARD_INPUT else printable(str(path))
 
 
 def named(path: str | Path, what: str = "") -> str:
-    """Its name in a sentence: `picture 'door.png'`, or `standard input`."""
+    """The display name in a sentence: `picture 'door.png'` or `standard input`."""
     return called(path) if Path(path) == STANDARD_INPUT else f"{what} '{called(path)}'".lstrip()
 
 
 def check_there(path: str | Path | None, what: str = "") -> None:
-    """Raises `InputError` where there is nothing to read, so that nothing heavy is imported for it.
+    """Raises `InputError` where the input does not exist or cannot be read.
 
     Nothing is opened: a pipe gives what it has to whoever reads it first.
     """
@@ -82,15 +81,15 @@ def check_there(path: str | Path | None, what: str = "") -> None:
 
 
 def content(path: str | Path, what: str = "", most: int = -1) -> bytes:
-    """All its bytes, or so many. `InputError` for what cannot be read, `DoesNotFitError` for want of room."""
+    """The bytes of an input, at most `most`; `InputError` if unreadable, `DoesNotFitError` if too large."""
     with opened(path, what, held=most < 0) as file:
         return file.read(most)
 
 
 def lines(path: str | Path, what: str = "", *, held: bool = True) -> Iterator[bytes]:
-    """Its lines one by one, without their ends. Of one that is too long, `LONGEST_LINE` and a byte are given.
+    """Lines of an input without line ends; longer ones are cut to `LONGEST_LINE` bytes and one.
 
-    `held` says that whoever reads them keeps them, so that the whole file must have room.
+    `held` says that the caller keeps the lines, so that the whole file must fit in memory.
     """
     with opened(path, what, held) as file:
         for at, line in lines_of(file):
@@ -98,7 +97,7 @@ def lines(path: str | Path, what: str = "", *, held: bool = True) -> Iterator[by
 
 
 def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The lines from where an open file stands, in the same way, each with how many bytes lie before it."""
+    """Byte offset and line for each line from an open file's position on, cut as in `lines`."""
     at = 0
     while line := file.readline(LONGEST_LINE + 2):
         rest, size = line, len(line)
@@ -110,12 +109,12 @@ def lines_of(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def without_end(raw: bytes) -> bytes:
-    """`raw` without the one line end that an editor or a shell writes behind it, and with all others."""
+    """`raw` without one final line end."""
     return raw.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def whole_lines(path: str | Path, what: str = "") -> Iterator[tuple[int, bytes]]:
-    """Its lines with their numbers from 1; `InputError` at one that is too long."""
+    """Line numbers (from 1) and lines of an input; `InputError` for one that is too long."""
     name = named(path, what)
     for number, line in enumerate(lines(path, what), start=1):
         if len(line) > LONGEST_LINE:
@@ -127,13 +126,13 @@ def whole_lines(path: str | Path, what: str = "") -> Iterator[tuple[int, bytes]]
 
 
 def sha256(path: str | Path) -> str:
-    """The SHA-256 of its bytes, which are not held."""
+    """The SHA-256 of an input, without holding it in memory."""
     with opened(path, held=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def as_file(path: Path, folder: Path) -> Path:
-    """The path, or that of a file in `folder` with all that it gives, where it is none with a size."""
+    """The path, or that of a copy in `folder` for an input without a size, such as a pipe."""
     name = named(path)
     with _refusing(name):
         if path != STANDARD_INPUT and _size(_status(path, name)):
@@ -145,7 +144,7 @@ def as_file(path: Path, folder: Path) -> Path:
 
 
 def settings(file: Path) -> Any:
-    """What a JSON file in a model's folder says; what is wrong with it is an `OSError` or a `ValueError`."""
+    """The parsed JSON file of a model folder; raises `OSError` or `ValueError`."""
     check_settings(file)
     with file.open("rb") as opened:
         content = opened.read().decode("utf-8")
@@ -156,14 +155,14 @@ def settings(file: Path) -> Any:
 
 
 def check_settings(*files: Path) -> None:
-    """Raises `DoesNotFitError` where one has no room: no library that reads it would survive it either."""
+    """Raises `DoesNotFitError` where a settings file is too large for memory."""
     for file in files:
         if (size := file.stat().st_size) > _SMALL:
             check_room(_SETTINGS * size, f"reading '{printable(file.name)}'")
 
 
 def text(raw: bytes, name: str) -> str:
-    """The characters of `raw`; `InputError` where it is no UTF-8."""
+    """`raw` decoded as UTF-8; `InputError` where it is not valid."""
     try:
         return raw.decode("utf-8")
     except UnicodeError as error:
@@ -171,7 +170,7 @@ def text(raw: bytes, name: str) -> str:
 
 
 def parsed(raw: str | bytes, name: str, **hooks: Any) -> Any:
-    """What JSON says; `InputError` where it is none. `hooks` are those of `json.loads`."""
+    """The parsed JSON; `InputError` where it is invalid. `hooks` are arguments of `json.loads`."""
     check_json_room(raw, name)
     try:
         return json.loads(text(raw.removeprefix(BOM), name) if isinstance(raw, bytes) else raw, **hooks)
@@ -180,20 +179,20 @@ def parsed(raw: str | bytes, name: str, **hooks: Any) -> Any:
 
 
 def check_json_room(raw: str | bytes, name: str) -> None:
-    """Raises `DoesNotFitError` where the objects that JSON describes have no room."""
+    """Raises `DoesNotFitError` where the parsed JSON would not fit in memory."""
     counted: Any = raw.count
     signs = {sign: counted(sign.encode() if isinstance(raw, bytes) else sign) for sign in _PARSED}
     check_room(sum(_PARSED[sign] * signs[sign] for sign in signs), f"{name} as JSON")
 
 
 def check_name(name: str, where: str) -> None:
-    """Raises `InputError` for a name that is too long to be one."""
+    """Raises `InputError` for a name longer than `LONGEST_NAME`."""
     if len(name) > LONGEST_NAME:
         raise InputError(f"{where}: '{name[:30]}…' has {len(name):,} characters, a name has {LONGEST_NAME}")
 
 
 def check_room(size: int, what: str, note: str = "") -> None:
-    """Raises `DoesNotFitError` where memory has no room for the bytes that `what` takes."""
+    """Raises `DoesNotFitError` where `size` bytes are not free; `what` names them."""
     room = left()
     if room is not None and size > room:
         raise DoesNotFitError(f"{what} takes {gigabytes(size)}{note}, and memory has {gigabytes(room)} free")
@@ -201,7 +200,7 @@ def check_room(size: int, what: str, note: str = "") -> None:
 
 @contextmanager
 def opened(path: str | Path, what: str = "", held: bool = True) -> Iterator[io.BufferedReader | io.BytesIO]:
-    """A file that ends: the one of that name, or all that something without a size gives."""
+    """Context manager: the open file, or a buffer with all of an input without a size."""
     path, name = Path(path), named(path, what)
     with _refusing(name):
         if path == STANDARD_INPUT:
@@ -239,12 +238,12 @@ def _status(path: Path, name: str) -> os.stat_result:
 
 
 def _size(status: os.stat_result) -> int:
-    """Bytes of a file; 0 for what has no size, and for one that does not tell (in /proc)."""
+    """The size of a regular file in bytes; 0 for anything else."""
     return status.st_size if stat.S_ISREG(status.st_mode) else 0
 
 
 def _once(path: Path, status: os.stat_result, name: str) -> bytes:
-    """What something without a size gives, or gave before where nobody has written to it since."""
+    """The bytes of an input without a size, cached unless it has been written to since."""
     key = _identity(path, status)
     if key not in _kept:
         with path.open("rb") as stream:
@@ -280,7 +279,7 @@ def _stream(path: Path) -> Iterator[IO[bytes]]:
 
 
 def argument(text: str) -> str:
-    """An argument as it was meant; `InputError` when its bytes are not UTF-8."""
+    """A command-line argument as text; `InputError` when its bytes are not UTF-8."""
     try:
         # an argument that Python could not decode holds its bytes as surrogates
         return text.encode("utf-8", "surrogateescape").decode("utf-8")
@@ -295,7 +294,7 @@ def _held(stream: IO[bytes], name: str) -> bytes:
 
 
 def _pour(stream: IO[bytes], into: IO[bytes], name: str, room: int | None = None) -> None:
-    """Write all that a stream gives; refused where that is more than the limit, or has no room in memory."""
+    """Copies a stream into a file; raises where it exceeds the limit or free memory."""
     most = limit()
     while chunk := stream.read(_CHUNK):
         into.write(chunk)

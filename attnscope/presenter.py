@@ -1,4 +1,4 @@
-"""Who shows results: named by `attnscope` when it is imported; results ask here and know no rendering."""
+"""The presenter of results, set by `attnscope` on import, so that results import no rendering."""
 
 from types import ModuleType
 

@@ -1,12 +1,11 @@
-"""Text from outside, made harmless: whatever a name, a token or a message holds, it steers no terminal.
+"""Escapes text from outside (names, tokens, messages) so that it cannot control a terminal.
 
-Every door by which text leaves the program passes it through `printable`: errors, the lines and consoles of
-the program, sheets, the letters of a figure, the escape of a page, the cells of a table.
+All text that leaves the program passes `printable`: errors, lines and consoles, sheets, letters of a figure,
+the escape of a page, cells of a table.
 
-A word of a command that a person pastes into a shell is quoted as the shells of this system read it: what
-could steer stands as the escape that bash, zsh and ksh read within `$'...'`. On Windows these are cmd and
-PowerShell, which know double quotes only; what they put in the place of `%NAME%` or `$NAME` inside them
-cannot be kept from them by any quotes that both understand.
+Words of a command to paste into a shell are quoted for this system's shells: control characters become
+escapes within `$'...'`, which bash, zsh and ksh read. cmd and PowerShell on Windows know double quotes only;
+no quotes that both understand keep them from replacing `%NAME%` or `$NAME` inside.
 """
 
 import re
@@ -21,7 +20,7 @@ LEFT_TO_RIGHT = "\u200e"  # which we ourselves put behind words that run the oth
 
 
 def printable(text: str, kept: str = "") -> str:
-    """`text` without anything that could steer a terminal: control and format characters become escapes.
+    """`text` with control and format characters escaped.
 
     Zero-width joiners and variation selectors stay, since emoji and several scripts are spelled with them,
     and so does what is `kept`. What is printable already is left as it is.
@@ -40,13 +39,13 @@ def _visible_character(character: str) -> str:
 
 
 def steers(character: str) -> bool:
-    """Whether a terminal could do anything else with it than show it: the one measure for screen and JSON."""
+    """Whether the character could control a terminal (Unicode control, format, private and the like)."""
     harmless_format = character in "\u200c\u200d"
     return unicodedata.category(character) in _STEERING and not harmless_format
 
 
 class FileWord(str):
-    """A word of a command that names a file: it is stored without the folder, which is of one machine."""
+    """A command word that names a file; stored by its file name, without the folder."""
 
     @property
     def stored(self) -> str:
@@ -54,7 +53,7 @@ class FileWord(str):
 
 
 def word(text: str) -> str:
-    """`text` as one word of a command, quoted where it needs it."""
+    """`text` as one shell word, quoted if needed."""
     if sys.platform != "win32":
         return shlex.quote(text) if printable(text) == text else f"$'{''.join(map(_escaped, text))}'"
     text = printable(text)

@@ -1,11 +1,10 @@
-"""The one door to float64: where the reference arithmetic is done, and what is moved there for it.
+"""Conversion to float64: the device to compute on, and tensors moved there.
 
-A certificate is worth as much as the arithmetic behind it, so all of attnscope's own is done in float64. Not
-every device has that (Apple's accelerators have none). What is to be computed with stays on its device where
-that has float64, and comes to the processor where it has not: as it is stored, so that nothing is moved wide
-that was narrow, and once, so take the rows that are needed before you take them exactly.
+Certificates need exact arithmetic, so all of attnscope's own is in float64. Not every device has it (Apple's
+accelerators do not). Tensors stay on a device with float64, and else are moved to the CPU in their stored
+dtype, before widening; so select rows before calling `exact`.
 
-Nothing else in attnscope asks torch for float64 (tests/project/test_doors.py).
+Nothing else in attnscope uses torch.float64 (tests/project/test_doors.py).
 """
 
 import torch
@@ -15,7 +14,7 @@ EXACT = torch.float64  # what is made anew in this type is made on the processor
 
 
 def place(device: torch.device) -> torch.device:
-    """Where to compute with what lies on `device`: there if it has float64, else on the processor."""
+    """The device to compute on in float64: `device` if it has float64, else the CPU."""
     if device.type in ("cpu", "meta"):
         return device
     try:
@@ -26,15 +25,15 @@ def place(device: torch.device) -> torch.device:
 
 
 def widest(device: torch.device) -> torch.dtype:
-    """The type to run a model's own code in where float64 is wanted: float32 on a device without it."""
+    """The dtype for running a model's code where float64 is wanted: float32 on a device without it."""
     return EXACT if place(device) == device else torch.float32
 
 
 def brought(tensor: Tensor) -> Tensor:
-    """The same numbers in the same type, at the `place` of their device; without a gradient."""
+    """The tensor, detached, with its dtype, on the `place` of its device."""
     return tensor.detach().to(place(tensor.device))
 
 
 def exact(tensor: Tensor) -> Tensor:
-    """The numbers of `tensor` in float64, at the `place` of its device; itself where it is both already."""
+    """`tensor` in float64 on the `place` of its device; the same object where nothing changes."""
     return tensor.to(place(tensor.device)).to(EXACT)

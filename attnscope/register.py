@@ -1,8 +1,8 @@
-"""Which verbs there are, and what each brings: its command, its questions, the kinds of its results.
+"""The registry of verbs: their commands, questions and result kinds.
 
-A verb is a folder of `attnscope.verbs`, or a package of somebody else (an entry point `attnscope.verbs`: the
-verb's name, and its package), whose `VERB` says by place (`module:name`; `.result:Why` is of the
-folder itself) where its parts are. Nothing of them is loaded before it is used.
+A verb is a subpackage of `attnscope.verbs`, or a package of another distribution (entry point
+`attnscope.verbs`: the verb's name and its package). Its `VERB` names its parts by place (`module:name`;
+`.result:Why` is relative to the package). They are imported on first use.
 """
 
 import sys
@@ -21,13 +21,13 @@ FOLDER = "attnscope.verbs"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of result: the place of its class, and that of the function that makes its sheet.
+    """A kind of result: where its class and its sheet function are, as `module:name`.
 
-    What only some have: `page` is the function that says what a page shows beside the sheet. `drawing` is
-    a module whose `figure`, `pages` and `named_pages` draw in a design of their own; `no_picture` says why it
-    has no picture. `files` are further formats by their suffix. `script` gives a program its figures, `again`
-    is that program; `no_script` says why there is none. `many` makes figures of one for many prompts.
-    `name` is what files call it, and is filled in.
+    Optional are `page`, the function for a page's content beside the sheet; `drawing`, a module whose
+    `figure`, `pages` and `named_pages` draw in a design of their own (`no_picture` says why there is no
+    picture); `files`, further formats by suffix; `again`, a program that recomputes it, and `script`, the
+    function for its figures (`no_script` says why there is none); `many`, the function for its figures over
+    many prompts. `name` is its name in files, filled in later.
     """
 
     result: str
@@ -48,14 +48,14 @@ _PLACES = ("result", "sheet", "page", "drawing", "script", "again", "many")
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb: the heading of the help that it stands `under`, and three examples of its command.
+    """A verb: the help heading it is `under`, and three example commands.
 
-    `order` is where it stands there, the lowest first. `kinds` are those of its results, by the name that
-    files give them; `also` are other classes that `attnscope.results` has of it, by name. Its questions are
-    the `FORMS` of its module `question`; a `command` is one that is not made of these. `library` are
-    functions of the package and methods (`Reading.measure`) that are not made of them either, by their
-    places. It is there where all verbs are that it `needs`. `name` and `package` are filled in where it is
-    found, and for one of another distribution what that is called (`of`) and why it cannot be used (`fault`).
+    `order` is its place there, lowest first. `kinds` are its result kinds by their name in files; `also` are
+    other classes for `attnscope.results`, by name. Its questions are the `FORMS` of its module `question`,
+    unless it has a `command` of its own. `library` are its other functions and methods (`Reading.measure`),
+    by place. It is registered only if all verbs that it `needs` are. `name` and `package` are filled in when
+    it is found, and for one of another distribution that one's name (`of`) and why the verb cannot be used
+    (`fault`).
     """
 
     under: str
@@ -73,23 +73,23 @@ class Verb:
 
     @property
     def folder(self) -> Path:
-        """Where it lies; `Said` finds its tables of words there."""
+        """The folder of the verb's package, where its word tables are."""
         return Path(str(import_module(self.package).__file__)).parent
 
     @property
     def forms(self) -> tuple[Any, ...]:
-        """Its questions; none of a verb that is a command alone."""
+        """The verb's questions; empty for a verb that is only a command."""
         return () if self.command or self.fault else import_module(f"{self.package}.question").FORMS
 
     @property
     def questions(self) -> tuple[Any, ...]:
-        """Every class of its module `question` that says which methods of the library ask it."""
+        """Question classes of the verb's module `question` that define library `METHODS`."""
         there = () if self.command or self.fault else vars(import_module(f"{self.package}.question")).values()
         own = (each for each in there if getattr(each, "__module__", "") == f"{self.package}.question")
         return tuple(each for each in own if isinstance(each, type) and "METHODS" in vars(each))
 
     def placed(self, name: str, package: str) -> "Verb":
-        """The verb as it is called, and its places as Python has them."""
+        """The verb with its name, and with absolute instead of relative places."""
 
         def full(place: str) -> str:
             return package + place if place[:1] == "." else place
@@ -110,7 +110,7 @@ class Verb:
 
 
 def there(place: str) -> Any:
-    """What stands at a place: a module, or what has a name in it."""
+    """Imports the object at a place: a module, or a name in it."""
     module, _, name = place.partition(":")
     return getattr(import_module(module), name) if name else import_module(module)
 
@@ -128,12 +128,12 @@ def registered() -> Mapping[str, Verb]:
 
 @cache
 def kinds() -> Mapping[str, Kind]:
-    """Every kind of result that a verb has, by the name that files give it."""
+    """All result kinds of verbs, by their name in files."""
     return {name: kind for verb in registered().values() for name, kind in verb.kinds.items()}
 
 
 def _of_others(point: Any, own: Mapping[str, Verb]) -> Verb:
-    """A verb of another distribution; whatever is wrong with it, the others go on."""
+    """A verb of another distribution; if it is broken, `fault` says why."""
     name, of = point.name, f"{point.dist.name} {point.dist.version}"
     try:
         if name in own:
@@ -151,9 +151,9 @@ def _of_others(point: Any, own: Mapping[str, Verb]) -> Verb:
 
 @cache
 def entry_points(group: str) -> tuple[Any, ...]:
-    """What other distributions give under this name.
+    """The entry points of other distributions in `group`.
 
-    `importlib.metadata` takes longer than all else here: it is asked where a file has such a name.
+    `importlib.metadata` is slow to import: it is used only where an entry_points.txt has this group.
     """
     if f"[{group}]".encode() not in _declared():
         return ()
@@ -162,7 +162,7 @@ def entry_points(group: str) -> tuple[Any, ...]:
 
 @cache
 def _declared() -> bytes:
-    """What all distributions say of their entry points."""
+    """The contents of all installed entry_points.txt files."""
     files = []
     for folder in dict.fromkeys(each or "." for each in sys.path):
         with suppress(OSError):
@@ -182,18 +182,18 @@ def _by_place() -> Mapping[str, Kind]:
 
 
 def public(name: str) -> Any:
-    """The class of a verb that `attnscope.results` has by this name; None where there is none."""
+    """A public class of a verb by its name in `attnscope.results`; None where there is none."""
     places = {kind.result.partition(":")[2]: kind.result for kind in kinds().values()}
     places |= {each: place for verb in registered().values() for each, place in verb.also.items()}
     return there(places[name]) if name in places else None
 
 
 def kind_of(result: type) -> Kind | None:
-    """The kind that results of this class are; None of those that no verb brings."""
+    """The registered kind of a result class; None where no verb defines it."""
     return _by_place().get(f"{result.__module__}:{result.__qualname__}")
 
 
 @cache
 def in_library() -> Mapping[str, str]:
-    """The places of functions and methods that verbs put in the library, by their names there."""
+    """Places of library functions and methods that verbs define, by name."""
     return {name: place for verb in registered().values() for name, place in verb.library.items()}

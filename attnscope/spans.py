@@ -1,10 +1,10 @@
-"""What a user calls tokens, and which ones are meant: a word, several words, positions.
+"""Resolves names of tokens that a user types: words, several words, positions, roles, patches.
 
 `door` and `the door` are words of the text, `door@5` those that begin at position 5, `door#2` the second
-ones; `5`, `-1` and `4-5` are positions where no word is called so, as `@5`, `pos:4-5`, `pos:first`,
-`pos:last` and `pos:all` are whatever the words are. `role:user` is a message of a chat, the marks of the
-template around it included, `role:user#2` the second one of that role. A patch is `r3c5` or
-`row 3, column 5`. This is the only place that reads such names.
+match; `5`, `-1` and `4-5` are positions unless a word has that name, while `@5`, `pos:4-5`, `pos:first`,
+`pos:last` and `pos:all` always are. `role:user` is a message of a chat with the template's marks around it,
+`role:user#2` the second one of that role. A patch is `r3c5` or `row 3, column 5`. Such names are read only
+here.
 """
 
 import re
@@ -31,9 +31,9 @@ Same = Callable[[str], str]
 
 @dataclass(frozen=True)
 class Span:
-    """Tokens that are named together: their places among those that were asked, ascending, one at least.
+    """Tokens that a name refers to: their indices, ascending, at least one.
 
-    `name` is what a reader is told, `5 door` or `4-5 the door`, and `pieces` the same of each token.
+    `name` is their text for a reader, `5 door` or `4-5 the door`, and `pieces` that of each token.
     """
 
     positions: tuple[int, ...]
@@ -44,7 +44,7 @@ class Span:
         return len(self.positions)
 
     def one(self, why: str = "choose one of these") -> int:
-        """The only position; `InputError` that says `why` several will not do."""
+        """The only position; `InputError` with `why` for several."""
         if len(self) > 1:
             some = [*self.pieces[:_PIECES], *(["..."] if len(self) > _PIECES else [])]
             raise InputError(f"'{self.name}' is {len(self)} tokens, {', '.join(some)}: {why}")
@@ -52,7 +52,7 @@ class Span:
 
 
 def span_of(tokens: Pieces, wanted: str | int) -> Span:
-    """The tokens that `wanted` names; a number that is no text is a position.
+    """The tokens that `wanted` names; an int is a position.
 
     Raises `InputError` that lists the choices when nothing answers to it, or more than one place does.
     """
@@ -61,12 +61,12 @@ def span_of(tokens: Pieces, wanted: str | int) -> Span:
 
 
 def every_span(tokens: Pieces, wanted: str) -> list[tuple[int, ...]]:
-    """All places that answer to a name; none where nothing does."""
+    """All matches of a name; empty without any."""
     return _Names(tokens).every(wanted)
 
 
 class _Names:
-    """What tokens are called, and who is called so: words before pieces, the exact spelling before others."""
+    """Resolves names: words before pieces, exact spelling before others."""
 
     def __init__(self, tokens: Pieces) -> None:
         self.tokens = tokens
@@ -108,7 +108,7 @@ class _Names:
         return None
 
     def _stated(self, wanted: str) -> tuple[int, ...]:
-        """What `pos:` is followed by."""
+        """The positions after `pos:`: first, last, all, a number or a range."""
         place, count = wanted[len(_PLACES) :].casefold(), len(self.tokens)
         named = {"first": (0,), "last": (count - 1,), "all": tuple(range(count))}
         found = named.get(place) or _numbered(self.tokens, place)
@@ -161,7 +161,7 @@ class _Names:
         return {i for start, i in line.first.items() if i in ends and line.whole(start, ends[i])}
 
     def _at(self, wanted: str) -> tuple[int, ...] | None:
-        """`door@5`: those that begin there."""
+        """The match of `door@5`: the one that begins at position 5."""
         name, _, number = wanted.rpartition("@")
         if not name or not _NUMBER.fullmatch(number):
             return None
@@ -178,7 +178,7 @@ class _Names:
         raise InputError(f"no token '{wanted}' in the input: '{name}' stands at {stands}")
 
     def _counted(self, wanted: str) -> tuple[int, ...] | None:
-        """`door#2`: the second of them."""
+        """The match of `door#2`: the second one."""
         name, _, number = wanted.rpartition("#")
         found = self._called(name) if name and _NUMBER.fullmatch(number) else []
         if found and not 1 <= int(number) <= len(found):
@@ -207,7 +207,7 @@ class _Names:
 
 
 def _numbered(tokens: Pieces, wanted: str) -> tuple[int, ...] | None:
-    """`5`, `-1`, `4-5`; None for what is no number."""
+    """The positions of `5`, `-1` or `4-5`; None where the text is no number."""
     if _NUMBER.fullmatch(wanted):
         return _place(tokens, int(wanted))
     if not (ends := _RANGE.fullmatch(wanted)):
@@ -227,13 +227,13 @@ def _place(tokens: Pieces, number: int) -> tuple[int]:
 
 
 def patch_at(wanted: str) -> str:
-    """`r3c5` for `patch row 3, column 5`, as it is told to a reader; anything else as it is."""
+    """`r3c5` for `patch row 3, column 5`; other text unchanged."""
     named = _PATCH.fullmatch(wanted.strip())
     return f"r{int(named[1])}c{int(named[2])}" if named else wanted
 
 
 def frame_at(wanted: str, names: Sequence[str]) -> str:
-    """The frame that holds a time such as `7.77s`, as it is called; what is no time within them as it is."""
+    """The name of the frame that contains a time such as `7.77s`; other text unchanged."""
     starts = {float(name[:-1]): name for name in names if _TIME.fullmatch(name)}
     if wanted in names or not starts or not _TIME.fullmatch(wanted):
         return wanted

@@ -1,4 +1,4 @@
-"""How tokens are spelled together: the text of a stretch, cut from its source, and what a reader is told.
+"""Joins tokens to readable text, cut from the source where possible.
 
 Parts of a text that a template made have names: `role:user`, `role:user#2`, `role:user@12`.
 """
@@ -20,7 +20,7 @@ _MARKS = ("▁", "Ġ")  # of a word's start, as vocabularies spell it
 
 
 class Named(Protocol):
-    """Tokens that have a name together (`attnscope.tokens.Section`)."""
+    """Protocol: tokens with a common name (`attnscope.tokens.Section`)."""
 
     @property
     def kind(self) -> str: ...
@@ -31,14 +31,14 @@ class Named(Protocol):
 
 
 class Origin(Protocol):
-    """How tokens were given (`attnscope.tokens.Given`)."""
+    """Protocol: how tokens were given (`attnscope.tokens.Given`)."""
 
     @property
     def no_roles(self) -> str: ...
 
 
 def section_named(positions: Sequence[int], there: Sequence[Named], wanted: str) -> tuple[int, ...]:
-    """The places of the one of `there` that is meant; `positions` says what a reader is told of a place.
+    """The positions of the section named `wanted`; `positions` are the numbers shown to a reader.
 
     Raises `InputError` that lists what there is, and where, for none and for several.
     """
@@ -62,7 +62,7 @@ def section_named(positions: Sequence[int], there: Sequence[Named], wanted: str)
 
 
 def called(sections: Sequence[Named]) -> list[str]:
-    """What each is called, where several have one name with its number: `role:user#2`."""
+    """The names of sections, numbered where they repeat: `role:user#2`."""
     names = [each.called for each in sections]
     return [
         f"{name}#{names[: i + 1].count(name)}" if names.count(name) > 1 else name
@@ -76,7 +76,7 @@ def _choices(positions: Sequence[int], there: Sequence[Named]) -> Iterator[str]:
 
 
 class Piece(Protocol):
-    """What is known of one token (`attnscope.tokens.Token`)."""
+    """Protocol: one token (`attnscope.tokens.Token`)."""
 
     @property
     def piece(self) -> str: ...
@@ -95,7 +95,7 @@ class Piece(Protocol):
 
 
 class Pieces(Protocol):
-    """The tokens that may be meant (`attnscope.tokens.Tokens`)."""
+    """Protocol: the tokens of an input (`attnscope.tokens.Tokens`)."""
 
     @property
     def sections(self) -> Sequence[Named]: ...
@@ -118,7 +118,7 @@ class Pieces(Protocol):
 
 
 def told(tokens: Pieces, places: Sequence[int]) -> str:
-    """`5 door`, `4-5 the door`: positions and text."""
+    """Positions and text of some tokens: `5 door`, `4-5 the door`."""
     numbers = [tokens.positions[i] for i in places]
     if len(numbers) == 1:
         return f"{numbers[0]} {tokens.names[places[0]]}"
@@ -129,14 +129,14 @@ def told(tokens: Pieces, places: Sequence[int]) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text in one short line, its middle left out."""
+    """The text on one short line, with its middle left out."""
     text = printable(" ".join(text.split()))
     half = _LONGEST // 2 - 2
     return text if len(text) <= _LONGEST else f"{text[:half].rstrip()} … {text[-half:].lstrip()}"
 
 
 def beginning(text: str) -> str:
-    """A text in one short line without its end, which falls off at a blank where there is one."""
+    """The text on one short line, cut at the end (at a blank where possible)."""
     text = printable(" ".join(text.split()))
     if len(text) <= _LONGEST:
         return text
@@ -145,12 +145,12 @@ def beginning(text: str) -> str:
 
 
 def spelled(tokens: Pieces, places: Sequence[int]) -> str:
-    """The text of these tokens together, cut from the source as far as they have a place in it."""
+    """The joined text of these tokens, cut from the source where they have offsets."""
     return Line(tokens, places).text
 
 
 class Line:
-    """Tokens as one text, and which of them begin and end at its characters; blanks are none of a token's.
+    """Tokens joined to one text, with the characters at which each begins and ends, blanks excluded.
 
     What stands in a source is cut from it; what does not is put together as its vocabulary marks words.
     """
@@ -185,7 +185,7 @@ class Line:
                 self.last[begin + len(cut)] = i
 
     def whole(self, start: int, end: int) -> bool:
-        """Whether no word goes on before or behind."""
+        """Whether the characters from `start` to `end` are whole words."""
         before, after = self.text[max(start - 1, 0) : start], self.text[end : end + 1]
         begun = before.isalnum() and self.text[start : start + 1].isalnum()
         return not begun and not (after.isalnum() and self.text[end - 1 : end].isalnum())

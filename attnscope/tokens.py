@@ -1,4 +1,4 @@
-"""Tokens: what the model read, tied to the text that it was read from.
+"""Tokens: the input of a model, tied to the source text.
 
 Labels are cut from the source text by the tokenizer's own offsets, so that byte-level and sentence-piece
 vocabularies show real characters. This module knows no tokenizer and imports no torch: `attnscope.model`
@@ -26,11 +26,10 @@ class Token:
 
     `piece` is the vocabulary's own spelling (`##ing`, `Ġdoor`); `text` the exact characters of the source
     text; `span` their place in it, None for a token that the tokenizer added; `word` counts the words of one
-    text, -1 of a sentence or a passage taken together; `part` says which text (0, or 1 for the second
-    sentence of a pair). `padding` fills up a text to the length of others in one batch, and the model was
-    told so. `special` is one that stands for no text,
-    `unknown` one that the vocabulary cannot spell. `id` is its number there, None without one; `position` and
-    `label` are its place and how it is called.
+    text, -1 for a sentence or a passage; `part` is the number of its text (1 for the second of a pair).
+    `padding` tokens fill up a text to the length of others in one batch, and are masked. `special` tokens
+    stand for no text, `unknown` ones cannot be spelled by the vocabulary. `id` is its number there, None
+    without one; `position` and `label` are its place and its unique name.
     """
 
     id: int
@@ -44,7 +43,7 @@ class Token:
     padding: bool = False
 
     def lies_within(self, texts: Sequence[str]) -> bool:
-        """Whether its span lies in its text, as far as that is there."""
+        """Whether the token's span is within its text, where that is known."""
         if self.part < 0 or self.span is None:
             return self.part >= 0
         start, end = self.span
@@ -52,17 +51,17 @@ class Token:
 
     @property
     def added(self) -> bool:
-        """Whether the tokenizer put it around the text; what the user typed has a place in it."""
+        """Whether the tokenizer added the token; a special token that the user typed has a span."""
         return self.special and self.span is None
 
     @property
     def is_long(self) -> bool:
-        """Whether it is a sentence or a passage, the tokens of which were taken together."""
+        """Whether the item is a sentence or a passage, joined from tokens."""
         return self.word == -1
 
     @property
     def name(self) -> str:
-        """How the token is called on screen, before repeated tokens get their position."""
+        """The token's display name, without the position that repeated tokens get."""
         if self.is_long:
             return beginning(self.text)
         if self.special or self.unknown:
@@ -75,13 +74,13 @@ class Token:
         return ("##" if continued else "") + printable(stripped)
 
     def _as_blank(self) -> str:
-        """The piece of a token without characters, visible where the vocabulary spells a blank so."""
+        """The piece of a token without characters, with vocabulary signs for blanks made visible."""
         visible = self.piece.translate(_SPELLED)
         return visible if set(visible) <= set(_VISIBLE.values()) else self.piece
 
 
 def patch(row: int, column: int) -> str:
-    """`row 3, column 5`: a patch of a picture, from 0 at the top left; `r3c5` on an axis and in commands."""
+    """The name of a picture's patch, from 0 at the top left: `row 3, column 5` (`r3c5` in commands)."""
     return f"row {row}, column {column}"
 
 
@@ -100,12 +99,12 @@ class Patches:
 
     @property
     def count(self) -> int:
-        """How many patches there are."""
+        """The number of patches."""
         return self.rows * self.columns
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Where they stand among the tokens."""
+        """The token index of each patch."""
         return self.places or tuple(range(self.first, self.first + self.count))
 
     def check_parts(self) -> None:
@@ -116,7 +115,7 @@ class Patches:
 
 @dataclass(frozen=True)
 class Frames:
-    """A stretch of positions that are the frames of one sound, each `seconds` later than the one before.
+    """A run of positions that are the frames of one sound, each `seconds` later than the one before.
 
     `first` is the position of the first, `count` how many there are.
     """
@@ -127,26 +126,26 @@ class Frames:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Where they stand among the tokens."""
+        """The token index of each frame."""
         return tuple(range(self.first, self.first + self.count))
 
     def heard(self, seconds: float) -> int:
-        """How many of them a sound of so many seconds has; the others are padding."""
+        """The number of frames with sound for a sound of `seconds`; the others are padding."""
         return min(math.ceil(seconds / self.seconds - 1e-9), self.count)
 
     def check_parts(self) -> None:
-        """Raises `Damaged` where the number of frames is none."""
+        """Raises `Damaged` where the number of frames is negative."""
         if self.count < 0:
             raise Damaged("'stretches' do not fit together")
 
 
 @dataclass(frozen=True)
 class Section:
-    """A stretch of positions that a template made and that can be named: the message of a role, or a field.
+    """A named run of positions from a template: the message of a role, or a field.
 
-    `kind` and `name` make up what it is called, `role:user` or `field:a`. `first` is its first position,
-    `count` how many there are; of these the template put `before` in front of what was said, and `after`
-    behind it.
+    `kind` and `name` make up its full name, `role:user` or `field:a`. `first` is its first position, `count`
+    the number of positions; of these the template put `before` in front of the content, and `after` behind
+    it.
     """
 
     kind: str
@@ -158,21 +157,21 @@ class Section:
 
     @property
     def positions(self) -> tuple[int, ...]:
-        """Where it stands among the tokens."""
+        """The token indices of the section."""
         return tuple(range(self.first, self.first + self.count))
 
     @property
     def said(self) -> tuple[int, ...]:
-        """The positions of what was said, without what the template put around it."""
+        """The token indices of the content, without the template's marks around it."""
         return self.positions[self.before : self.count - self.after]
 
     @property
     def called(self) -> str:
-        """How it is asked for: `role:user`."""
+        """The name to ask for the section by: `role:user`."""
         return f"{self.kind}:{self.name}"
 
     def among(self, places: Sequence[int]) -> "Section | None":
-        """The section where only `places` are left, in their order; None where none of it is."""
+        """The section with only `places` left; None where none is."""
         own, said = self.positions, self.said
         left = [(i, position) for i, position in enumerate(places) if position in own]
         if not left:
@@ -190,9 +189,9 @@ class Section:
 
 @dataclass(frozen=True)
 class Given:
-    """That the tokens are not those of a text as it is read alone: `by` is `chat` or `ids`.
+    """A way in which tokens were given other than plain text: `by` is `chat` or `ids`.
 
-    Where the messages of a chat cannot be told apart, `no_roles` says why.
+    `no_roles` says why the messages of a chat cannot be told apart, if they cannot.
     """
 
     by: str
@@ -203,11 +202,11 @@ class Given:
 class Tokens:
     """The tokens of one input, in order, with the text or the pair of texts that they came from.
 
-    What is `marked` (`stretches` in files) are the positions that stand for pictures and sounds instead of
-    text, those that a template made of a message, and how the tokens were given. Where the model wrote
-    the last of the texts itself, `written` says how; that text then ends with a token that was not read.
-    `numbers` are the positions in the model's input where these are only some of its tokens, or words. Where
-    `words_given`, the user says what is a word, and `word` counts these. `texts` are these texts.
+    `marked` (`stretches` in files) are runs of positions for pictures and sounds, or from a template, and
+    how the tokens were given. Where the model generated the last of the `texts`, `written` says how; that
+    text then ends with a token that was not read. `numbers` are positions in the model's input where these
+    are only some of its tokens, or words. `words_given` says that the user split the text into words, which
+    `word` counts.
     """
 
     texts: tuple[str, ...]
@@ -222,60 +221,60 @@ class Tokens:
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Their numbers in the vocabulary."""
+        """The vocabulary ids of the tokens."""
         return tuple(token.id for token in self.items)
 
     @property
     def stretches(self) -> tuple[Patches | Frames, ...]:
-        """The positions that stand for pictures and sounds."""
+        """The runs of positions that stand for pictures and sounds."""
         return tuple(each for each in self.marked if isinstance(each, Patches | Frames))
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """The messages that a chat's template made, in their order."""
+        """The messages of a chat, in order."""
         return tuple(each for each in self.marked if isinstance(each, Section) and each.kind == "role")
 
     @property
     def fields(self) -> tuple[Section, ...]:
-        """What stands in the place of the fields of a template, or has a name of its own."""
+        """The fields of a template, and named spans."""
         return tuple(each for each in self.marked if isinstance(each, Section) and each.kind == "field")
 
     @cached_property
     def of_template(self) -> frozenset[int]:
-        """The positions of a chat at which nothing stands that anybody said; none of any other text."""
+        """Token indices of a chat's template marks, without the messages; empty for other texts."""
         said = {position for each in self.sections for position in each.said}
         return frozenset(range(len(self))) - said if self.sections else frozenset()
 
     @property
     def given(self) -> Given | None:
-        """How the tokens were given, where that was not by a text as it is read alone."""
+        """The way the tokens were given, if not as plain text; else None."""
         return next((each for each in self.marked if isinstance(each, Given)), None)
 
     @property
     def positions(self) -> Sequence[int]:
-        """Where each stands in the model's input."""
+        """The position of each token in the model's input."""
         return self.numbers or range(len(self))
 
     @property
     def sentence(self) -> str:
-        """The source text, the two of a pair joined by a bar, what the model went on to write by an arrow."""
+        """The source text; a pair is joined by a bar, generated text by an arrow."""
         if self.written and len(self.texts) > 1:
             return f"{' | '.join(self.texts[:-1])} → {self.texts[-1].strip()}"
         return " | ".join(self.texts)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """One name per token; the same name may stand several times."""
+        """The display name of each token; names may repeat."""
         return tuple(token.name for token in self.items)
 
     @property
     def of_sentences(self) -> bool:
-        """Whether tokens were taken together to sentences or passages, which are told by their number."""
+        """Whether the items are sentences or passages."""
         return any(token.is_long for token in self.items)
 
     @cached_property
     def in_full(self) -> tuple[str, ...]:
-        """The labels with the whole text of sentences and passages, in one line each."""
+        """The names, with the whole text of sentences and passages, on one line each."""
         named = zip(self.items, self.names, strict=True)
         return tuple(printable(" ".join(item.text.split())) if item.is_long else name for item, name in named)
 
@@ -289,7 +288,7 @@ class Tokens:
         )
 
     def called(self, position: int) -> str:
-        """What a reader is told in a sentence or a list: its name, of a patch `patch row 3, column 5`."""
+        """The name of a token for a sentence or list; for a patch `patch row 3, column 5`."""
         for each in self.stretches:
             if isinstance(each, Patches) and position in each.positions:
                 row, column = divmod(each.positions.index(position), each.columns)
@@ -297,11 +296,11 @@ class Tokens:
         return self.names[position]
 
     def named(self, position: int) -> str:
-        """What a reader is told: `5 door`, position and name. `door@5` is what names it to a command."""
+        """The position and name of a token: `5 door`."""
         return f"{self.positions[position]} {self.names[position]}"
 
     def only(self, kept: Sequence[int]) -> "Tokens":
-        """Those at the positions `kept` as a text of their own, which is counted from 0."""
+        """The tokens at the positions `kept`, renumbered from 0."""
         place = {position: i for i, position in enumerate(kept)}
         marked = list[Patches | Frames | Section | Given]()
         for each in self.marked:
@@ -329,7 +328,7 @@ class Tokens:
         return span_of(self, wanted)
 
     def position(self, wanted: str | int) -> int:
-        """Where a single token stands that `wanted` names: `InputError` also for several."""
+        """The index of the single token that `wanted` names; `InputError` also for several."""
         return self.span(wanted).one()
 
     def check_parts(self) -> None:

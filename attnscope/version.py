@@ -1,3 +1,3 @@
-"""The version of attnscope, which packages, provenance and `--version` take from here."""
+"""The version of attnscope, read by packaging, provenance and `--version`."""
 
 __version__ = "0.1.0"

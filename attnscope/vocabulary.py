@@ -1,4 +1,4 @@
-"""The words that are choices: which attention, read how, in what arithmetic, and what of it is looked at.
+"""The choices of the program as enums: kinds of attention, routes, units, stages, patterns.
 
 Each stands here once; the command line, the session, files and messages take it from here. Nothing here
 needs a heavy library.
@@ -10,7 +10,7 @@ PASSAGES = "{passages}"  # where a prompt says that its passages stand
 
 
 class Kind(StrEnum):
-    """Which attention of a model: within the encoder, within the decoder, or from decoder to encoder."""
+    """The kind of attention: within the encoder, within the decoder, or from decoder to encoder."""
 
     ENCODER = "encoder"
     DECODER = "decoder"
@@ -18,7 +18,7 @@ class Kind(StrEnum):
 
 
 class Route(StrEnum):
-    """How a layer's attention was read, best first (see `attnscope.capture`)."""
+    """The route by which a layer's attention was read, best first (see `attnscope.capture`)."""
 
     TAKEOVER = "takeover"
     CUSTOM = "custom name"
@@ -27,12 +27,12 @@ class Route(StrEnum):
 
     @property
     def option(self) -> str:
-        """How it is asked for: its first word."""
+        """The option value that selects the route: its first word."""
         return self.value.split()[0]
 
 
 class Standing(StrEnum):
-    """Whether position i of a layer was seen to stand for token i, the best first.
+    """The evidence that position i of a layer stands for token i, best first.
 
     `own`: a query, key or value changes with its own token alone; `mixed`: with its own and with others, as
     behind a convolution; `unknown`: that was not found out; `other`: with other tokens and not with its own.
@@ -45,12 +45,12 @@ class Standing(StrEnum):
 
     @property
     def rank(self) -> int:
-        """0 for the best."""
+        """The rank: 0 is best."""
         return list(Standing).index(self)
 
 
 class Effect(StrEnum):
-    """What was seen of a head's answer when it was made another one, the best first.
+    """The effect of changing a head's output on its layer's result, best first.
 
     `own`: the layer's result changes, in the rows that asked and in no others; `some`: some of the rows have
     no effect; `unknown`: that was not tried or could not be told; `none`: nothing changes; `other`: other
@@ -65,7 +65,7 @@ class Effect(StrEnum):
 
 
 class Special(StrEnum):
-    """Special tokens among the others, left out, or left out and the rest of each row divided by its sum."""
+    """The treatment of special tokens: shown, hidden, or left out with rows renormalised."""
 
     SHOW = "show"
     HIDE = "hide"
@@ -73,7 +73,7 @@ class Special(StrEnum):
 
 
 class Unit(StrEnum):
-    """What rows and columns of weights are: tokens, or what is taken together of them.
+    """The unit of rows and columns of weights: tokens, or groups of them.
 
     Weights are summed over the keys of a unit and averaged over the queries of one. How a text is cut into
     sentences and passages stands in `attnscope.results.base.groups`.
@@ -86,22 +86,22 @@ class Unit(StrEnum):
 
     @property
     def joins(self) -> bool:
-        """Whether tokens are taken together."""
+        """Whether the unit groups tokens."""
         return self is not Unit.TOKEN
 
     @property
     def is_long(self) -> bool:
-        """Whether it is more than a word: it is told by its number, and its text is cut."""
+        """Whether the unit is a sentence or a passage, shown by number with its text cut."""
         return self in (Unit.SENTENCE, Unit.PASSAGE)
 
     @property
     def several(self) -> str:
-        """`sentences`."""
+        """The plural of the unit: `sentences`."""
         return f"{self.value}s"
 
 
 class Stage(StrEnum):
-    """What of a head is tabulated: `scores` are q.k, `scaled` is what enters the softmax."""
+    """The stage of a head to tabulate: `scores` are q.k, `scaled` is the softmax input."""
 
     WEIGHTS = "weights"
     SCORES = "scores"
@@ -113,7 +113,7 @@ class Stage(StrEnum):
 
 
 class Scoring(StrEnum):
-    """How a query is held against a key."""
+    """The function that scores a query with a key."""
 
     SCALED_DOT = "scaled-dot"
     DOT = "dot"
@@ -121,7 +121,7 @@ class Scoring(StrEnum):
 
 
 class Scaling(StrEnum):
-    """What a shade of a weight stands for: the square root of the weight, from 0 to 1, unless asked for.
+    """The scale of a weight's shade: by default its square root, from 0 to 1.
 
     Else the weight itself, from 0 to 1, to the largest, or to the largest of its row; `log` goes to the
     largest in equal steps for equal ratios.
@@ -135,7 +135,7 @@ class Scaling(StrEnum):
 
 
 class Pool(StrEnum):
-    """What a block of a long text's heatmap shows of its pairs: their mean or their largest weight."""
+    """The value of a heatmap block of a long text: the mean or the largest weight."""
 
     MEAN = "mean"
     MAX = "max"
@@ -158,7 +158,7 @@ WHOLE_SENTENCE = "I was watching the door when it opened."  # the same for a mod
 
 
 class Pattern(StrEnum):
-    """Which keys of a query are meant, in place of one query and one key that are named.
+    """A rule that picks keys for each query, in place of one named query and key.
 
     `same` are other places with the query's own token; `induction` are the tokens that followed an earlier
     one of these (Olsson et al. 2022).
@@ -175,12 +175,12 @@ class Pattern(StrEnum):
 
     @property
     def of_places(self) -> bool:
-        """Whether it is about where a key stands alone, which exchanged words leave as it is."""
+        """Whether the pattern depends on positions alone, so that exchanged words do not change it."""
         return self in (Pattern.PREVIOUS, Pattern.NEXT, Pattern.SELF, Pattern.FIRST, Pattern.SPECIAL)
 
 
 class Purpose(Enum):
-    """What a model is loaded for."""
+    """The purpose a model is loaded for, which decides the parts it needs."""
 
     ATTENTION = "the layers up to the last of the chosen ones, and no head that predicts"
     ATTENTION_AND_ANSWER = "the whole of it, with the head that it predicts with where it has one"

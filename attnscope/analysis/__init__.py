@@ -1,1 +1,1 @@
-"""Capture in, result out: what can be said about heads. Never prints, never plots."""
+"""Turns captured attention into results about heads. Never prints, never plots."""

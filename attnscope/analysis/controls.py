@@ -1,19 +1,18 @@
-"""Control texts: the same shape with other words in its places, so that a claim about words can fail.
+"""Control texts: the words of a text in another order, so that a claim about words can fail.
 
-Tokens of a text change places with others of their class: beginnings of words with beginnings of words,
-pieces that go on a word with such pieces, punctuation with punctuation. So a control has as many tokens as
-the text, and the very same ones in another order. Special tokens, masks, padding and the places of pictures
-and sounds stay, and what asks is `kept`. Every order is as likely as every other one, also one in which the
-token that is asked about stands at its place: a text whose words mean nothing is then one of its controls,
-and a number of it is as seldom the largest as theirs are.
+Tokens change places within their class: word beginnings, word continuations, punctuation. So a control has
+the same tokens as the text in another order. Special tokens, masks, padding and the places of pictures and
+sounds stay, and so does the query (`kept`). All orders are equally likely, also those in which the token in
+question stays: a text whose words mean nothing is then like one of its controls, and its number is the
+largest as rarely as theirs.
 
     texts = control_texts(tokens, mask_id=103, count=100, seed=0, kept=[query], moved=[key])
 
-Pieces of a picture or a sound (`attnscope.analysis.inputs.entrance`) change places in the same way, all being
-of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the text,
-and no grammar; a control picture has the patches of the picture, and nothing that they show together.
+Pieces of a picture or a sound (`attnscope.analysis.inputs.entrance`) change places in the same way, all
+being of one class. Nothing here runs a model. No word comes from elsewhere: a control has the words of the
+text without its grammar, a control picture the patches without what they show together.
 
-What such a claim is measured by stands here too: intervals of 95 %, and how far rows of weights lie apart.
+Statistics of such claims are here too: 95 % intervals, and distances between rows of weights.
 """
 
 import math
@@ -44,10 +43,10 @@ BEGINS, GOES_ON, PUNCTUATION, ANY = "beginnings of words", "pieces that go on a 
 
 @dataclass(frozen=True, eq=False)
 class ControlTexts:
-    """Texts of one shape: at place `p` of control `c` stands `ids[c, p]`, the token of place `sources[c, p]`.
+    """Reordered texts: place `p` of control `c` holds `ids[c, p]`, token `sources[c, p]` of the text.
 
-    All are different, and none is the text itself. `wanted` is how many were asked for: a short text has not
-    so many. `how` says in one phrase what changed places with what, `of` what they are controls of.
+    All are different, and none is the text itself. `wanted` is the number asked for: a short text has fewer.
+    `how` says in one phrase which tokens change places, `of` what they are controls of.
     """
 
     ids: Int[np.ndarray, "control token"]
@@ -61,7 +60,7 @@ class ControlTexts:
         return len(self.ids)
 
     def changed(self, places: Sequence[int]) -> Bool[np.ndarray, " control"]:
-        """In which controls another token than in the text stands at one of these places."""
+        """True for each control that differs from the text at one of these places."""
         return np.asarray((self.ids[:, list(places)] != self._text[list(places)]).any(axis=1))
 
     def wider(
@@ -70,7 +69,7 @@ class ControlTexts:
         keys: Sequence[Sequence[int]],
         links: Int[np.ndarray, "link 2"],
     ) -> Float[np.ndarray, " control"]:
-        """How many times as far as in each control, at least 1, chance moves the mean of links of the text.
+        """By control, the factor (at least 1) by which chance spreads the text's mean of links more widely.
 
         `links` count `queries` and `keys`, which are places. Those of the same two words move together: where
         pairs of words are n links each, their sum moves as the root of the sum of all n² does. The links of a
@@ -94,11 +93,11 @@ def control_texts(
     moved: Collection[int] = (),
     staying: Sequence[str] = ASKING,
 ) -> ControlTexts:
-    """`count` controls of a text, or as many as it has, from `seed`.
+    """Up to `count` random reorderings of a text within classes of tokens, drawn with `seed`.
 
-    `kept` positions stay as they are, `staying` says what these are. Where a class has a `moved` token and
-    fewer than four different ones, so that it would often stay, all classes are one. Raises `InputError`
-    where no other order of the words is possible.
+    `kept` positions stay, `staying` names them. Where the class of a `moved` token has fewer than four
+    different ones, so that it would often stay, all classes are one. Raises `InputError` where no other
+    order of the words is possible.
     """
     _check_count(count)
     classes = classes_of(tokens, mask_id, kept)
@@ -126,9 +125,9 @@ def control_pieces(
     seed: int = 0,
     kept: Collection[int] = (),
 ) -> ControlTexts:
-    """`count` orders of the pieces of a picture or a sound, or as many as there are, as `sources`.
+    """Up to `count` random orders of the pieces of a picture or a sound, drawn with `seed`.
 
-    `contents` numbers what each piece holds. Raises `InputError` where there are too few that differ.
+    `contents` are numbers, equal for equal pieces. Raises `InputError` where too few differ.
     """
     _check_count(count)
     classes = [None if i in kept else ANY for i in range(len(contents))]
@@ -147,7 +146,7 @@ def _check_count(count: int) -> None:
 
 
 def classes_of(tokens: Tokens, mask_id: int | None = None, kept: Collection[int] = ()) -> list[str | None]:
-    """The class of every token, None for one that stays: special, mask, padding, `kept`, or nobody's word."""
+    """The class within which each token moves; None for one that stays (special, mask, padding, `kept`)."""
     pictured = {place for stretch in tokens.stretches for place in stretch.positions}
     stay = pictured | tokens.of_template | {*kept}
     return [
@@ -170,7 +169,7 @@ def _class(token: Token, before: Token | None) -> str:
 
 
 def is_punctuation(token: Token) -> bool:
-    """Whether a token is nothing but marks and signs."""
+    """Whether a token is only punctuation and symbols."""
     text = token.text.strip() or token.piece
     return all(unicodedata.category(character)[0] in "PS" for character in text)
 
@@ -178,7 +177,7 @@ def is_punctuation(token: Token) -> bool:
 def _alike(
     ids: Places, queries: Sequence[Sequence[int]], keys: Sequence[Sequence[int]], links: Places
 ) -> int:
-    """The sum of n² over all pairs of words that are n of the links."""
+    """The sum of n² over word pairs, each of which occurs n times among the links."""
     words: dict[bytes, int] = {}
     query, key = (
         np.array([words.setdefault(ids[list(unit)].tobytes(), len(words)) for unit in side])[links[:, i]]
@@ -194,7 +193,7 @@ def _ids_of(tokens: Tokens, classes: Sequence[str | None], one: str | None) -> s
 def _drawn(
     ids: Places, classes: Sequence[str | None], count: int, random: np.random.Generator
 ) -> list[Places]:
-    """Orders of `ids`, each by the places that they come from, until no new one is found."""
+    """Up to `count` different random orders of `ids` as source indices; fewer where no new one is found."""
     names = sorted({each for each in classes if each is not None})
     groups = [np.flatnonzero([each == one for each in classes]) for one in names]
     texts, found = {ids.tobytes()}, list[Places]()
@@ -231,9 +230,10 @@ def _how(classes: Sequence[str | None], joined: bool) -> str:
 def inputs_with(
     inputs: Mapping[str, Any], name: str, ids: Int[np.ndarray, "control token"]
 ) -> dict[str, Any] | None:
-    """The inputs of one text as those of a batch, other `ids` in the place of those called `name`.
+    """One text's inputs as a batch: input `name` is replaced by each row of `ids`, the rest is repeated.
 
-    Everything else is repeated. None where that cannot be done, as where features of a picture are packed.
+    None where the inputs cannot be batched, such as packed features of a picture.
+
     """
     if any(isinstance(value, Tensor) and value.ndim > 2 for value in inputs.values()):
         return None
@@ -242,9 +242,10 @@ def inputs_with(
 
 
 def inputs_of(inputs: Mapping[str, Any], name: str, values: Sequence[Tensor]) -> dict[str, Any] | None:
-    """The inputs of one picture or sound as those of a batch, each of `values` in the place of `name`.
+    """One picture's or sound's inputs as a batch: input `name` is replaced by each of `values`.
 
-    Everything else is repeated. None where that cannot be done, as where patches of several are packed.
+    The rest is repeated. None where the inputs cannot be batched, such as packed patches of several.
+
     """
     tensors = {key: value for key, value in inputs.items() if isinstance(value, Tensor) and value.ndim}
     if any(len(value) != 1 for value in tensors.values()):
@@ -254,7 +255,7 @@ def inputs_of(inputs: Mapping[str, Any], name: str, values: Sequence[Tensor]) ->
 
 
 def batches(count: int, tokens: int, at_once: int = 256) -> Iterator[slice]:
-    """The controls in batches of at most `at_once` tokens, of which all queries, keys and values are kept."""
+    """Slices over `count` controls, each of at most `at_once` tokens (at least one control)."""
     size = max(1, at_once // max(tokens, 1))
     yield from (slice(start, min(start + size, count)) for start in range(0, count, size))
 
@@ -262,10 +263,10 @@ def batches(count: int, tokens: int, at_once: int = 256) -> Iterator[slice]:
 def interval(
     values: Float[np.ndarray, "figure prompt"], among: np.ndarray | int = 1, *, least: float = 0.0
 ) -> tuple[Float[np.ndarray, " figure"], Float[np.ndarray, " figure"]]:
-    """Both ends of the 95 % interval of each mean, `among` so many at once; NaN of fewer than `FEWEST`.
+    """Ends of the 95 % interval of each mean, corrected for `among` figures; NaN for fewer than `FEWEST`.
 
-    mean -+ t * s / sqrt(n), with n - 1 degrees of freedom (Student 1908), the level shared out (Bonferroni).
-    The spread s counts as no less than `least`: what is next to nothing in every prompt is none the surer.
+    mean -+ t * s / sqrt(n), with n - 1 degrees of freedom (Student 1908) and Bonferroni's correction. The
+    spread s is at least `least`: tiny but equal values in every prompt do not make the mean surer.
     """
     count = np.isfinite(values).sum(axis=1)
     level = 1 - (1 - SURE) / 2 / np.maximum(among, 1)
@@ -276,7 +277,7 @@ def interval(
 
 
 def wilson(share: float, trials: float) -> tuple[float, float]:
-    """The 95 % interval of a share of so many independent trials (Wilson 1927)."""
+    """The 95 % Wilson interval of a share of `trials` independent trials (Wilson 1927)."""
     squared = Z**2 / trials
     middle = (share + squared / 2) / (1 + squared)
     reach = Z / (1 + squared) * math.sqrt(share * (1 - share) / trials + squared / (4 * trials))
@@ -284,7 +285,7 @@ def wilson(share: float, trials: float) -> tuple[float, float]:
 
 
 def cosines(a: Float[np.ndarray, "head dim"], b: Float[np.ndarray, "head dim"]) -> Float[np.ndarray, " head"]:
-    """Cosine of the angle between each row of `a` and the same row of `b`; NaN where one is zero."""
+    """Cosine of each row of `a` with the row of `b` beside it; NaN where one is zero."""
     with np.errstate(invalid="ignore", divide="ignore"):
         directions = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in (a, b)]
     similarity: Float[np.ndarray, " head"] = np.clip((directions[0] * directions[1]).sum(axis=1), -1.0, 1.0)
@@ -294,7 +295,7 @@ def cosines(a: Float[np.ndarray, "head dim"], b: Float[np.ndarray, "head dim"]) 
 def jensen_shannon(
     a: Float[np.ndarray, "head key"], b: Float[np.ndarray, "head key"]
 ) -> Float[np.ndarray, " head"]:
-    """Mean divergence of each row and its counterpart from their mean, in nats (Lin 1991)."""
+    """Jensen-Shannon divergence of each row of `a` and the row of `b` beside it, in nats (Lin 1991)."""
     divergence: Float[np.ndarray, " head"] = (_from_mean(a, a + b) + _from_mean(b, a + b)) / 2
     return np.asarray(np.maximum(divergence, 0.0))
 
@@ -302,7 +303,7 @@ def jensen_shannon(
 def _from_mean(
     rows: Float[np.ndarray, "head key"], total: Float[np.ndarray, "head key"]
 ) -> Float[np.ndarray, " head"]:
-    """Kullback-Leibler divergence of each row from half the `total` of two rows, this being one of them."""
+    """Kullback-Leibler divergence of each row from half of `total`, the sum of the two rows compared."""
     ratio = np.divide(2 * rows, total, out=np.ones_like(rows), where=rows > 0)
     divergence: Float[np.ndarray, " head"] = (rows * np.log(ratio)).sum(axis=1)
     return divergence
@@ -311,6 +312,6 @@ def _from_mean(
 def total_variation(
     a: Float[np.ndarray, "head key"], b: Float[np.ndarray, "head key"]
 ) -> Float[np.ndarray, " head"]:
-    """Half the sum of absolute differences of each row and its counterpart, 0 to 1."""
+    """Total variation, 0 to 1: half the summed absolute difference of each row of `a` and its row of `b`."""
     distance: Float[np.ndarray, " head"] = np.abs(a - b).sum(axis=1) / 2
     return distance

@@ -1,4 +1,4 @@
-"""The attention layers of a tower, each as a run without weights shows it, else as its module says."""
+"""Outlines a tower's attention layers, from a run without weights or else from their modules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from attnscope.results import Kind, LayerOutline, Position, TowerOutline
 
 @dataclass(frozen=True, eq=False)
 class Observed:
-    """What one or several runs without weights have shown of the sites they reached."""
+    """Records of dry runs (without weights): attention calls, rotations, and parameters used."""
 
     calls: Mapping[nn.Module, Sequence[DryCall]]
     rotated: Mapping[nn.Module, int]
@@ -46,7 +46,7 @@ class Observed:
 
 
 def observe(model: nn.Module, towers: Sequence[Tower], length: int) -> Observed:
-    """The run of the whole model, and for towers that it does not reach that of the part they stand in."""
+    """Dry runs of the whole model, and of submodels for towers that it does not reach."""
     every = [site for tower in towers for site in tower.sites]
     runs = [run_dry(model, every, length, STAND_INS)]
     for tower in towers:
@@ -68,7 +68,7 @@ def _first(site: Site, runs: Sequence[DryRun]) -> Sequence[DryCall]:
 
 
 def _parts(model: nn.Module, path: str) -> list[nn.Module]:
-    """The models inside of the model that hold the module at `path`, outermost first."""
+    """Submodels that hold the module at `path`, outermost first."""
     parts = path.split(".")
     inner = (model.get_submodule(".".join(parts[:end])) for end in range(1, len(parts)))
     return [each for each in inner if hasattr(each, "main_input_name") and hasattr(each, "config")]
@@ -137,7 +137,7 @@ def _layer(
 
 
 def _rotates(model: nn.Module, module: nn.Module, observed: Observed) -> bool:
-    """Whether the run saw a rotation in the module; where no module makes rotations it does so by itself."""
+    """Whether the module's keys are rotated: a run saw it, or no module of the model makes rotations."""
     return module in observed.rotated or not any(is_rotary(each) for each in model.modules())
 
 
@@ -155,7 +155,7 @@ def _positions_of(
 
 
 def context_of(model: nn.Module, tower: Tower, towers: Sequence[Tower]) -> int | None:
-    """The most tokens that the tower's config says it reads, and its tables of places have room for."""
+    """The most tokens a tower reads, by its config and its position tables; None where neither says."""
     stated = context(config_of(model, tower.sites[0].path), tower.kind)
     most = (stated, *(table.most for table in positions.tables(model, towers)[tower]))
     return min((each for each in most if each is not None), default=None)

@@ -1,4 +1,4 @@
-"""What a model makes of its input, read off the logits of one plain run without anything watching."""
+"""Reads predictions off the logits of one unhooked run: words, classes, tags, spans, texts."""
 
 import inspect
 import math
@@ -66,7 +66,7 @@ def filled(
 def continued(
     model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, spell: Spell, top: int
 ) -> Prediction:
-    """The `top` likeliest tokens after the last token of the text itself."""
+    """The `top` likeliest next tokens after the text's own last token."""
     position = last_of(tokens)
     asked, row = _asking_at(position, len(tokens), model, inputs)
     logits = _run(model, asked).logits[0, row]
@@ -88,7 +88,7 @@ def written(
     step_chances: Float[Tensor, "step word"] | None,
     given: int = 1,
 ) -> Prediction:
-    """The text that an encoder-decoder wrote, or was given (not its `own`), and each token's probability.
+    """The probability of each token of an encoder-decoder's text, generated or (not `own`) given.
 
     The whole decoder input is read at once: row i decides about token i + 1. Special tokens in front of the
     text, which settings force, are not written. `step_chances` are the probabilities under which the model
@@ -120,7 +120,7 @@ def named(
     question: Question,
     spell: Spell,
 ) -> Prediction:
-    """The answer of the question, that is named, and each of its tokens' probability, given those before."""
+    """The named answer, and each of its tokens' probability given those before."""
     assert question.ids is not None, "an answer is named"
     chances = chances_of(question.asked.of(_run(model, inputs))[0], provenance)
     guesses = tuple(
@@ -133,7 +133,7 @@ def named(
 def classified(
     model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, name: Spell, top: int
 ) -> Prediction:
-    """The `top` likeliest classes of the whole input, called by `name`; of a model of one number that number.
+    """The `top` likeliest classes of the input, named by `name`; for a single-output model its number.
 
     `InputError` for a model that answers with several numbers, which are no classes.
     """
@@ -154,7 +154,7 @@ def classified(
 def tagged(
     model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, name: Spell, top: int
 ) -> Prediction:
-    """The `top` likeliest tags of every token of the text, called by `name`; what a tokenizer adds has none.
+    """The `top` likeliest tags of each token of the text, named by `name`; added tokens have none.
 
     `InputError` for a model that gives every token a number, which is no tag.
     """
@@ -169,14 +169,14 @@ def tagged(
 def found(
     model: Any, inputs: Mapping[str, Any], tokens: Tokens, provenance: Provenance, *, top: int
 ) -> Prediction:
-    """The `top` likeliest answers to the first text in the second one; both ends are chosen of all tokens."""
+    """The `top` likeliest answer spans in the second text for the question in the first."""
     chances = chances_of(ends(_run(model, inputs))[0], provenance)
     spans = tuple(likeliest_spans(chances, tokens, top))
     return Prediction("span", tokens, (), None, None, provenance, spans=spans)
 
 
 def likeliest_spans(chances: Float[Tensor, "end position"], tokens: Tokens, top: int) -> list[AnswerSpan]:
-    """The `top` spans of the second text, best first; the token before both texts stands for no answer.
+    """The `top` spans of the second text, best first; the first token, if added, stands for no answer.
 
     `InputError` where there is no second text.
     """
@@ -200,7 +200,7 @@ def likeliest_spans(chances: Float[Tensor, "end position"], tokens: Tokens, top:
 
 
 def span_at(tokens: Tokens, first: int, last: int, probability: float) -> AnswerSpan:
-    """The text from one token of the second text to another."""
+    """The answer span from one token of the second text to another."""
     begin, behind = tokens.items[first].span, tokens.items[last].span
     assert begin is not None, "tokens of the text"
     assert behind is not None, "tokens of the text"
@@ -215,7 +215,7 @@ def chances_at(
     *,
     exclusive: bool = True,
 ) -> Float[np.ndarray, " choice"]:
-    """The probability of everything that might stand at a position; of a classifier (None) of every class."""
+    """Probabilities of all choices at a position, or (None) of all classes of a classifier."""
     output = _run(model, inputs)
     words = None if position is None else vocabulary_of(output, model)
     scores = output["logits"] if words is None else words
@@ -229,12 +229,12 @@ def masks_of(tokens: Tokens, mask_id: int | None) -> list[int]:
 
 
 def tagged_places(tokens: Tokens) -> list[int]:
-    """The positions that a tagger tags: those of the text itself."""
+    """Positions of the tokens to tag: neither added nor padding."""
     return [i for i, token in enumerate(tokens.items) if not (token.added or token.padding)]
 
 
 def last_of(tokens: Tokens) -> int:
-    """The position after which a text goes on: that of its last token of its own."""
+    """Position of the text's last token that the tokenizer did not add."""
     spoken = [i for i, token in enumerate(tokens.items) if not token.added]
     return spoken[-1] if spoken else len(tokens) - 1
 
@@ -249,9 +249,9 @@ def best(chances: Float[Tensor, " word"], spell: Spell, top: int) -> tuple[Guess
 def chances_of(
     logits: Float[Tensor, "*place choice"], provenance: Provenance, exclusive: bool = True
 ) -> Float[Tensor, "*place choice"]:
-    """Probabilities of what can be chosen, in float64; `CertificateError` where they are none.
+    """Probabilities of the choices in float64, softmax or sigmoid; `CertificateError` if not finite.
 
-    Of all choices one is meant, unless they are not `exclusive`.
+    Softmax where the choices are `exclusive`, else sigmoid.
     """
     chances = torch.softmax(exact(logits), dim=-1) if exclusive else torch.sigmoid(exact(logits))
     if not bool(chances.isfinite().all()):
@@ -265,7 +265,7 @@ def chances_of(
 def _asking_at(
     position: int, count: int, model: Any, inputs: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], int]:
-    """The inputs and the row to read; a model that can be told makes only the last rows of a long text."""
+    """The inputs and the row to read; of a long text only the last logits are computed, if possible."""
     known = "logits_to_keep" in inspect.signature(model.forward).parameters
     if not known or count <= _MANY:
         return inputs, position
@@ -278,13 +278,13 @@ def _run(model: Any, inputs: Mapping[str, Any]) -> Any:
 
 
 def vocabulary_of(output: Any, model: Any) -> Float[Tensor, "text token word"] | None:
-    """The scores of the vocabulary at every position; None where the head has none."""
+    """Vocabulary logits at every position; None for a model whose head predicts no words."""
     logits: Tensor = output["prediction_logits"] if "prediction_logits" in output else output["logits"]
     return logits if logits.ndim == 3 and model.get_output_embeddings() is not None else None
 
 
 def _verdict(output: Any, provenance: Provenance) -> NextSentence | None:
-    """Whether the second text follows, or comes after, the first: class 0 says that it does."""
+    """The verdict on a text pair: class 0 says that the second text follows the first."""
     for name, order in (("seq_relationship_logits", False), ("sop_logits", True), ("logits", False)):
         if name in output and output[name].ndim == 2:
             chances = chances_of(output[name][0], provenance)

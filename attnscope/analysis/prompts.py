@@ -1,7 +1,7 @@
-"""Many prompts under one question: the figures of each prompt's own result, set beside one another.
+"""Sets the figures of many prompts under one question beside each other, with means and intervals.
 
-Nothing is measured here: a figure of a prompt is read off the result that this prompt has alone, with the
-controls that were drawn for it. Means, intervals and who goes against them follow.
+Nothing is measured here: each figure is read from the result of its prompt alone, with the controls drawn
+for it. Means, intervals and contradicting prompts are computed from them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ _BOUNDS = {
 
 @dataclass(frozen=True)
 class Seen:
-    """One figure in one prompt."""
+    """One figure in one prompt: its value, control, effect, and whether it stands out."""
 
     value: float
     control: float = NONE
@@ -40,9 +40,10 @@ Figures: TypeAlias = dict[Figure, Seen]
 
 @dataclass(frozen=True)
 class OnePrompt:
-    """What the result of one prompt has to say.
+    """The figures of one prompt's result.
 
-    `note` makes a sentence of what is `kept` of all of them.
+    `note` makes a sentence from the `kept` values of all prompts.
+
     """
 
     asked: Asked
@@ -52,13 +53,13 @@ class OnePrompt:
 
 
 def of_head(layer: int, head: int, measured: str) -> Figure:
-    """The figure of a head."""
+    """The figure of one head."""
     return Figure(f"L{layer} H{head}", measured, layer, head)
 
 
 @dataclass(frozen=True)
 class Answered:
-    """What one prompt is answered: the likeliest, its probability, and that of every choice by name."""
+    """The answer to one prompt: the likeliest choice, its probability, and that of every choice."""
 
     text: str
     probability: float
@@ -67,7 +68,7 @@ class Answered:
 
 
 def figures_of_answers(every: Sequence[Answered], names: Mapping[int, str]) -> list[Figures]:
-    """Each prompt's own answer, beside what it has in the other prompts; then every answer by its name.
+    """By prompt, the probability of its own answer beside its mean in other prompts, then of `names`.
 
     Answers of several tokens have no probability in other prompts.
     """
@@ -98,7 +99,7 @@ def figures_of_answers(every: Sequence[Answered], names: Mapping[int, str]) -> l
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Figures by prompt, and the intervals of their means: the fields of `Prompts` by their names."""
+    """Figures by prompt, and the intervals of their means; field names are those of `Prompts`."""
 
     figures: tuple[Figure, ...]
     values: Float[np.ndarray, "figure prompt"]
@@ -113,9 +114,10 @@ class Table:
 
 
 def tabled(asked: Asked, every: Sequence[Figures], among: int = 0) -> Table:
-    """The figures of all prompts side by side; what a prompt has not is NaN there, of an answer's parts 0.
+    """The figures of all prompts in one table; missing ones are NaN (0 for parts of an answer).
 
-    They were chosen `among` so many, if these are more.
+    `among` is the number of candidates that the figures were chosen from, if larger than theirs.
+
     """
     figures = tuple(dict.fromkeys(figure for each in every for figure in each))
     none = Seen(0.0 if asked is Asked.ANSWER else NONE)

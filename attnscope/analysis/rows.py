@@ -1,11 +1,11 @@
-"""Rows of weights of a layer, as many as a question needs, however that layer was read.
+"""Rows of weights of a layer by tokens or words, and each head's answer (strongest word) for a word.
 
-A `Lens` is how they are looked at: by tokens, by words, or without special tokens, as by `heads`. Weights are
-summed over the pieces of a key and averaged over those pieces of a query that have one (Clark et al. 2019);
-special tokens may be left out, and each row divided by what is left. What a word moves is what its pieces
-move together: the length of the sum of their vectors, not the sum of their lengths.
+A `Lens` groups them: by tokens, by words, or without special tokens, like `heads`. Weights are summed over
+the pieces of a key and averaged over those pieces of a query that have a key (Clark et al. 2019); special
+tokens may be left out, and each row divided by its sum. A word moves the length of the sum of its pieces'
+vectors, not the sum of their lengths.
 
-What each head answers for each word: from the weights of tokens to those of words, to one word each.
+Each head's answer for a word is one other word, found from the weights of tokens through those of words:
 
     weight of word i on word j = mean over the pieces of i of the sum over the pieces of j
 
@@ -13,7 +13,7 @@ Special tokens and the diagonal are left out. For a word there are two answers: 
 most, and the word that attends to it most. Of a dependent either may be its head (Clark et al. 2019, Section
 4.2); the first, of a head, may be its dependent.
 
-A few sentences captured in full (`Sample`) prove what was counted in them.
+Full captures of some sentences (`Sample`) certify the counted weights.
 """
 
 from collections import Counter
@@ -43,7 +43,7 @@ from attnscope.vocabulary import Unit
 
 @dataclass(frozen=True, eq=False)
 class LayerRows:
-    """What some queries of a layer give to every key, in float64: all that is kept of a long control text."""
+    """Some queries' weights on every key of a layer, in float64: all that is kept of a long control text."""
 
     layer: int
     queries: tuple[int, ...]
@@ -52,12 +52,12 @@ class LayerRows:
 
     @classmethod
     def of(cls, call: AttentionCall, queries: Sequence[int]) -> "LayerRows":
-        """Those of a call, recomputed."""
+        """Recomputes the rows of `queries` of a call."""
         rows = call.rows(queries)
         return cls(call.layer, tuple(queries), weights_alone(_operands(rows)), rows.allowed)
 
     def places(self, queries: Sequence[int] | None) -> list[int]:
-        """Where the rows of these queries stand among those that were kept."""
+        """Indices of these queries among the stored rows; all for None."""
         return [self.queries.index(query) for query in (self.queries if queries is None else queries)]
 
 
@@ -68,7 +68,7 @@ AnyRows = Layer | LayerRows
 def rows_of(
     layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None
 ) -> Float[np.ndarray, "head row key"]:
-    """The weights of `heads` for some queries, or for all (None), recomputed in float64 or as returned."""
+    """The weights of `heads` for some queries, or all (None), recomputed in float64 or as returned."""
     if isinstance(layer, ReturnedLayer):
         found = exact(layer.weights[list(heads)])
         return np.asarray((found if queries is None else found[:, list(queries)]).numpy())
@@ -92,7 +92,7 @@ def _operands(call: AttentionCall) -> Operands:
 
 
 def check_numbers(layers: Sequence[AnyRows]) -> None:
-    """`CertificateError` where a control text gives no numbers, which nothing could be held against."""
+    """Raises `CertificateError` where a control text gives values that are not finite."""
     for layer in layers:
         if isinstance(layer, LayerRows):
             found = layer.weights.isfinite()
@@ -108,7 +108,7 @@ def check_numbers(layers: Sequence[AnyRows]) -> None:
 
 
 def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
-    """Which keys these queries may look at in a head; all where it is only known what was returned."""
+    """True where these queries may attend in one head; all True where only returned weights are known."""
     if isinstance(layer, ReturnedLayer):
         return torch.ones(len(queries), layer.weights.shape[2], dtype=torch.bool)
     if isinstance(layer, LayerRows):
@@ -122,7 +122,7 @@ def allowed_rows(layer: AnyRows, head: int, queries: Sequence[int]) -> Tensor:
 def allowed_of(
     layer: AnyRows, heads: Sequence[int], queries: Sequence[int]
 ) -> Bool[np.ndarray, "head query key"]:
-    """Which keys these queries may look at in several heads, whose rows are cut out once."""
+    """True where these queries may attend, for several heads; cuts the rows out of the call once."""
     if isinstance(layer, ReturnedLayer | LayerRows):
         return np.stack([allowed_rows(layer, head, queries).numpy() for head in heads])
     cut = layer.rows(queries)
@@ -130,19 +130,19 @@ def allowed_of(
 
 
 def verdicts_of(layer: Layer, heads: Sequence[int]) -> tuple[Verdict, ...]:
-    """The verdict on each head: on the rows alone where these alone were read."""
+    """The verdict on each head, for a long text from its sampled rows; `uncertified` for returned weights."""
     if not isinstance(layer, AttentionCall):
         return (Verdict.UNCERTIFIED,) * len(heads)
     return tuple(proof.verdict for proof in certificates_of(layer, heads))
 
 
 def certificates_of(layer: AttentionCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
-    """Those of the heads: of the rows alone where these alone were read."""
+    """The certificates of these heads, for a long text from its sampled rows."""
     return certify_rows(layer, heads) if isinstance(layer, LongCall) else certify_heads(layer, heads)
 
 
 def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:
-    """How much each head can move of each key, ||f(x)||; None where the output projection is not known."""
+    """||f(x)|| of each key in each head; None where the output projection is not known."""
     if isinstance(layer, ReturnedLayer) or layer.projection is None:
         return None
     from attnscope.measures.rows import moved_norms
@@ -153,7 +153,7 @@ def moved(layer: Layer) -> Float[np.ndarray, "head key"] | None:
 def vectors_of(
     layer: Layer, heads: Sequence[int], keys: Sequence[int]
 ) -> Float[np.ndarray, "head key hidden"] | None:
-    """f(x) of a few keys, the value as it arrives in the hidden state; None where that is not known."""
+    """f(x) of some keys: the value through the output projection; None where that is not known."""
     if isinstance(layer, ReturnedLayer) or layer.projection is None:
         return None
     shared = layer.heads // len(layer.v)
@@ -168,7 +168,7 @@ TokenRows = Float[np.ndarray, "head row token"]
 
 @dataclass(frozen=True, eq=False)
 class Lens(Units):
-    """The units that rows and columns are; `count` is how many tokens the keys are of all."""
+    """The row and column groups of weights; `count` is the number of key tokens."""
 
     count: int = field(kw_only=True)
     by: Unit = Unit.TOKEN
@@ -176,25 +176,25 @@ class Lens(Units):
 
     @cached_property
     def plain(self) -> bool:
-        """Whether rows and columns are the tokens themselves."""
+        """Whether rows and columns are single tokens, special ones included."""
         return super().plain and not self.by.joins and self.special is Special.SHOW
 
     @cached_property
     def members(self) -> Bool[np.ndarray, "key token"]:
-        """Which tokens are in each column."""
+        """True where a token belongs to a column."""
         found = np.zeros((len(self.keys), self.count), dtype=bool)
         for column, group in enumerate(self.keys):
             found[column, list(group)] = True
         return found
 
     def rows(self, layer: AnyRows, heads: Sequence[int], queries: Sequence[int] | None = None) -> Rows:
-        """The weights of `heads` for some rows, or for all (None); NaN where a row has no key."""
+        """The weights of `heads` for some rows, or all (None), by group; NaN where a row has no key."""
         if self.plain:
             return rows_of(layer, heads, queries)
         return self._columns(self._token_rows(layer, heads, self._all(queries)))
 
     def even(self, layer: Layer, heads: Sequence[int], queries: Sequence[int]) -> Rows:
-        """The rows of heads that weigh all keys alike that they may look at."""
+        """The rows of uniform attention over the keys that each query may attend to."""
         flat = [token for query in queries for token in self.queries[query]]
         allowed = allowed_of(layer, heads, flat).astype(float)
         with np.errstate(invalid="ignore"):
@@ -204,7 +204,7 @@ class Lens(Units):
     def on_tokens(
         self, layer: AnyRows, heads: Sequence[int], query: int, tokens: Sequence[int]
     ) -> Float[np.ndarray, " head"]:
-        """What one row gives to these tokens together; NaN where it may look at none of them."""
+        """The weight of one row on these tokens together; NaN where it may attend to none of them."""
         given = self._token_rows(layer, heads, [query])
         if self.special is Special.RENORMALISE:
             given = _over(given, given[..., self.members.any(axis=0)].sum(axis=2, keepdims=True))
@@ -215,7 +215,7 @@ class Lens(Units):
     def visible(
         self, layer: Layer, heads: Sequence[int], queries: Sequence[int]
     ) -> Bool[np.ndarray, "row key"]:
-        """Where any of `heads` may look from these queries."""
+        """True where any of `heads` may attend from these queries."""
         groups = [self.queries[query] for query in queries]
         flat = [token for group in groups for token in group]
         tokens = allowed_of(layer, heads, flat).any(axis=0)
@@ -228,9 +228,10 @@ class Lens(Units):
     def moved(
         self, layer: Layer, heads: Sequence[int], queries: Sequence[int]
     ) -> tuple[Rows, Float[np.ndarray, "head row"]] | None:
-        """Weight times ||f(x)|| of each column, and of all of its row together; None where f is not known.
+        """Weight times ||f(x)|| of each column, and the sum over each row; None where f is not known.
 
-        Of a row that is renormalised its columns alone are all of it.
+        The sum of a renormalised row is over its columns only, else also over hidden tokens.
+
         """
         lengths = moved(layer)
         if lengths is None:
@@ -279,7 +280,7 @@ def _over(rows: TokenRows, sums: Float[np.ndarray, "head row 1"]) -> TokenRows:
 def _together(
     layer: Layer, heads: Sequence[int], pieces: Sequence[int], rows: TokenRows
 ) -> Float[np.ndarray, "head row"]:
-    """The length of what these keys move together, by their weights."""
+    """The length of the weighted sum of these keys' f(x)."""
     vectors = vectors_of(layer, heads, pieces)
     assert vectors is not None, "the lengths of these are known"
     products = np.einsum("hpd,hqd->hpq", vectors, vectors)
@@ -296,9 +297,9 @@ def lens(
     query: Name | None = None,
     key: Name | None = None,
 ) -> Lens:
-    """How rows and columns of these tokens are looked at; what `query` and `key` name is one of them.
+    """The `Lens` for these tokens; each named `query` and `key` is one group.
 
-    `InputError` where nothing is left, or no text, and as `units_of` for what is not there.
+    `InputError` where no token or no text is left, and for names that `units_of` does not find.
     """
     if by.joins and not queries.texts and not keys.texts and (queries.stretches or keys.stretches):
         raise InputError(f"--by {by} takes tokens of a text together: a picture or a sound has none")
@@ -310,7 +311,7 @@ Pieces = Bool[Tensor, "row word token"]
 
 
 def pieces_of(tokens: Tokens, words: int) -> Bool[Tensor, "word token"]:
-    """Which tokens are pieces of each word; a word that the tokenizer leaves out has none."""
+    """True where a token is a piece of a word; a word that the tokenizer leaves out has none."""
     pieces = torch.zeros(words, len(tokens), dtype=torch.bool)
     for i, token in enumerate(tokens.items):
         if token.span is not None and token.word is not None and not token.special:
@@ -319,7 +320,7 @@ def pieces_of(tokens: Tokens, words: int) -> Bool[Tensor, "word token"]:
 
 
 def together(pieces: Sequence[Bool[Tensor, "_ token"]]) -> Pieces:
-    """Those of several sentences of as many tokens; a shorter sentence's missing words have no pieces."""
+    """Word pieces of several sentences with equally many tokens, padded with words that have no pieces."""
     longest = max(map(len, pieces))
     joined = torch.zeros(len(pieces), longest, pieces[0].shape[1], dtype=torch.bool)
     for row, mine in enumerate(pieces):
@@ -330,7 +331,7 @@ def together(pieces: Sequence[Bool[Tensor, "_ token"]]) -> Pieces:
 def word_weights(
     weights: Float[Tensor, "row head query key"], pieces: Pieces
 ) -> Float[Tensor, "row head word other"]:
-    """By words: summed over the pieces of a key, averaged over those of a query; 0 where there are none."""
+    """Weights between words: summed over a key's pieces, averaged over a query's; 0 without pieces."""
     weights = exact(weights)
     sums = exact(pieces).to(weights.device)[:, None]
     means = sums / sums.sum(-1, keepdim=True).clamp_min(1)
@@ -338,10 +339,10 @@ def word_weights(
 
 
 def answers(weights: Float[Tensor, "row head query key"], pieces: Pieces) -> Int[Tensor, "row head way word"]:
-    """The word that each word attends to most, and the word that attends to it most; -1 for none.
+    """For each word the other word it attends to most, and the one that attends to it most; -1 for none.
 
-    Other words alone may be answers, the first of several that are alike; where no other word gets anything,
-    as for the first word of a causal text, there is none.
+    The first of equal words is taken; where no other word gets any weight, as for the first word of a causal
+    text, there is none.
     """
     by_word = word_weights(weights, pieces)
     there = pieces.any(-1).to(by_word.device)
@@ -354,13 +355,13 @@ def answers(weights: Float[Tensor, "row head query key"], pieces: Pieces) -> Int
 
 
 def looks_ahead(weights: Float[Tensor, "row head query key"]) -> bool:
-    """Whether any query gives anything to a later key."""
+    """Whether any query attends to a later key."""
     return bool((weights.triu(1) > 0).any())
 
 
 @dataclass
 class Sample:
-    """What full captures of a few sentences say of the chosen layers and heads."""
+    """Certificates of the chosen layers and heads, from full captures of some sentences."""
 
     layers: Sequence[int]
     heads: Sequence[int]
@@ -373,7 +374,7 @@ class Sample:
     failed: list[tuple[int, int]] = field(default_factory=list)  # heads, by layer and number
 
     def add(self, captured: Capture, counted: dict[int, Tensor], alone: dict[int, Tensor]) -> None:
-        """Certify every chosen head of one sentence, and that the weights that were `counted` are its own."""
+        """Certifies all chosen heads of a sentence, and compares `counted` weights with those read alone."""
         for layer in self.layers:
             call = captured.call(layer, block=self.block)
             self.certify(call, counted[layer])
@@ -388,7 +389,7 @@ class Sample:
         counted: Float[Tensor, "head query key"],
         queries: Sequence[int] | None = None,
     ) -> None:
-        """Every chosen head of one layer by its `counted` weights; faults are tried first on `queries`."""
+        """Certifies a layer's chosen heads by `counted` weights; faults are tried on `queries` first."""
         call = replace(call, weights=dict(zip(self.heads, counted, strict=True)))
         for head, certificate in zip(self.heads, certify_heads(call, self.heads, queries), strict=True):
             self.verdicts[certificate.verdict] += 1

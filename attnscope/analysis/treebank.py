@@ -1,8 +1,9 @@
-"""A treebank in the CoNLL-U format (universaldependencies.org/format.html): words, tags, heads and relations.
+"""Reads treebanks in CoNLL-U format (universaldependencies.org/format.html): words, tags, heads, relations.
 
-Nothing else of it is kept, and nothing is mended: a sentence with a line that is not as the format says is
-left out and told, by file and line. Syntactic words count: of a multiword token (`1-2`) its parts, and empty
-nodes (`1.1`) are no words.
+Other columns are dropped, and nothing is repaired: a sentence with a line that breaks the format is left out
+and reported by file and line. Syntactic words count: of a multiword token (`1-2`) its parts; empty nodes
+(`1.1`) are no words.
+
 """
 
 import re
@@ -21,7 +22,7 @@ _NUMBER = re.compile(r"(0|[1-9][0-9]{0,5})(?:([-.])([1-9][0-9]{0,5}))?")
 
 @dataclass(frozen=True)
 class Sentence:
-    """Words in their order, with the place of each one's head (from 0, -1 for the root) and its relation.
+    """A sentence's words, with each word's head (index from 0, -1 for the root) and relation.
 
     `line` is that of its first word in the file, from 1; `tags` are the parts of speech, "_" for none.
     """
@@ -34,7 +35,7 @@ class Sentence:
 
     @property
     def edges(self) -> list[tuple[int, int, str]]:
-        """Dependent, head and relation of every word but the root, which no word can point at."""
+        """Dependent, head and relation of every word but the root."""
         pairs = zip(self.heads, self.relations, strict=True)
         return [(i, head, name) for i, (head, name) in enumerate(pairs) if head >= 0]
 
@@ -49,14 +50,14 @@ class _Word(NamedTuple):
 
 @dataclass(frozen=True)
 class Bank:
-    """The sentences of a file, and for each one that is damaged where in the file and what is wrong."""
+    """The sentences of a file, and the error of each damaged one."""
 
     sentences: tuple[Sentence, ...]
     damaged: tuple[str, ...] = ()
 
 
 def read_treebank(path: Path, limit: int | None = None) -> Bank:
-    """The sentences of a CoNLL-U file, at most the first `limit`; those that are not as it says are left out.
+    """The sentences of a CoNLL-U file, at most `limit`; damaged ones are left out and listed.
 
     Raises `InputError` where none is left.
     """
@@ -88,7 +89,7 @@ def _blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, list[bytes]]]:
 
 
 def read_block(lines: Sequence[bytes], name: str, first: int) -> Sentence | None:
-    """The one sentence of lines without a blank one, the first of which has a number in the file `name`.
+    """Parses one sentence from lines without a blank one; `first` is the line number in the file `name`.
 
     None where no line is a word; raises `InputError` for a line that is not as the format says.
     """
@@ -110,7 +111,7 @@ def read_block(lines: Sequence[bytes], name: str, first: int) -> Sentence | None
 
 
 def _word(text: str, line: int, before: int) -> _Word | None:
-    """The word of a line behind so many others; None of a comment, a multiword token and an empty node."""
+    """The word on a line, behind `before` words; None for comments, multiword tokens and empty nodes."""
     if text.startswith("#"):
         if before:
             raise ValueError("a comment stands in front of a sentence, not within it")

@@ -1,16 +1,16 @@
-"""Measures of another run than that over the text, or of weights alone: asked for by name.
+"""Measures that need another run than the text, or weights alone: repeated tokens, circuits, gradients.
 
     A B C D A B C D        at the second B: induction looks at C, duplicate at the first B, previous at A
 
-Olsson et al. 2022, In-context Learning and Induction Heads: nothing but the order of random tokens tells a
-head where to look. The model reads a sequence of its own for it, which `analysis.scores.dense` makes.
+Olsson et al. 2022, In-context Learning and Induction Heads: only the order of random tokens tells a head
+where to look. The model reads a sequence of its own for it, made by `analysis.scores.dense`.
 
-Elhage et al. 2021, A Mathematical Framework for Transformer Circuits: the value-output circuit takes the
-embedding of a token to the logits of all, W_E W_V W_O W_U. Its eigenvalues that are not 0 are those of the
-small matrix W_O W_U W_E W_V, value dimension by value dimension, since a product and its cyclic
-rearrangements have the same ones; vocabulary by vocabulary is never made. They sum up how many are positive.
+Elhage et al. 2021, A Mathematical Framework for Transformer Circuits: the value-output circuit takes a
+token's embedding to logits, W_E W_V W_O W_U. Its nonzero eigenvalues are those of the small matrix W_O W_U
+W_E W_V of value dimensions, since cyclic rearrangements of a product share them; no matrix of vocabulary
+size is made.
 
-And how much of an answer a head is answerable for, by what its output does to the answer first of all:
+Contributions of a head to an answer, by gradients:
 
     importance           |sum over queries of o . dL/do|      L = -ln p of the answer
     attention-gradient    sum over queries and keys of A dy/dA     y = ln p of the answer
@@ -40,32 +40,32 @@ _OF_THE_ANSWER = "the model's answer, by gradients"
 
 
 def induction(tile: Tile) -> OnKeys:
-    """The weight on the token behind the query's first place, of the queries in the second half."""
+    """Weight on the token behind the query's first occurrence, for queries in the second half."""
     return _behind(tile, known(tile.period) - 1)
 
 
 def duplicate(tile: Tile) -> OnKeys:
-    """The weight on the query's first place, of the queries in the second half."""
+    """Weight on the query's first occurrence, for queries in the second half."""
     return _behind(tile, known(tile.period))
 
 
 def previous(tile: Tile) -> OnKeys:
-    """The weight on the token before the query, of the queries in the second half."""
+    """Weight on the token before the query, for queries in the second half."""
     return _behind(tile, 1)
 
 
 def _behind(tile: Tile, steps: int) -> OnKeys:
-    """Positions count from the first of the random tokens; what stands before these is negative."""
+    """Weight on the key `steps` before the query; NaN for queries not in the second half."""
     return weight_on(tile, tile.offsets == -steps).masked_fill(
         tile.queries < known(tile.period), float("nan")
     )
 
 
 def positivity(tile: Tile) -> Float[Tensor, ""]:
-    """Whether what a head moves of a token speaks for that token itself, from weights alone.
+    """A head's tendency to copy: the sum of its circuit's eigenvalues over the sum of their sizes, -1 to 1.
 
-    Sum of the eigenvalues of its circuit over the sum of their sizes, -1 to 1: 1 copies, -1 speaks against
-    its token.
+    1 copies the token it attends to, -1 speaks against it. It is computed from weights alone.
+
     """
     import torch
 
@@ -125,22 +125,22 @@ APART = (
 
 
 def toward_answer(tile: Tile) -> Rows:
-    """o . dy/do of each query, in nats."""
+    """o . dy/do of each query, in nats (o the head's output, y the answer's log probability)."""
     return (known(tile.output) * known(tile.slope)).sum(-1)
 
 
 def by_weights(tile: Tile) -> Rows:
-    """Sum over keys of A dy/dA, in nats."""
+    """Sum over keys of A dy/dA of each query, in nats (A the weights, y the answer's log probability)."""
     return (tile.weights * known(tile.gradient)).sum(-1)
 
 
 def by_weights_that_help(tile: Tile) -> Rows:
-    """Sum of A dy/dA over the keys whose weight speaks for the answer."""
+    """Sum of the positive A dy/dA over keys, of each query."""
     return (tile.weights * known(tile.gradient)).clamp_min(0).sum(-1)
 
 
 def straight(tile: Tile) -> Rows:
-    """o . dz/do of each query by the straight way alone, in logits."""
+    """o . dz/do of each query along the direct path only, in logits (z the answer's logit)."""
     return (known(tile.output) * known(tile.direct)).sum(-1)
 
 

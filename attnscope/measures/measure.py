@@ -1,7 +1,7 @@
-"""A measure: what it sees of a head, how that becomes one number, and what is said of it.
+"""Defines a measure: the tile of a head it sees, how tiles become one number, and its description.
 
-A tile is a block of one head's weights with the positions of its rows and columns. The rest is None where no
-measure needs it or nobody knows it; `Need` says what there is to be known, by the names of these fields.
+A tile is a block of one head's weights with the positions of its rows and columns. Its other fields are None
+where no measure needs them or they are unknown; `Need` lists these fields.
 """
 
 from collections.abc import Callable, Iterable
@@ -27,7 +27,7 @@ OnKeys = Float[Tensor, "2 query"]
 
 
 class Need(StrEnum):
-    """What a measure needs beside weights and positions: fields of a tile."""
+    """Tile fields that a measure may need beside weights and positions."""
 
     ALLOWED = "allowed"
     SPECIAL = "special"
@@ -46,14 +46,13 @@ class Need(StrEnum):
 class Tile:
     """A block of one head's weights with the token positions of its rows and columns.
 
-    `allowed` says where its queries may look, None where that is not known or everywhere, and `visible`
-    at how many keys of all; `special` and `punctuation` are the keys of that sort, `alike` the pairs of
-    the same token, `together` those of one of several texts. `norms` are ||f(x)|| of the keys and `moved`
-    what each query moves in all, the sum of weight x norm. `distances` of queries and keys are by cosine,
-    `scaled` is what entered the softmax. `period` is the length of a sequence that stands twice;
-    `circuit` is what the head makes of a token. `slope` is how an answer changes with the head's
-    `output`, `direct` the same by the straight way alone, `gradient` how it changes with each of its
-    weights.
+    `allowed` is the mask (None: unknown or everywhere), and `visible` the number of keys that a query may
+    attend to in all; `special` and `punctuation` are True for such keys, `alike` for pairs of equal tokens,
+    `together` for pairs within one of several texts. `norms` are ||f(x)|| of the keys and `moved` is each
+    query's sum of weight x norm. `distances` of queries and keys are by cosine, `scaled` is the softmax
+    input. `period` is the length of a repeated sequence; `circuit` is the head's W_O W_U W_E W_V. `slope` is
+    the answer's gradient by the head's `output`, `direct` that by the direct path alone, `gradient` that by
+    each of its weights.
     """
 
     weights: Float[Tensor, "query key"]
@@ -78,16 +77,16 @@ class Tile:
 
     @cached_property
     def offsets(self) -> Int[Tensor, "query key"]:
-        """How far each key stands behind its query in the text; negative for keys before it."""
+        """Key position less query position; negative for keys before the query."""
         return self.keys[None, :] - self.queries[:, None]
 
     def at(self, offset: int, values: Float[Tensor, "query key"]) -> Float[Tensor, " pair"]:
-        """Those of the pairs' `values` whose key stands `offset` behind its query."""
+        """Those `values` whose key is `offset` after its query."""
         return values[self.offsets == offset]
 
     @cached_property
     def by_norm(self) -> "Tile":
-        """The tile with the share of each key in what its query moves, weight x norm, in place of weights.
+        """The tile with weight x norm, as a share of its sum over keys, in place of weights.
 
         Rows sum to 1, also where a sink took a part of the weights; NaN where nothing is moved.
         """
@@ -98,7 +97,7 @@ class Tile:
         return made
 
     def once(self, contribution: "Callable[[Tile], Tensor]") -> Tensor:
-        """What `contribution` makes of this tile, made once for all measures that begin with it."""
+        """The result of `contribution` on this tile, cached for all measures that share it."""
         made: dict[Any, Tensor] = self.__dict__.setdefault("_made", {})
         if contribution not in made:
             made[contribution] = contribution(self)
@@ -106,13 +105,13 @@ class Tile:
 
 
 def known(value: Known | None) -> Known:
-    """A field of the tile that is there, since the measure said that it needs it."""
+    """The field, which a measure declared in its needs; asserts that it is not None."""
     assert value is not None, "a measure is asked only where what it needs is known"
     return value
 
 
 def whole(weights: Float[Tensor, "query key"], **known: Any) -> list[Tile]:
-    """A dense head as its one tile, with what else is `known` of it."""
+    """A dense head as one tile, with the other fields `known`."""
     import torch
 
     queries, keys = (torch.arange(length) for length in weights.shape)
@@ -124,13 +123,13 @@ def larger(first: Tensor, second: Tensor) -> Tensor:
 
 
 def mean(rows: Tensor) -> float:
-    """Over the rows that count; NaN when none does."""
+    """The mean over rows that are not NaN; NaN where none is left."""
     every = float(rows.mean())
     return float(rows.nanmean()) if isnan(every) else every
 
 
 def weight_on(tile: Tile, keys: Bool[Tensor, "#query key"]) -> OnKeys:
-    """The weight of each query on some keys, and at how many of them it may look, as far as is known."""
+    """Each query's summed weight on some keys, and how many of these it may attend to."""
     import torch
 
     seen = keys if tile.allowed is None else keys & tile.allowed
@@ -139,18 +138,18 @@ def weight_on(tile: Tile, keys: Bool[Tensor, "#query key"]) -> OnKeys:
 
 
 def mean_on_keys(rows: OnKeys) -> float:
-    """The mean weight on some keys over the queries that may look at one; NaN where none may."""
+    """Mean weight over the queries that may attend to one of the keys; NaN where none may."""
     return mean(rows[0].masked_fill(rows[1] == 0, float("nan")))
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """How a contribution, of each row or of a whole tile, becomes one number per head.
+    """A measure: turns contributions of tiles into one number per head.
 
-    A `positional` measure has no meaning where queries and keys are not the same tokens; `needs` are what a
-    tile must know beside. Contributions of the tiles of a row are put together by `combine`, and `finish`
-    makes a number of all rows, by default the mean over those that have a key. One that is `brief` has a line
-    in reports, which have room for few.
+    A `positional` measure has no meaning where queries and keys are different tokens; `needs` are the tile
+    fields that it reads beside weights. `combine` merges contributions of the tiles of a row, and `finish`
+    makes a number from all rows, by default the mean over those that have a key. A `brief` measure has a
+    line in reports, which have room for few.
     """
 
     description: MeasureDescription
@@ -166,13 +165,13 @@ class Measure:
         return self.description.name
 
     def limits(self, keys: int) -> tuple[float, float]:
-        """The least and the largest value for so many keys, infinite where there is none."""
+        """The smallest and largest possible value for so many keys; infinite where unbounded."""
         ends = {"any": inf, "-any": -inf, "ln keys": log(keys), "keys - 1": keys - 1, "1 - keys": 1 - keys}
         least, most = self.description.least, self.description.most
         return float(ends.get(least, least)), float(ends.get(most, most))
 
     def limits_of(self, values: Float[np.ndarray, "layer head"], keys: int) -> tuple[float, float]:
-        """The limits; where there is no largest possible value the largest size that there is bounds them."""
+        """The limits; an unbounded end is replaced by the largest size among `values`."""
         least, most = self.limits(keys)
         if isinf(most):
             most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
@@ -185,7 +184,7 @@ class Measure:
 
 
 def by_norm(measure: Measure) -> Measure:
-    """The same measure with the share of weight x ||f(x)|| in what a query moves in place of its weights."""
+    """The measure with weights replaced by shares of weight x ||f(x)||, named with `-norm`."""
     plain, contribution = measure.description, measure.contribution
     described = replace(
         plain,
@@ -215,7 +214,7 @@ def mass_on(
     apart: str = "",
     **more: Any,
 ) -> Measure:
-    """A measure of the mean weight on some keys, of the queries that may look at one."""
+    """A measure of the mean weight on some keys, over queries that may attend to one."""
     described = MeasureDescription(
         name=name,
         unit="weight",

@@ -1,4 +1,4 @@
-"""The table of measures: a new one is a function, an entry here or beside that function, and a test."""
+"""The table of measures; a new one is a function, an entry, and a test."""
 
 from collections.abc import Iterator, Sequence
 
@@ -214,7 +214,7 @@ _OF_THIS_TEXT = (
 
 
 def _of_others() -> Iterator[Measure]:
-    """Measures of other distributions: an entry point `attnscope.measures`, one or several of them."""
+    """Measures from other packages through the entry point `attnscope.measures`."""
     for point in entry_points("attnscope.measures"):
         try:
             found = point.load()
@@ -238,9 +238,10 @@ NORM = "-norm"
 
 
 def parse_measures(text: str) -> tuple[str, ...]:
-    """Names of measures with commas between them, or `all`; `InputError` for one that there is not.
+    """Names of measures from a comma-separated list or `all`; `InputError` for an unknown name.
 
-    All are those that are taken of the one run over the text.
+    `all` are the measures taken from the one run over the text.
+
     """
     names = [name.strip() for name in text.split(",")]
     if names == ["all"]:
@@ -258,19 +259,19 @@ def parse_measures(text: str) -> tuple[str, ...]:
 
 
 def measurable(names: Sequence[str]) -> tuple[str, ...]:
-    """Those of `names` that can be taken of a corpus, in their order."""
+    """Those of `names` that can be measured over a corpus, in order."""
     return tuple(name for name in names if MEASURES[name].needs <= _KNOWN)
 
 
 def check_measurable(names: Sequence[str]) -> None:
-    """Raises `InputError` for a measure that is not taken of a corpus."""
+    """Raises `InputError` for a measure that cannot be taken over a corpus."""
     if others := [name for name in names if name not in measurable(names)]:
         there = ", ".join(measurable(tuple(MEASURES)))
         raise InputError(f"no {', '.join(others)} over a corpus: what can be measured is {there}")
 
 
 def needs_norms(names: Sequence[str]) -> bool:
-    """Whether one of them needs what takes the heads' outputs to the hidden state."""
+    """Whether any of the measures needs the output projection (norms of f(x))."""
     return any(Need.NORMS in MEASURES[name].needs for name in names)
 
 
@@ -306,7 +307,7 @@ FORMULAS = {
 
 
 def formula(measure: str) -> str:
-    """What it computes; by norm with a |f(x_k)| over its sum in place of a. `KeyError` for no measure."""
+    """The formula of a measure as text; `KeyError` for an unknown measure."""
     plain = measure.removesuffix(NORM)
     if plain == measure:
         return FORMULAS[measure] if measure in FORMULAS else MEASURES[measure].description.meaning

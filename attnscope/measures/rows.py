@@ -1,19 +1,19 @@
-"""Measures that are made row by row: a tile in, one contribution for each of its queries out.
+"""Measures made row by row: each takes a tile and returns one contribution per query.
 
-Contributions of the tiles of a row are added up, or the largest is taken. A row that is NaN does not count.
-Whether near means attends (`pairs`) is a rank correlation of the distance of query and key with their score.
+Contributions of the tiles of a row are added, or the largest is taken. NaN rows do not count. `pairs`
+rank-correlates the distance of query and key with their score.
 
-What a head's weights look like (`features`, `classified`) is a column, a diagonal, both, blocks, or none of
-these. Kovaleva et al. 2019 had people and then a network sort maps into such classes; they give no formula.
-Here a class is decided by three features, each over what evenly spread weights of the same shape would have,
-so that 0 is even and 1 is all of it:
+The pattern of a head (`features`, `classified`) is a column, a diagonal, both, blocks, or none of these.
+Kovaleva et al. 2019 had people and then a network sort maps into such classes, without a formula. Here three
+features decide, each relative to uniform weights of the same shape, so that 0 is uniform and 1 is the
+largest possible:
 
     vertical   the largest mean weight of a column
     diagonal   the largest mean weight at one offset from -2 to +2, over the queries that have such a key
     block      the mean weight on the query's own text, where there are two
 
-Both of the first two from `BESIDE` on is "v+d"; else the first of the three that reaches `ALONE` names it;
-else it is mixed ("heterogeneous" there). The thresholds are ours.
+Both of the first two at `BESIDE` or more is "v+d"; else the first of the three at `ALONE` or more; else it
+is mixed ("heterogeneous" there). The thresholds are ours.
 """
 
 from collections import Counter
@@ -41,7 +41,7 @@ Features = Float[Tensor, " feature"]
 
 
 def entropy(tile: Tile) -> Rows:
-    """Entropy of a query's weights in nats: 0 looks at one key, ln(keys) at all alike (Clark et al. 2019)."""
+    """Entropy of each query's weights in nats: 0 for one key, ln(keys) for uniform (Clark et al. 2019)."""
     import torch
 
     each: Tensor = torch.special.entr(tile.weights)
@@ -49,7 +49,7 @@ def entropy(tile: Tile) -> Rows:
 
 
 def evenness(tile: Tile) -> Rows:
-    """Entropy over the largest that it could be, ln of the keys that the query may see; 0 to 1.
+    """Normalised entropy of each query, 0 to 1: entropy over ln of the number of keys it may attend to.
 
     Pielou's evenness (1966). A query that sees one key has no choice, and does not count.
     """
@@ -58,17 +58,17 @@ def evenness(tile: Tile) -> Rows:
 
 
 def confidence(tile: Tile) -> Rows:
-    """Largest weight of a query, 0 to 1 (Voita et al. 2019)."""
+    """Largest weight of each query, 0 to 1 (Voita et al. 2019)."""
     return tile.weights.amax(-1)
 
 
 def distance(tile: Tile) -> Rows:
-    """|query - key| in tokens, weighted by attention (Vig and Belinkov 2019, there for decoders)."""
+    """Mean |query - key| of each query in tokens, weighted by attention (Vig and Belinkov 2019)."""
     return (tile.weights * tile.offsets.abs()).sum(-1)
 
 
 def on_offset(offset: int) -> Callable[[Tile], OnKeys]:
-    """The weight on the key `offset` tokens behind the query (Clark et al. 2019, there of all queries)."""
+    """A measure of the weight on the key `offset` after the query (Clark et al. 2019)."""
 
     def mass(tile: Tile) -> OnKeys:
         return weight_on(tile, tile.offsets == offset)
@@ -77,32 +77,32 @@ def on_offset(offset: int) -> Callable[[Tile], OnKeys]:
 
 
 def on_first(tile: Tile) -> OnKeys:
-    """The weight on the first key, of the first query too (Xiao et al. 2023 leave that one out)."""
+    """Weight on the first key, the first query included (Xiao et al. 2023 leave that one out)."""
     return weight_on(tile, tile.keys[None] == 0)
 
 
 def on_sink(tile: Tile) -> OnKeys:
-    """The weight on the first key of every query but the first (Xiao et al. 2023)."""
+    """Weight on the first key of every query but the first (Xiao et al. 2023)."""
     return on_first(tile).masked_fill(tile.queries == 0, float("nan"))
 
 
 def on_special(tile: Tile) -> OnKeys:
-    """The weight on special tokens, [CLS] and [SEP] or their likes (Clark et al. 2019)."""
+    """Weight on special tokens such as [CLS] and [SEP] (Clark et al. 2019)."""
     return weight_on(tile, known(tile.special)[None])
 
 
 def on_punctuation(tile: Tile) -> OnKeys:
-    """The weight on tokens that are punctuation alone (Clark et al. 2019, there of "." and ",")."""
+    """Weight on punctuation tokens (Clark et al. 2019, there of "." and ",")."""
     return weight_on(tile, known(tile.punctuation)[None])
 
 
 def on_alike(tile: Tile) -> OnKeys:
-    """The weight on other places of the query's own token (Olsson et al. 2022)."""
+    """Weight on other occurrences of the query's token (Olsson et al. 2022)."""
     return weight_on(tile, known(tile.alike) & (tile.offsets != 0))
 
 
 def moved(tile: Tile) -> Rows:
-    """Weight x ||f(x)|| added up over the keys, in units of the hidden state (Kobayashi et al. 2020)."""
+    """Sum over keys of weight x ||f(x)||, in units of the hidden state (Kobayashi et al. 2020)."""
     return (tile.weights * known(tile.norms)).sum(-1)
 
 
@@ -111,10 +111,10 @@ def moved_norms(
 ) -> Float[Tensor, "head key"]:
     """||f(x)|| of every key in each head, in units of the hidden state, in float64.
 
-    A weight says how much of a key's value is taken, not how large that is: weight times ||f(x)|| is what
-    arrives (Kobayashi et al. 2020, Attention is Not Only a Weight). f is the value, its offset included,
-    times the head's part of the output projection, whose own offset belongs to no key and is left out. Heads
-    that share a value head read the same values. Never more than one head's `key hidden` at once.
+    A weight says how much of a key's value is taken, not how large the value is: weight times ||f(x)|| is
+    what arrives (Kobayashi et al. 2020, Attention is Not Only a Weight). f is the value with its bias, times
+    the head's part of the output projection, without the projection's bias, which belongs to no key. Heads
+    that share a value head share values. At most one head's `key hidden` matrix is in memory.
     """
     import torch
 
@@ -128,7 +128,7 @@ def moved_norms(
 
 
 def strongest(tile: Tile) -> Strongest:
-    """The largest weight of each query, and how far behind the query its key stands; the first of equals."""
+    """The largest weight of each query, and the offset of its key (the first key of equals)."""
     import torch
 
     weights = tile.weights.amax(-1)  # NaN for a query without a key
@@ -138,13 +138,13 @@ def strongest(tile: Tile) -> Strongest:
 
 
 def stronger(one: Strongest, other: Strongest) -> Strongest:
-    """Of two tiles of a row that with the larger weight; of equal ones the first in the text."""
+    """Merges two tiles of the same rows: the larger weight, or of equals the first key in the text."""
     larger = (other[0] > one[0]) | ((other[0] == one[0]) & (other[1] < one[1]))
     return one.where(~larger, other)
 
 
 def share_at_one_offset(rows: Strongest) -> float:
-    """The share of queries, 0 to 1, whose strongest key stands at the most frequent offset.
+    """The share of queries, 0 to 1, whose strongest key is at the most frequent offset.
 
     Voita et al. 2019 call a head positional where that is nine of ten.
     """
@@ -152,7 +152,7 @@ def share_at_one_offset(rows: Strongest) -> float:
 
 
 def most_frequent_offset(rows: Strongest) -> float:
-    """The most frequent offset in tokens, negative before the query; of several the shortest."""
+    """The most frequent offset of the strongest key, in tokens, negative before the query."""
     return _most_frequent(rows)[1]
 
 
@@ -166,7 +166,7 @@ def _most_frequent(rows: Strongest) -> tuple[float, float]:
 
 
 def pairs(tile: Tile) -> Pairs:
-    """Cosine distance and scaled score of every query with every key that it may look at."""
+    """Cosine distance and scaled score of every allowed query-key pair."""
     import torch
 
     allowed, both = known(tile.allowed), (known(tile.distances), known(tile.scaled))
@@ -181,7 +181,7 @@ def more(one: Pairs, other: Float[Tensor, "2 other"]) -> Float[Tensor, "2 both"]
 
 
 def rank_correlation(of: Pairs) -> float:
-    """Spearman's, -1 to 1: -1 where the nearer always scores higher; NaN where there is nothing to rank."""
+    """Spearman's rank correlation, -1 to 1; NaN where values are constant, missing or not finite."""
     if of.shape[1] == 0 or not of.isfinite().all():
         return float("nan")
     first, second = (_ranks(each) for each in of)
@@ -190,7 +190,7 @@ def rank_correlation(of: Pairs) -> float:
 
 
 def _ranks(values: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
-    """Ranks around their mean; values that are equal up to rounding share the mean of theirs."""
+    """Centred ranks; values equal up to rounding share their mean rank."""
     import numpy as np
     import torch
 
@@ -210,7 +210,7 @@ def _ranks(values: Float[Tensor, " pair"]) -> Float[Tensor, " pair"]:
 def cosine_distances(
     queries: Float[Tensor, "query dim"], keys: Float[Tensor, "key dim"]
 ) -> Float[Tensor, "query key"]:
-    """1 - cosine, 0 to 2; 1 for a vector without a direction."""
+    """1 - cosine of each query and key, 0 to 2; 1 for a zero vector."""
     tiny = 1e-300
     first, second = (each / each.norm(dim=-1, keepdim=True).clamp_min(tiny) for each in (queries, keys))
     distances: Tensor = 1 - first @ second.T
@@ -218,7 +218,7 @@ def cosine_distances(
 
 
 def features(tile: Tile) -> Features:
-    """Largest column mean; then sums over pairs at each offset and within a text, with their counts.
+    """Features for `classified`: largest column mean, mass within texts, sums at each offset, pair counts.
 
     Each stands first for the weights, then for evenly spread ones.
     """
@@ -244,7 +244,7 @@ def features(tile: Tile) -> Features:
 
 
 def both(one: Features, other: Features) -> Features:
-    """Features of two tiles of the same rows: the larger column, all else added."""
+    """Merges features of two tiles of the same rows: the larger column mean, all others added."""
     joined, size = one + other, 2 + len(OFFSETS)
     for place in (0, size):
         joined[place] = max(one[place], other[place])
@@ -252,7 +252,7 @@ def both(one: Features, other: Features) -> Features:
 
 
 def classified(of: Features) -> float:
-    """The number of the class in `CLASSES`; NaN for a head without rows."""
+    """The index in `CLASSES` of the head's pattern; NaN for a head without rows."""
     size, last = 2 + len(OFFSETS), len(OFFSETS)
     real, even, counts = of[:size], of[size:-last], of[-last:]
     if real.isnan().any():
@@ -271,8 +271,9 @@ def classified(of: Features) -> float:
 
 
 def _over(found: float, even: float) -> float:
-    """How far a feature lies over that of even weights, 1 where it is all that there can be.
+    """The excess of a feature over its value for uniform weights: 0 is uniform, 1 the largest possible.
 
-    Where even weights have all that there can be, 1 but for the rounding of their sum, nothing lies over it.
+    0 also where uniform weights have the largest possible value, up to rounding.
+
     """
     return (found - even) / (1 - even) if even < ALL else 0.0

@@ -1,1 +1,1 @@
-"""The running program: how it starts and ends, where its time goes, where it keeps files of its own."""
+"""The running process: how it starts and ends, its memory and time, its own files."""

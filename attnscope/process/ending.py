@@ -1,11 +1,11 @@
-"""How the program ends when a signal ends it. What it does by a bug stands in `standard_error`.
+"""Ends the program on a signal, undoing temporary changes first.
 
-Python answers Ctrl-C with an exception. A library that is being imported may swallow it or make another
-error of it, a destructor prints it and goes on, and before the program stands it is a traceback. So nothing
-is raised here: the handler clears away what was announced to `undone_by_a_signal`, and ends the process. It
-is in force only where the program is the process; who uses the library keeps Python's own answer.
+Python answers Ctrl-C with an exception, which a library being imported may swallow or change, a destructor
+prints and ignores, and which is a traceback while the program starts. So nothing is raised here: the handler
+undoes what was registered with `undone_by_a_signal`, and ends the process. It is installed only by the
+command; users of the library keep Python's own handler. Bugs are handled in `standard_error`.
 
-This is imported before all else, and until it is an interrupt ends in Python's own way: so it imports little.
+This module is imported first and imports little, since an interrupt before it ends in Python's own way.
 """
 
 import os
@@ -27,7 +27,7 @@ _to_say: "list[str]" = []
 
 @contextmanager
 def undone_by_a_signal(undo: "Callable[[], object]") -> "Iterator[None]":
-    """Whatever goes on in here, a signal that ends the program calls `undo` first."""
+    """Context manager: a signal that ends the program calls `undo` first."""
     _to_undo.append(undo)
     try:
         yield
@@ -37,7 +37,7 @@ def undone_by_a_signal(undo: "Callable[[], object]") -> "Iterator[None]":
 
 @contextmanager
 def said_when_interrupted(words: str) -> "Iterator[None]":
-    """Whatever goes on in here, an interrupt that ends the program says so with these words."""
+    """Context manager: an interrupt that ends the program adds `words` to its message."""
     _to_say.append(words)
     try:
         yield
@@ -47,7 +47,7 @@ def said_when_interrupted(words: str) -> "Iterator[None]":
 
 @contextmanager
 def temporary_folder() -> "Iterator[str]":
-    """A folder that goes when this ends, also where a signal is what ends it."""
+    """Context manager: a temporary folder, removed at the end and on a signal."""
     import shutil
     import tempfile
     from functools import partial
@@ -62,10 +62,10 @@ def temporary_folder() -> "Iterator[str]":
 
 @contextmanager
 def written_whole(target: "Path") -> "Iterator[BinaryIO]":
-    """A file to be written, which comes to its place in one step where this ends well.
+    """Context manager: a file for writing that replaces `target` in one step, and only without an error.
 
-    Until then it is a new file beside `target`, under a name that nobody foresees and that leads nowhere
-    else; it goes where this ends by an error or a signal. Who may read it is what the umask says.
+    Until then it is a new file beside `target` with a random name; it is removed on an error or a signal.
+    Its permissions follow the umask.
     """
     part = target.with_name(unfinished_name())
     with undone_by_a_signal(part.unlink), open(part, "xb") as file:
@@ -81,12 +81,12 @@ def written_whole(target: "Path") -> "Iterator[BinaryIO]":
 
 
 def unfinished_name() -> str:
-    """A new name for a file that is not whole yet."""
+    """A random hidden name for a temporary file."""
     return f".{os.urandom(16).hex()}{UNFINISHED}"
 
 
 def answer_signals() -> None:
-    """Be ready for the signals that end a program, but for those that whoever started it has switched off."""
+    """Installs the handlers for signals that end a program, except for ignored ones."""
     for name in _STOPPING:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
@@ -94,7 +94,7 @@ def answer_signals() -> None:
 
 
 def _end(number: int, _: object) -> None:
-    """An interrupt is a line and exit code 130; of another signal the process dies, as if not caught."""
+    """Signal handler: on an interrupt prints a line and exits with 130; on others dies by that signal."""
     for name in _STOPPING:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_IGN)

@@ -1,17 +1,17 @@
-"""What the machine gives this program, and how it is used: memory, a folder for what it can make again, time.
+"""Machine resources: memory left and used, the cache folder, faster start, and one thread at a time.
 
-Sizes and times are read and written as people write them. Nothing is made here, and no folder but the user's
-own is ever named.
+Sizes and times are read and written as people write them. No folder is created, and only the user's own
+cache folder is named.
 
-The command starts faster than the libraries it is made of (`hasten`); whoever imports attnscope gets none of
-it. Two measures, each switched off by a variable of the environment: Python's garbage collector waits until a
-model is in memory (`benchmarks/startup.py` measures it), and torch's threads that wait for one another soon
-sleep, in place of turning in circles on cores that others could use. Every library is imported as it is.
+The command starts faster than its libraries by two means (`hasten`), which importing attnscope does not use,
+and which environment variables switch off: Python's garbage collector waits until a model is in memory
+(`benchmarks/startup.py` measures it), and torch's waiting threads soon sleep instead of spinning on cores
+that others could use. Every library is imported unchanged.
 
-One thread at a time, in the whole process, is in what is `alone`: what changes a model in memory, or what
-libraries share. Reading attention puts our functions into registries that transformers has once a process,
-and hooks into the model. Both are taken out again; between the two another thread would see them, or take out
-what is not its. A thread that has the lock may take it again, so that nothing waits for itself.
+One thread at a time, in the whole process, runs functions decorated by `alone`: those that change a model in
+memory, or state that libraries share. Reading attention puts functions into transformers' global registries,
+and hooks into the model. Both are removed again; meanwhile another thread would see them, or remove what is
+not its own. The lock is reentrant, so that no thread waits for itself.
 """
 
 import functools
@@ -47,7 +47,7 @@ _OFF = {"off", "no", "none", "0", "false"}
 
 
 def left() -> int | None:
-    """Bytes that can still be taken, rather too many than too few; None where nothing tells."""
+    """Bytes of memory that can still be allocated (an upper bound); None where unknown."""
     bounds = [bound for bound in (_available(), _container_limit(), _process_limit()) if bound is not None]
     return min(bounds, default=None)
 
@@ -57,16 +57,17 @@ def gigabytes(size: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """From a second on: `17.7 s`, `7 min`, `2.5 h`, `3 days`."""
+    """A duration as text: `17.7 s`, `7 min`, `2.5 h`, `3 days`."""
     if seconds < 7200:
         return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h" if seconds < 172800 else f"{seconds / 86400:.0f} days"
 
 
 def peak_memory() -> int | None:
-    """The most memory that this process has had, in bytes; None where the system does not tell.
+    """Peak memory of this process in bytes; None where the system does not tell.
 
-    What Linux says of a process's use counts whoever started it with it, so its memory is looked at itself.
+    On Linux `ru_maxrss` counts the parent process too, so `VmHWM` is read instead.
+
     """
     status = _STATUS.read_text("utf-8", "replace") if _STATUS.is_file() else ""
     if found := re.search(r"VmHWM:\s*(\d+) kB", status):
@@ -80,13 +81,13 @@ def peak_memory() -> int | None:
 
 
 def bytes_of(written: str) -> int | None:
-    """The size that is called `500MB` or `2GB`; None for what is no size."""
+    """The size in bytes of `500MB` or `2GB`; None where the text is no size."""
     size = _SIZE.fullmatch(written)
     return None if size is None else int(float(size[1]) * _UNITS[size[2].casefold()])
 
 
 def _available() -> int | None:
-    """Memory and swap that are free or can be freed; all that there is where the system does not tell."""
+    """Available memory and free swap in bytes, or all physical memory; None where unknown."""
     if _MEMINFO.is_file():
         lines = (line.split() for line in _MEMINFO.read_text("ascii").splitlines())
         sizes = {line[0]: int(line[1]) for line in lines if len(line) > 1}
@@ -102,7 +103,7 @@ def _container_limit() -> int | None:
 
 
 def _process_limit() -> int | None:
-    """What this process may still map (`ulimit -v`), where it is limited and the system tells what it has."""
+    """Bytes left under the address-space limit (`ulimit -v`); None without a limit or where unknown."""
     if sys.platform == "win32":
         return None
     import resource
@@ -115,7 +116,7 @@ def _process_limit() -> int | None:
 
 
 def digests_folder() -> Path | None:
-    """The folder of remembered hashes; None where that is off, or where this user has no place of his own."""
+    """The folder of cached file hashes; None where caching is off or there is no user cache folder."""
     if os.environ.get(_DIGESTS, "").strip().casefold() in _OFF:
         return None
     from platformdirs import user_cache_path
@@ -125,13 +126,13 @@ def digests_folder() -> Path | None:
 
 
 def is_ours(handle: int) -> bool:
-    """Whether an open file belongs to who runs this program, so that nobody else says what stands in it."""
+    """Whether an open file is owned by the user who runs this program."""
     own = getattr(os, "geteuid", None)  # not on Windows
     return own is None or bool(os.fstat(handle).st_uid == own())
 
 
 def hasten() -> None:
-    """Make this process, which is the command's own, start faster from here on."""
+    """Speeds up the start of this process: rarer garbage collection, threads that soon sleep."""
     global _hastened
     _hastened = True
     if not os.environ.get(COLLECT):
@@ -142,7 +143,7 @@ def hasten() -> None:
 
 @contextmanager
 def lean_loading() -> Iterator[None]:
-    """Around importing transformers and loading a model: no garbage collection."""
+    """Context manager for importing transformers and loading models: no garbage collection."""
     collecting = gc.isenabled()
     gc.disable()  # imports make hundreds of thousands of objects, and all of them stay
     try:
@@ -155,7 +156,7 @@ def lean_loading() -> Iterator[None]:
 
 
 def alone(function: Callable[P, T]) -> Callable[P, T]:
-    """The same function, which waits until no other thread is in one of these."""
+    """Decorator: the function runs while no other decorated function runs in another thread."""
 
     @functools.wraps(function)
     def waiting(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -166,7 +167,7 @@ def alone(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def each_alone(cls: C) -> C:
-    """The class, all of whose public methods and properties wait so, and its making."""
+    """Class decorator: wraps all public methods, properties and `__init__` with `alone`."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_") and name not in ("__init__", "__repr__"):
             continue

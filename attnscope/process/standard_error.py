@@ -1,7 +1,7 @@
-"""Standard error: what libraries write past Python is kept from it, and a bug's traceback steers no terminal.
+"""Standard error: silences native libraries, and prints tracebacks without control characters.
 
-Python prints the message of an exception, its notes, the lines of code and the names of threads as they are;
-here they pass the one printer first. Line ends and tabs stay: they are how a traceback is laid out.
+Python prints an exception's message, notes, code lines and thread names unchanged; here they pass
+`printable` first. Line ends and tabs stay, since they lay out the traceback.
 """
 
 import os
@@ -22,7 +22,7 @@ _LINE_ENDS_AND_TABS = "\n\t"
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """What is written to standard error past Python goes nowhere; Python itself still reaches it."""
+    """Context manager: discards native writes to standard error; Python's own still arrive."""
     python = sys.stderr
     with suppress(OSError, ValueError):
         python.flush()
@@ -54,7 +54,7 @@ def _is_standard_error(stream: Any) -> bool:
 
 
 def show_bugs_harmlessly() -> None:
-    """From here on, what nobody catches in the program, in its threads or where an object is freed."""
+    """Installs exception hooks (program, threads, destructors) that escape control characters."""
     sys.excepthook = _write_traceback
     threading.excepthook = _of_a_thread
     sys.unraisablehook = _while_freeing

@@ -1,4 +1,4 @@
-"""What analyses return and files hold: frozen, NumPy only, each with its provenance and its certificate.
+"""Results of analyses: frozen, NumPy only, each with its provenance and its certificate.
 
 A result can be rendered, or written and read again, on a machine without torch. Axis words are the
 project's own: layer, head, query, key, dim. Numbers are float64 as the reference arithmetic made them.
@@ -65,7 +65,7 @@ if TYPE_CHECKING:  # at run time a verb gives them, where it is there (`__getatt
 
 
 def load(path: str | Path) -> Result:
-    """The result in the file at `path`, a .npz or .json that attnscope wrote; its content tells which it is.
+    """Reads the result from the .npz or .json file `path` that attnscope wrote; its content tells the kind.
 
     Raises `CertificateError` where it was changed since, `InputError` where there is no such file, or it
     cannot be read, is damaged, of a newer attnscope, or no result. What JSON leaves out is None in the
@@ -78,7 +78,7 @@ def load(path: str | Path) -> Result:
 
 
 def json_schema(kind: str) -> dict[str, object]:
-    """JSON Schema (draft 2020-12) of the JSON documents of one kind, by its name in them: `head`, `finding`.
+    """JSON Schema (draft 2020-12) of one kind of JSON document, such as `head` or `finding`.
 
     Raises `InputError` where there is no such kind.
     """
@@ -91,7 +91,7 @@ def json_schema(kind: str) -> dict[str, object]:
 
 
 def __getattr__(name: str) -> Any:
-    """A class of a verb."""
+    """Lazily imports result classes that belong to verbs."""
     if (found := public(name)) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return found

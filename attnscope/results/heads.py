@@ -1,4 +1,4 @@
-"""One attention head on one input: its weights, every stage that led to them, and how they are looked at."""
+"""Weights of one attention head on one input, the stages that lead to them, and regrouped views."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -19,26 +19,26 @@ MEAN = -1  # in the place of the number of a head: the mean over heads
 
 
 def head_name(layer: int, head: int) -> str:
-    """`L3 H11`, `the mean of all heads of L3`, `the mean of all heads`."""
+    """The name of a head: `L3 H11`, `the mean of all heads of L3` or `the mean of all heads`."""
     if head != MEAN:
         return f"L{layer} H{head}"
     return "the mean of all heads" + ("" if layer == MEAN else f" of L{layer}")
 
 
 class Placed:
-    """A head of a `layer`, by its number."""
+    """Base of results about one head: its `layer` and `head`."""
 
     layer: int
     head: int
 
     @property
     def name(self) -> str:
-        """`L3 H11`, or which heads it is the mean of."""
+        """The head's name: `L3 H11`, or the heads it is the mean of."""
         return head_name(self.layer, self.head)
 
 
 class Case(StrEnum):
-    """What one head shows, which is what is said first."""
+    """The conclusion that is shown first for one head."""
 
     LINK = "link"
     TAKEN_UP = "taken up"
@@ -48,7 +48,7 @@ class Case(StrEnum):
 
 
 class Linked(Presented):
-    """Weights between queries and keys, of which one is the strongest link."""
+    """Base of results with weights between queries and keys, and a strongest link."""
 
     query_tokens: Tokens
     key_tokens: Tokens
@@ -56,22 +56,22 @@ class Linked(Presented):
 
     @property
     def crosses(self) -> bool:
-        """Whether queries and keys are of two sequences."""
+        """Whether queries and keys belong to different sequences."""
         raise NotImplementedError
 
     @property
     def expected(self) -> Float[np.ndarray, "query key"] | None:
-        """What lengths alone give of each weight; None where those are not what is compared."""
+        """Each weight as predicted by the lengths of its groups; None where lengths are not compared."""
         return None
 
     @cached_property
     def rest(self) -> Rest:
-        """What is left to have its strongest link, and what is passed over."""
+        """The pairs among which the strongest link is chosen, and those passed over."""
         return rest_of(self.weights, self.query_tokens, self.key_tokens, crosses=self.crosses)
 
     @property
     def strongest(self) -> tuple[int, int] | None:
-        """The query and the key of the largest weight that is not passed over; None where no query has a key.
+        """The query and key of the largest weight that is not passed over; None where no query has a key.
 
         Of sentences and passages it is the weight that lies farthest above what their lengths give.
         """
@@ -83,7 +83,7 @@ class Linked(Presented):
 
     @property
     def case(self) -> Case:
-        """Whether there is a strongest link, whether most is passed over for it or its length gives it."""
+        """The conclusion: no key, a link, most weight passed over, or a link compared with its length."""
         if (link := self.strongest) is None:
             return Case.NO_KEY
         if self.expected is not None:
@@ -95,13 +95,13 @@ class Linked(Presented):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadWeights(Placed, Certified, Linked):
-    """The weights of one head on one input: all that there is where a model was only asked what it returns.
+    """The weights of one head on one input, where queries, keys and values may be unknown.
 
-    A row without any allowed key is NaN and False in `answered`. `tower` is where in the model the head is,
-    "" where its kind tells; `block` which of the `blocks` separate attentions of its layer this is; `notes`
-    say what is odd about the weights. `allowed` is False where a key is masked. `layers` and `heads` count
-    those of the model. `weights` are those of each query, row by row. Of a mean over heads `head` is -1, and
-    `layer` too where it is over those of all layers.
+    `weights` have a row for each query; a row without any allowed key is NaN and False in `answered`.
+    `allowed` is False where a key is masked. `layers` and `heads` are the model's numbers of them. `tower`
+    is the part of the model with the head, "" where its kind tells; `block` is which of the `blocks`
+    separate attentions of its layer this is; `notes` say what is odd about the weights. For a mean over
+    heads `head` is -1, and so is `layer` for a mean over all layers.
     """
 
     layer: int
@@ -123,31 +123,31 @@ class HeadWeights(Placed, Certified, Linked):
 
     @property
     def crosses(self) -> bool:
-        """Whether queries and keys are of two sequences."""
+        """Whether queries and keys belong to different sequences."""
         return self.kind is Kind.CROSS
 
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:
-        """Which queries have at least one key that they may look at."""
+        """True for queries that may attend to at least one key."""
         return np.asarray(self.allowed.any(axis=1))
 
     @property
     def row_sums(self) -> tuple[float, float]:
-        """The least and the largest sum of a row that has a key; NaN where none has."""
+        """The smallest and largest sum of a row that has a key; NaN where none has."""
         sums = self.weights[self.answered].sum(axis=1)
         return (float(sums.min()), float(sums.max())) if sums.size else (np.nan, np.nan)
 
     @property
     def special_mass(self) -> SpecialMass | None:
-        """How much of the weight lies on special tokens; None where there are none."""
+        """The share of weight on special tokens; None where there are none."""
         return special_mass([self.weights], self.key_tokens)
 
     def special_mass_of(self, queries: Sequence[int]) -> SpecialMass | None:
-        """How much of the weight of some queries lies on special tokens: mean over those that have a key."""
+        """The share of weight on special tokens for some queries: mean over those that have a key."""
         return special_mass([self.weights[list(queries)]], self.key_tokens)
 
     def derived(self) -> dict[str, Value]:
-        """What was not read of a head of which only the weights were returned is null."""
+        """Derived file entries; fields that only a full head has are null."""
         terms = getattr(self, "terms", None)
         absent = {slot.name for slot in fields(HeadAttention)} - {slot.name for slot in fields(self)}
         return dict.fromkeys(sorted(absent)) | {
@@ -160,15 +160,14 @@ class HeadWeights(Placed, Certified, Linked):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeadAttention(HeadWeights):
-    """One head on one input, every stage of it.
+    """One head on one input, with every stage of its computation.
 
-    `scores` are q.k; `scaled` is what enters the softmax (scaled, capped, with bias; NaN where a key is
-    masked) and `terms` what of that was added, by name; `weights` rows sum to 1 unless the head has a sink.
-    `key_head` is the key/value head that this query head reads; `sink` the logit of its sink, the mean where
-    every query has its own. `q`, `k` and `v` are its query, key and value vectors, `output` the weights times
-    the values. `scale` multiplies q.k, `softcap` then bounds it, None where nothing does. `window` is how
-    many keys a query may look back at, None where all. `key_heads` is how many key heads the layer has.
-    `sink_by_query` says whether every query has a sink of its own.
+    `q`, `k` and `v` are its query, key and value vectors. `scores` are q.k; `scale` multiplies them,
+    `softcap` then bounds them (None: nothing does), and `terms` are added, by name. `scaled` is the result,
+    which enters the softmax, NaN where a key is masked. `weights` rows sum to 1 unless the head has a sink;
+    `output` is the weights times the values. `key_head` is the key/value head that this query head reads, of
+    the layer's `key_heads`. `sink` is the logit of its sink, the mean where every query has its own
+    (`sink_by_query`). `window` is how many keys a query may look back at, None for all.
     """
 
     key_head: int
@@ -191,7 +190,7 @@ class HeadAttention(HeadWeights):
 
 
 class OfOneHead(Presented):
-    """What is made of one head: what is proved of it is what is proved of the head."""
+    """Base of results about one head; the verdict is the head's."""
 
     head: HeadWeights
 
@@ -205,13 +204,12 @@ class OfOneHead(Presented):
 class HeadView(OfOneHead, Linked):
     """The weights of `head` with its tokens grouped, and special tokens treated as `special` says.
 
-    Entry i of `query_groups` holds the positions of the head's own tokens behind row i, which `query_tokens`
-    names; keys alike. A weight is the sum over the pieces of its key and the mean over the pieces of its
-    query (Clark et al. 2019). `allowed` is False where all pairs of pieces are masked. A row of which
-    nothing is left is False in `answered`, and NaN where rows are divided by what remains.
+    Entry i of `query_groups` holds the positions of the head's tokens in row i, which `query_tokens` names;
+    `key_groups` and `key_tokens` likewise for columns. `weights` are summed over the tokens of a key group
+    and averaged over those of a query group (Clark et al. 2019). `allowed` is False where all pairs of a
+    cell are masked. A row with nothing left is False in `answered`, and NaN where rows are renormalised.
 
     Scores and vectors belong to tokens and stay in `head`, whose certificate is about its own weights.
-    `key_groups` are the same of `key_tokens`. `weights` are those of rows and columns.
     """
 
     head: HeadWeights = field(metadata={"file": "by_tokens", "beside": True})
@@ -226,23 +224,23 @@ class HeadView(OfOneHead, Linked):
 
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:
-        """Which rows have a key left that they may look at, and any weight on those."""
+        """True for rows with an allowed key left and weight on it."""
         left = np.nan_to_num(self.weights).sum(axis=1) > 0
         return np.asarray(self.allowed.any(axis=1) & left)
 
     @property
     def crosses(self) -> bool:
-        """Whether queries and keys are of two sequences."""
+        """Whether queries and keys belong to different sequences."""
         return self.head.crosses
 
     @property
     def expected(self) -> Float[np.ndarray, "query key"] | None:
-        """What lengths alone give of each weight, where units are sentences or passages; else None."""
+        """The weights that uniform attention would give, for sentences and passages; else None."""
         return self.even if self.by.is_long else None
 
     @property
     def even(self) -> Float[np.ndarray, "query key"]:
-        """What a head gives that weighs all keys alike: the more, the more tokens a unit has."""
+        """The weights of uniform attention: proportional to a group's number of tokens."""
         allowed = self.head.allowed
         if self.special is Special.RENORMALISE:  # of what is left alone
             allowed = allowed & members(self.key_groups, allowed.shape[1]).any(axis=0)
@@ -256,12 +254,12 @@ class HeadView(OfOneHead, Linked):
 
     @property
     def emptied(self) -> int:
-        """How many rows had a key, and have nothing left without the special tokens."""
+        """The number of rows that have a key, but no weight left without special tokens."""
         had = [bool(self.head.answered[list(group)].any()) for group in self.query_groups]
         return int((np.array(had, dtype=bool) & ~self.answered).sum())
 
     def query_row(self, position: int) -> int | None:
-        """The row that holds the head's query at `position`; None where it is left out."""
+        """The row whose group contains the query at `position`; None where it is left out."""
         return next((row for row, group in enumerate(self.query_groups) if position in group), None)
 
     def check_parts(self) -> None:
@@ -277,7 +275,7 @@ class HeadView(OfOneHead, Linked):
             )
 
     def derived(self) -> dict[str, Value]:
-        """What each row and column holds of the head's tokens."""
+        """Derived file entries: the case, and the token positions in each row and column."""
         named = {
             "queries": (self.query_tokens, self.query_groups),
             "keys": (self.key_tokens, self.key_groups),

@@ -1,4 +1,4 @@
-"""One head on a long text: never all queries by all keys, but blocks, single rows and strongest keys."""
+"""One head on a long text: blocks, single rows and top keys instead of the dense matrix."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -16,7 +16,7 @@ from attnscope.vocabulary import Pool
 
 
 class Case(StrEnum):
-    """What one head of a long text shows, which is what is said first."""
+    """The conclusion that is shown first for one head of a long text."""
 
     SPREAD = "spread"
     ROW = "row"
@@ -26,15 +26,15 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LongHead(Placed, Certified, Presented):
-    """One head of a text whose queries by keys are too many to be held.
+    """One head of a long text, whose dense query-key matrix would not fit in memory.
 
-    `first` is the first query and the first key of the window that is shown, `size` how many of each it has,
-    `steps` how many of them a block has (fewer at the ends), 1 by 1 where it is in full resolution: then a
-    block is a weight. `mean` is over the `pairs` that are allowed, `largest` the largest weight, NaN where
-    none is. `entropy` is of every query, in nats, NaN for one without a key; `top_keys` are its strongest
-    keys, largest first, -1 and NaN where there are fewer. With a `query` its `row` has the weights of all
-    keys. `sampled` counts the rows that are certified in full. `tower`, `block`, `blocks` and `notes` are as
-    in `HeadWeights`. `top_weights` are their weights.
+    `first` is the first query and key of the window shown, `size` its numbers of queries and keys, `steps`
+    those of a block (fewer at the ends); with steps 1 by 1 a block is a weight. `mean` is over the `pairs`
+    that are allowed, `largest` the largest weight, NaN where none is. `entropy` is that of every query in
+    nats, NaN for one without a key; `top_keys` are its strongest keys, largest first, `top_weights` their
+    weights, -1 and NaN where there are fewer. With a `query` its `row` has the weights of all keys.
+    `sampled` counts the rows that are certified in full. `tower`, `block`, `blocks` and `notes` are as in
+    `HeadWeights`.
     """
 
     layer: int
@@ -68,28 +68,28 @@ class LongHead(Placed, Certified, Presented):
 
     @property
     def case(self) -> Case:
-        """Whether one query was asked for, and whether there is a key to look at."""
+        """The conclusion: one row or all, and whether there is a key to attend to."""
         if self.row is not None:
             return Case.ROW if np.nan_to_num(self.row).any() else Case.ROW_WITHOUT_KEYS
         return Case.NO_KEY if np.isnan(self.entropy).all() else Case.SPREAD
 
     @property
     def exact(self) -> bool:
-        """Whether every block is one weight."""
+        """Whether every block is a single weight."""
         return self.steps == (1, 1)
 
     @property
     def whole(self) -> bool:
-        """Whether the window is all of the text."""
+        """Whether the window covers the whole text."""
         return self.size == (len(self.query_tokens), len(self.key_tokens))
 
     @property
     def cells(self) -> Float[np.ndarray, "row column"]:
-        """The blocks as they are drawn: by their mean or by their largest weight."""
+        """The value of each block that is drawn: its mean or its largest weight."""
         return self.largest if self.pool is Pool.MAX else self.mean
 
     def coarser(self, rows: int, columns: int) -> "LongHead":
-        """This head in blocks that are so many times as large."""
+        """This head with `rows` x `columns` blocks merged into one."""
         if (rows, columns) == (1, 1):
             return self
         pairs = _joined(self.pairs, rows, columns, np.add)

@@ -17,7 +17,7 @@ _HALF = 0.5  # of its attention: a head that gives a picture less looks elsewher
 
 
 class Case(StrEnum):
-    """What can be said of one head, or of several, over a picture or a sound."""
+    """The conclusion for one head, or several, over a picture or a sound."""
 
     PLACE = "place"
     ELSEWHERE = "elsewhere"
@@ -31,8 +31,8 @@ class Picture:
     """A picture as the model saw it: cropped and resized by its processor, colours from 0 to 1.
 
     `covered` is the height and width, in pixels from the top left, that the model cuts into patches;
-    `digest` the SHA-256 of the file. `pixels` are None in what was read from JSON, which leaves them out and
-    says of them only `told_size`.
+    `digest` the SHA-256 of the file. `pixels` are None when read from JSON, which holds only their
+    `told_size`.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Picture:
 
     @property
     def described(self) -> str:
-        """Name of the file, and how much of it was read."""
+        """`door.png, read as 224 x 224 pixels`: the file name, and the size that was read."""
         height, width = self.size
         return f"{printable(self.name)}, read as {height} x {width} pixels"
 
@@ -68,7 +68,7 @@ class Picture:
 class Sound:
     """A sound as the model heard it: one channel, `rate` samples a second; `digest` of the file, SHA-256.
 
-    `samples` are None in what was read from JSON, which leaves them out and says only `told_count`.
+    `samples` are None when read from JSON, which holds only their `told_count`.
     """
 
     name: str
@@ -79,12 +79,12 @@ class Sound:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """The duration in seconds."""
         return self.count / self.rate
 
     @property
     def count(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
         return self.told_count if self.samples is None else len(self.samples)
 
     @property
@@ -96,7 +96,7 @@ class Sound:
 
     @property
     def described(self) -> str:
-        """Name of the file, and how much of it was read."""
+        """The file name, duration and sampling rate: `door.wav, 1.20 s at 16000 Hz`."""
         return f"{printable(self.name)}, {self.seconds:.2f} s at {self.rate} Hz"
 
     def check_parts(self) -> None:
@@ -119,11 +119,11 @@ class Spectrogram:
 
 @dataclass(frozen=True, eq=False)
 class Gaze:
-    """Whose attention is laid over a picture or a sound, and where that lies among the keys.
+    """The query whose attention is laid over a picture or a sound, and the keys of its patches or frames.
 
-    `query` is a position, None for the mean over the queries that may look somewhere; `cell` the patch (row,
-    column) or the frame that it stands for itself, if any; `keys` the key positions of the patches, row by
-    row, or of the frames, -1 for a patch that this attention does not read.
+    `query` is a position, None for the mean over queries that have a key; `cell` the patch (row, column) or
+    frame of the query itself, if any; `keys` the key positions of the patches, row by row, or of the frames,
+    -1 for a patch outside of this attention.
     """
 
     query: int | None
@@ -131,7 +131,7 @@ class Gaze:
     keys: Int[np.ndarray, "..."]
 
     def check_places(self, heads: HeadAttention | Overview, weights: Float[np.ndarray, "..."]) -> None:
-        """Raises `Damaged` where it does not lie within the tokens of these heads, or below these weights."""
+        """Raises `Damaged` where positions do not fit the heads' tokens, or the shape of the weights."""
         queries, keys = heads.query_tokens, heads.key_tokens
         shape = weights.shape[-self.keys.ndim :]
         fits(not (weights < 0).any(), "'over' has a weight below 0")
@@ -144,7 +144,7 @@ class Gaze:
 
 
 class _HeadLaidOver(OfOneHead):
-    """One head over a picture or a sound: every class of these has a gaze and the weights that are laid."""
+    """Base of results that lay one head over a picture or a sound."""
 
     head: HeadAttention
     gaze: Gaze
@@ -154,7 +154,7 @@ class _HeadLaidOver(OfOneHead):
 
     @property
     def case(self) -> Case:
-        """Whether the head reads any patch or frame, and gives them half of its attention."""
+        """The conclusion: whether the head reads patches or frames, and gives them half of its weight."""
         if not np.isfinite(self.weights).any():
             return Case.NO_PLACE
         return Case.PLACE if np.nansum(self.weights) >= _HALF else Case.ELSEWHERE
@@ -164,7 +164,7 @@ class _HeadLaidOver(OfOneHead):
 
 
 class _HeadsLaidOver(Presented):
-    """Several heads over a picture or a sound."""
+    """Base of results that lay several heads over a picture or a sound."""
 
     overview: Overview
     gaze: Gaze
@@ -174,7 +174,7 @@ class _HeadsLaidOver(Presented):
 
     @property
     def case(self) -> Case:
-        """Whether any head reads any patch or frame."""
+        """The conclusion: whether any head reads a patch or frame."""
         return Case.HEADS if np.isfinite(self.weights).any() else Case.NO_HEAD
 
     @property
@@ -187,7 +187,7 @@ class _HeadsLaidOver(Presented):
 
 
 class _Heard:
-    """What attention over a sound holds beside the sound."""
+    """Base of results over a sound: holds its spectrogram."""
 
     spectrogram: Spectrogram | None
 
@@ -203,7 +203,7 @@ class _Heard:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PictureAttention(_HeadLaidOver):
-    """One head over a picture: `weights` on every patch, and by name what lies `elsewhere`."""
+    """One head over a picture: `weights` on every patch, and the weight `elsewhere` by name."""
 
     head: HeadAttention = field(metadata={"spread": True})
     picture: Picture

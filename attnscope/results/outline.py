@@ -1,8 +1,8 @@
-"""What there is to look at in a model: its attention layers as its config and its empty modules tell them.
+"""The outline of a model: its attention layers, derived from its config and modules without weights.
 
-No weight is behind any of this. `seen` says of a layer that its figures come from running the model
-without weights, where every operation gives the shape of its result and nothing else; otherwise they are
-what the attention module says of itself. None stands for what neither tells.
+No weights are read. `seen` layers have figures from a dry run of the model, in which operations compute only
+the shapes of their results; other figures are those that the attention module states. None stands for
+unknown.
 """
 
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from attnscope.results.base.presented import Arrays, Presented, Value, columns_o
 
 
 class Case(StrEnum):
-    """In how many places of a model there is attention."""
+    """The number of places in a model that have attention."""
 
     NOTHING = "nothing"
     ONE = "one tower"
@@ -22,11 +22,10 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Position:
-    """One way in which an attention knows where its tokens stand.
+    """One way in which an attention encodes positions.
 
-    `size` counts the places that have an embedding, `dims` how many of a head's dimensions are rotated,
-    `base` is that of the rotation's wavelengths, `variant` what is done to them for long texts. `scheme` is
-    what it is called.
+    `scheme` is its name. `size` is the number of position embeddings, `dims` how many of a head's dimensions
+    are rotated, `base` that of the rotation's wavelengths, `variant` the change to them for long texts.
     """
 
     scheme: str
@@ -38,13 +37,12 @@ class Position:
 
 @dataclass(frozen=True)
 class LayerOutline:
-    """One attention layer. `blocks` counts the separate attentions it makes for one input.
+    """One attention layer; `blocks` counts the separate attentions it makes for one input.
 
-    `queries` and `keys` are the tokens it had in the run without weights. `chunk` is a window that does not
-    slide. `dim` is that of queries and keys, `value_dim` that of values. `seen` is whether the run without
-    weights reached it, `sinks` whether its heads have some. `heads` are query heads, `key_heads` those that
-    they share. `scale`, `softcap` and `window` are as in `HeadAttention`. `positions` is how it knows where
-    tokens stand.
+    `seen` says whether the dry run (without weights) reached it, with so many `queries` and `keys`. `heads`
+    are query heads, `key_heads` the key/value heads they share; `dim` is the size of queries and keys,
+    `value_dim` of values. `chunk` is a window that does not slide, `sinks` whether its heads have sinks.
+    `positions` are its position encodings. `scale`, `softcap` and `window` are as in `HeadAttention`.
     """
 
     layer: int
@@ -71,7 +69,7 @@ class LayerOutline:
 
 @dataclass(frozen=True)
 class TowerOutline:
-    """The attention layers of one kind that stand at one place; `context` is the most tokens it reads.
+    """The attention layers of one kind in one part of the model; `context` is the most tokens it reads.
 
     `pattern` is the path of its attentions, `kernel` what computes them.
     """
@@ -87,10 +85,7 @@ class TowerOutline:
 
 @dataclass(frozen=True)
 class Gap:
-    """Layers of the list of modules at `stack` that hold no attention, and the class that they are.
-
-    `module_class` is the class of what stands there.
-    """
+    """The `layers` of the module list at `stack` that have no attention, but a `module_class`."""
 
     stack: str
     layers: tuple[int, ...]
@@ -99,10 +94,11 @@ class Gap:
 
 @dataclass(frozen=True)
 class Storage:
-    """The weight files: how many, in bytes, in which precision; `place` is where they were found.
+    """The weight files of a model; `place` is where they are.
 
-    `shards` maps each of several files to its bytes, None where that is not told. `files`, `size` and
-    `precision` are these three; None where that is not told.
+    `files` is their number, `size` their bytes and `precision` their dtype, None where unknown. `shards` maps
+    each of several files to its bytes, None where unknown.
+
     """
 
     place: str
@@ -114,16 +110,15 @@ class Storage:
 
 @dataclass(frozen=True)
 class Cost:
-    """What one head of one layer takes, reckoned from shapes for inputs of `length` tokens.
+    """The estimated cost of one head of one layer, from shapes, for inputs of `length` tokens.
 
-    `forward_flops` are the products of the model's run up to this layer's attention, `head_flops` those of
-    recomputing the head once, which the certificate repeats up to `repeats` times with a fault put in.
-    `weights` are bytes of the parameters loaded for it in float32, `operands` of the layer's queries, keys,
-    values and output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for
-    this head in float64. A length `beyond` what the model reads cannot be run. What else a run does and keeps
-    comes on top. How long that takes is not said here: a machine is not equally fast twice, and an outline is
-    the same every time. `queries` and `keys` are how many of each it has. `layers_loaded` and `shards` are
-    the layers and files that are read for it, None and empty where that is not known.
+    `forward_flops` are those of the model's run up to this layer's attention, `head_flops` those of
+    recomputing the head once, which the certificate repeats up to `repeats` times with a fault. `weights`
+    are bytes of the parameters loaded in float32, `operands` of the layer's queries, keys, values and
+    output, `kernel` of the model's own scores and weights of all heads, `reference` of ours for this head in
+    float64. A length `beyond` the model's context cannot be run. Other work and memory of a run comes on
+    top; times are not estimated, since they vary and an outline does not. `queries` and `keys` are their
+    numbers. `layers_loaded` and `shards` are the layers and files to read, None and empty where unknown.
     """
 
     tower: str
@@ -145,17 +140,17 @@ class Cost:
 
     @property
     def pairs(self) -> int:
-        """Bytes of what has an entry for every query and key: the model's scores and weights, and ours."""
+        """Bytes of all query-key matrices: the model's scores and weights, and the recomputed ones."""
         return self.kernel + self.reference
 
     @property
     def flops(self) -> int:
-        """Floating-point operations of the model's run and of the heads that are recomputed."""
+        """Floating-point operations of the model's run and of all recomputations."""
         return self.forward_flops + self.repeats * self.head_flops
 
     @property
     def memory(self) -> int:
-        """Bytes of all of these at once."""
+        """Bytes of weights, operands and query-key matrices together."""
         return self.weights + self.operands + self.kernel + self.reference
 
     def derived(self) -> dict[str, Value]:
@@ -164,13 +159,12 @@ class Cost:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Outline(Presented):
-    """A model from outside.
+    """The outline of a model: its layers, weight files and costs, without reading weights.
 
-    `length` is that of the text in the run without weights, `run` says why that ended early, `unlisted` why
-    nothing is known of the weights; both are empty where there is nothing to say. `further` are the costs at
-    other lengths that were asked for. `requested` is the name that was asked for, `model` the one that was
-    found, `demo` whether it is bundled, `revision` its commit, `architecture` and `model_type` its class and
-    family, `parameters` how many there are. `versions` are those of the libraries.
+    `requested` is the name asked for, `model` the one found, `demo` whether it is bundled, `revision` its
+    commit, `architecture` and `model_type` its class and family, `parameters` their number, `versions` those
+    of the libraries. `length` is that of the text in the dry run, `run` says why it ended early, `unlisted`
+    why nothing is known of the weights; both may be empty. `further` are the costs at other lengths.
     """
 
     requested: str
@@ -194,12 +188,12 @@ class Outline(Presented):
 
     @property
     def case(self) -> Case:
-        """In how many places there is attention."""
+        """The number of places that have attention."""
         return (Case.NOTHING, Case.ONE, Case.SEVERAL)[min(len(self.towers), 2)]
 
     @property
     def costs(self) -> tuple[Cost, ...]:
-        """The cost at every length that was asked for, in that order."""
+        """The cost at every requested length, in order."""
         return () if self.cost is None else (self.cost, *self.further)
 
     def derived(self) -> dict[str, Value]:

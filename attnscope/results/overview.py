@@ -1,4 +1,4 @@
-"""Several heads at a glance: numbers, a link and a certificate for each, or its weights in a few cells."""
+"""Overviews of several heads: scores, strongest links and certificates, or thumbnails of weights."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -22,10 +22,10 @@ from attnscope.vocabulary import Route, Unit
 
 @dataclass(frozen=True)
 class Module:
-    """Where the heads of a layer were read: the attention at this `path`.
+    """The attention module at this `path`, from which a layer's heads were read.
 
-    The model has so many `layers`, the module so many `heads`; of the `blocks` separate attentions that it
-    makes `block` was read. `notes` say what is odd there.
+    `layers` and `heads` are the numbers of the model's layers and the module's heads. Of the `blocks`
+    separate attentions that it makes, `block` was read. `notes` say what is odd there.
     """
 
     path: str
@@ -37,7 +37,7 @@ class Module:
 
 
 class Case(StrEnum):
-    """What several heads show, which is what is said first."""
+    """The conclusion that is shown first for several heads."""
 
     NO_NUMBER = "no number"
     CLASSES = "classes"
@@ -100,7 +100,7 @@ class Overview(Presented):
     modules: tuple[Module, ...] = ()
 
     def head(self, layer: int, head: int) -> HeadWeights:
-        """One of the heads by its weights, by tokens; `InputError` for one that is not there."""
+        """The weights of one head, by tokens; `InputError` where it is not in the overview."""
         found = self.tokens or self
         i, j = found.place_of(layer, head)
         weights, module = found.dense_weights[i][j], found.modules[i]
@@ -125,7 +125,7 @@ class Overview(Presented):
         )
 
     def place_of(self, layer: int, head: int) -> tuple[int, int]:
-        """Where a head stands on the axes of every array; `InputError` for one that is not shown."""
+        """The index of a head along the layer and head axes; `InputError` where it is not in the overview."""
         if layer in self.layers and head in self.heads:
             return self.layers.index(layer), self.heads.index(head)
         layers, heads = listed(self.layers), listed(self.heads)
@@ -148,7 +148,7 @@ class Overview(Presented):
 
     @property
     def special_mass(self) -> SpecialMass | None:
-        """How much of the weight lies on special tokens, by tokens, mean over the heads; None without any."""
+        """The share of weight on special tokens, by tokens, mean over heads; None without special tokens."""
         by_tokens = self.tokens or self
         if by_tokens.weights is None:
             return by_tokens.told_mass
@@ -156,7 +156,7 @@ class Overview(Presented):
 
     @cached_property
     def special_shares(self) -> Float[np.ndarray, "layer head"] | None:
-        """How much of its weight each head puts on special tokens, by tokens; None without any."""
+        """The share of each head's weight on special tokens, by tokens; None without special tokens."""
         by_tokens = self.tokens or self
         if by_tokens.weights is None:
             return by_tokens.told_shares
@@ -167,9 +167,9 @@ class Overview(Presented):
 
     @cached_property
     def distances(self) -> Distances | None:
-        """At which distance each head looks; None across two sequences, and of pictures and sounds.
+        """The most frequent offset of each head's strongest keys; None for cross attention, pictures, sounds.
 
-        A key counts as one that may be looked at where its weight is not exactly 0, as only a mask makes it.
+        A key counts as allowed where its weight is not exactly 0, as only a mask makes it.
         """
         if self.weights is None:
             return self.told_distances
@@ -185,7 +185,7 @@ class Overview(Presented):
 
     @cached_property
     def aimed(self) -> Aimed | None:
-        """What the weights say of the query, or the pair, that alone was asked for; None without one."""
+        """Comparisons for the weights at the named query or pair; None where none was named."""
         if self.weights is None or self.aim is None:
             return self.told_aimed if self.aim is not None else None
         query, key = self.aim
@@ -210,9 +210,9 @@ class Overview(Presented):
         return even_share(allowed, rows, keys[0] if keys else (0,))
 
     def most_telling(self, controls: Weights | None = None) -> Link | None:
-        """The link that says most of this text, by tokens; None where none is worth opening on.
+        """The link with the most evidence, by tokens; None where none is strong enough or there is no text.
 
-        `controls` is the most that any control text has, of all tokens. `InputError` without weights.
+        `controls` is the largest weight in any control text, over all tokens. `InputError` without weights.
         """
         found = self.tokens or self
         queries, keys = found.query_tokens, found.key_tokens
@@ -224,13 +224,13 @@ class Overview(Presented):
 
     @property
     def main(self) -> HeadScores:
-        """What the grid shows first, and the strongest heads are chosen by."""
+        """The scores that the grid shows first: the first measure with a meaning."""
         every = tuple(self.scores.values())
         return next((each for each in every if not each.absent), every[0])
 
     @property
     def case(self) -> Case:
-        """What these heads show: of a pair whether any gives its key more than each other key."""
+        """The conclusion about these heads, or about the named query or pair."""
         if np.isnan(self.main.values).all():
             return Case.NO_NUMBER
         if self.aim is None:
@@ -242,17 +242,17 @@ class Overview(Presented):
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """The layers that are shown, in the order of the first axis of every array."""
+        """The layer numbers, in order of the first axis of every array."""
         return self.main.layers
 
     @property
     def heads(self) -> tuple[int, ...]:
-        """The heads that are shown, in the order of the second."""
+        """The head numbers, in order of the second axis."""
         return self.main.heads
 
     @property
     def taken_up(self) -> Bool[np.ndarray, "layer head"]:
-        """Whether special tokens, or one token alone, take more than half of a head's weight."""
+        """True where special tokens, or one single token, take more than half of a head's weight."""
         shares = self.special_shares
         special = np.zeros(self.main.values.shape, dtype=bool) if shares is None else shares > MOST
         return special if self.heaviest is None else special | (self.heaviest >= 0)
@@ -276,7 +276,7 @@ class Overview(Presented):
         fits(not held or len(self.modules) == shape[0], "'modules' are not one for each of the layers")
 
     def derived(self) -> dict[str, Value]:
-        """A row for each head with all of its numbers, its strongest link and its verdict."""
+        """Derived file entries: a row per head with its scores, strongest link and verdict."""
         return {
             "layers": self.layers,
             "heads": self.heads,
@@ -306,7 +306,7 @@ class Overview(Presented):
 
 
 class InSmall(StrEnum):
-    """Whether any query of several heads had a choice."""
+    """Whether any query of the heads has two keys or more to choose from."""
 
     LARGEST = "a largest weight"
     NO_CHOICE = "no choice"
@@ -314,13 +314,11 @@ class InSmall(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Thumbnails(Presented):
-    """The weights of several heads on one input, each in the same few cells.
+    """The weights of several heads on one input, pooled to thumbnails with the same few cells.
 
-    `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of so many
-    queries by so many keys as `steps` says, fewer at the ends, NaN where none of these queries may look at
-    any of these keys. `tower` and
-    `notes` are as in `HeadWeights`. `by` says what queries and keys are, as in `HeadView`; `special`
-    tokens may be left out.
+    `weights[i, j]` belongs to `layers[i]` and `heads[j]`. A cell is the largest weight of a block of `steps`
+    queries by keys (fewer at the ends), NaN where all of it is masked. `tower` and `notes` are as in
+    `HeadWeights`. `by` is the unit of queries and keys, as in `HeadView`; `special` tokens may be left out.
     """
 
     kind: Kind
@@ -346,7 +344,7 @@ class Thumbnails(Presented):
 
     @cached_property
     def largest(self) -> tuple[int, int, int, int] | None:
-        """Layer, head, row and column of the largest weight of a query with a choice; None without one."""
+        """Layer, head, row and column of the largest weight among queries with a choice; None without one."""
         free = np.isfinite(self.weights).sum(axis=3, keepdims=True) > 1
         weights = np.where(free, np.nan_to_num(self.weights, nan=-1.0), -1.0)
         i, j, row, column = (int(each) for each in np.unravel_index(weights.argmax(), weights.shape))
@@ -354,7 +352,7 @@ class Thumbnails(Presented):
 
     @property
     def case(self) -> InSmall:
-        """Whether there is a largest weight."""
+        """The conclusion: whether any query has a choice."""
         return InSmall.NO_CHOICE if self.largest is None else InSmall.LARGEST
 
     def check_parts(self) -> None:

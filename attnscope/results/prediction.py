@@ -1,4 +1,4 @@
-"""What a model makes of its input: words for blanks, the next word, a text, a verdict, a class, tags."""
+"""Predictions of a model: words for blanks, the next word, a text, a verdict, a class, tags, a span."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ _SURE, _LEADS = 0.5, 2.0  # a model is sure from so much on; it leans from so ma
 
 
 class Case(StrEnum):
-    """What a model's answer is, and of one place how sure the model is of it."""
+    """The kind of a model's answer, or for a single place how sure the model is."""
 
     SURE = "sure"
     LEANS = "leans"
@@ -46,13 +46,13 @@ class Guess:
 
     @property
     def name(self) -> str:
-        """How its text is called on screen, in pictures and in tables: nothing in it steers a terminal."""
+        """The text with control characters escaped, for screens, pictures and tables."""
         return printable(self.text)
 
 
 @dataclass(frozen=True)
 class Blank:
-    """The likeliest tokens at one place, best first; of a tagger the likeliest tags of one token.
+    """The likeliest tokens (for a tagger tags) at one place, best first.
 
     `position` is that of the mask, or of the last token when the place is after it.
     """
@@ -70,12 +70,12 @@ def _once(guesses: tuple[Guess, ...]) -> Iterable[float]:
 
 @dataclass(frozen=True)
 class Generated:
-    """What an encoder-decoder wrote, or a named answer, token by token, with the probability of each.
+    """A text written by an encoder-decoder, or a named answer, with the probability of each token.
 
-    `cache_error` is the largest difference of any probability between the run that wrote the text step by
-    step with a cache, and the one that read it at once and gave the probabilities here; None when the model
-    does not write greedily or was given the text. `finished` is False where it was cut off, `written`
-    where the text was given and is not the model's own.
+    `cache_error` is the largest difference of any probability between the run that generated the text with a
+    cache, and the one that read it at once and gave the probabilities here; None where the model does not
+    generate greedily or was given the text. `finished` is False where the text was cut off, `written` where
+    it was given to the model.
     """
 
     text: str
@@ -87,7 +87,7 @@ class Generated:
 
 @dataclass(frozen=True)
 class NextSentence:
-    """Probability that the second text belongs after the first; `order` when the model only tells order."""
+    """The probability that the second text follows the first; `order` for models that judge only order."""
 
     probability: float
     order: bool = False
@@ -98,7 +98,7 @@ class NextSentence:
 
 @dataclass(frozen=True)
 class Classes:
-    """The likeliest classes of the whole input, as the model calls them.
+    """The likeliest classes of the whole input, by the model's own labels.
 
     `guesses` are these, best first. Where they are `exclusive` one is meant, and the probabilities of all add
     up to 1; otherwise each is judged by itself.
@@ -113,7 +113,7 @@ class Classes:
 
 @dataclass(frozen=True)
 class AnswerSpan:
-    """One stretch of a text that may be the answer to a question, from its `first` token to its `last`.
+    """An answer span in a text, from its `first` token to its `last`.
 
     `probability` is that of both ends multiplied. Where both are the token that stands for no answer, as
     [CLS], there is no `text`.
@@ -130,18 +130,17 @@ class AnswerSpan:
 
     @property
     def name(self) -> str:
-        """How it is called on screen."""
+        """The text for screens, or `no answer`."""
         return printable(self.text) if self.text else NO_ANSWER
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Prediction(Presented):
-    """A model's own answer to one input. `task` is `masked`, `next`, `generated`, `class`, `tags`, `span` or
-    `score`.
+    """A prediction for one input.
 
-    `classes` are those of a model that puts its whole input in one, else None; `spans` are the likeliest
-    answers to a question in a text, best first; `score` is the number that a model of one gives, such as a
-    reranker, as it gives it. `notes` say what was read
+    `task` is `masked`, `next`, `generated`, `class`, `tags`, `span` or `score`. `classes` are those of a
+    classifier of the whole input, else None; `spans` are the likeliest answers to a question in a text, best
+    first; `score` is the raw output of a single-output model, such as a reranker. `notes` say what was read
     beside the text, such as a picture.
     """
 
@@ -160,13 +159,13 @@ class Prediction(Presented):
 
     @property
     def choice(self) -> tuple[Guess | AnswerSpan, ...]:
-        """What might be answered where one answer is wanted, best first: at one place, a class or a span."""
+        """The candidates where one answer is wanted (one blank, a class, a span), best first; else empty."""
         one = self.blanks[0].guesses if self.task in ("masked", "next") and len(self.blanks) == 1 else ()
         return self.spans or (one if self.classes is None else self.classes.guesses)
 
     @property
     def case(self) -> Case:
-        """What the answer is."""
+        """The kind of answer, or for a single one how sure it is."""
         if self.generated is not None:
             written = Case.WROTE if self.generated.written else Case.GIVEN
             return written if self.generated.tokens else Case.WROTE_NOTHING
@@ -196,7 +195,7 @@ class Prediction(Presented):
             in_tokens((blank.position for blank in self.blanks), len(self.tokens), "blanks")
 
     def npz_columns(self) -> Arrays:
-        """Axes: blank guess; -1 and NaN where a blank has fewer guesses than another. Classes are one row."""
+        """Arrays with axes blank and guess, padded with -1 and NaN; classes are one row."""
         rows = [blank.guesses for blank in self.blanks]
         rows += [] if self.classes is None else [self.classes.guesses]
         shape = len(rows), max(map(len, rows), default=0)

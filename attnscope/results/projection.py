@@ -1,4 +1,4 @@
-"""Queries and keys of one head together in a plane, and how far that plane can be trusted."""
+"""The t-SNE map of one head's queries and keys, and how far it can be trusted."""
 
 import math
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _READABLE, _KEPT = -0.8, 0.8  # a correlation and a trustworthiness from which i
 
 
 class Case(StrEnum):
-    """Whether a map can be read."""
+    """The conclusion: whether a map can be read."""
 
     READABLE = "readable"
     MISLEADS = "misleads"
@@ -30,7 +30,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class MapSettings:
-    """How to draw a map: t-SNE of distances by `metric`, at this `perplexity`, started with `seed`.
+    """Settings of a map: t-SNE of distances by `metric`, at this `perplexity`, started with `seed`.
 
     `max_iter` None takes the ceiling that suits the number of points.
     """
@@ -56,21 +56,20 @@ class Projection(OfOneHead):
     """A t-SNE map of the queries and keys of `head` (van der Maaten and Hinton 2008).
 
     `queries` and `keys` are places in the plane, without unit. `distance` is the distance of every query to
-    every key under `metric` in the full space that the map was made of. `perplexity` was used where
-    `wanted_perplexity` was asked for. `iterations` were run of at most `max_iter`; `settled` when the map
-    stopped moving by itself.
+    every key under `metric` in the full space. `perplexity` was used where `wanted_perplexity` was asked
+    for. `iterations` were run of at most `max_iter`; `settled` when the map stopped moving by itself.
+    `divergence` is the Kullback-Leibler divergence that t-SNE minimises.
 
     `trustworthiness` (Venna and Kaski 2001, 0 to 1, over `neighbours`) says how far neighbours in the plane
     are neighbours in the full space; `correlation` is Spearman's between `distance` and the scaled score
     over all allowed pairs: -1 where near always means a high score. Both are NaN where undefined. `apart`
-    where every query is nearer to another query than to any key, and every key to another key: two islands,
-    between which nearness tells little.
+    says that nearly every query and key has its nearest neighbour on its own side: two islands, between
+    which nearness tells little.
 
-    With a `view` of the head the points are its words, or its tokens without the special ones, in that order.
-    A word lies where the mean vector of its pieces does, and `view_scaled` is the mean of the scaled scores
-    over the pairs of pieces that are allowed, NaN where none is. `query_tokens`, `key_tokens`, `weights`,
-    `scaled`, `allowed` and `answered` are those of the points. `divergence` is Kullback and Leibler's, which
-    the map makes small.
+    With a `view` of the head the points are its words, or its tokens without the special ones, in that
+    order. A word is at the mean vector of its tokens, and `view_scaled` is the mean of the scaled scores
+    over allowed pairs of tokens, NaN where there is none. `query_tokens`, `key_tokens`, `weights`, `scaled`,
+    `allowed` and `answered` are those of the points.
     """
 
     head: HeadAttention = field(metadata={"spread": True})
@@ -96,7 +95,7 @@ class Projection(OfOneHead):
 
     @property
     def case(self) -> Case:
-        """Whether the plane keeps neighbours together, and whether near keys are those with large weights."""
+        """The conclusion: whether the plane keeps neighbours, and whether near keys have large weights."""
         if self.trustworthiness < _KEPT:
             return Case.PLANE_LOSES
         if math.isnan(self.correlation):
@@ -112,41 +111,41 @@ class Projection(OfOneHead):
 
     @property
     def shown(self) -> HeadAttention | HeadView:
-        """What the points are of: the view where there is one, else the head."""
+        """The head or view whose tokens the points are."""
         return self.view or self.head
 
     @property
     def query_tokens(self) -> Tokens:
-        """What the points of queries are called."""
+        """The tokens of the query points."""
         return self.shown.query_tokens
 
     @property
     def key_tokens(self) -> Tokens:
-        """What the points of keys are called."""
+        """The tokens of the key points."""
         return self.shown.key_tokens
 
     @property
     def weights(self) -> Float[np.ndarray, "query key"]:
-        """The weights between the points, as they are looked at."""
+        """The weights between the points, grouped by the view if any."""
         return self.shown.weights
 
     @property
     def scaled(self) -> Float[np.ndarray, "query key"]:
-        """What enters the softmax, between the points; NaN where a key is masked."""
+        """The scaled scores between the points, which enter the softmax; NaN where masked."""
         return self.head.scaled if self.view_scaled is None else self.view_scaled
 
     @property
     def allowed(self) -> Bool[np.ndarray, "query key"]:
-        """False where a key is masked."""
+        """True where a query may attend to a key."""
         return self.shown.allowed
 
     @property
     def answered(self) -> Bool[np.ndarray, " query"]:
-        """Which queries have a key that they may look at; in a view also any weight left on one."""
+        """True for queries that have a key; in a view only with weight left on one."""
         return self.shown.answered
 
     def ranked_keys(self, query: int) -> Int[np.ndarray, " key"]:
-        """Positions of the keys that `query` may look at, the largest weight first, ties by position.
+        """Indices of the keys that `query` may attend to, largest weight first, ties by position.
 
         There are none where a view leaves no weight on any key.
         """
@@ -157,13 +156,13 @@ class Projection(OfOneHead):
 
     @property
     def agreeing(self) -> tuple[int, int]:
-        """For how many queries the nearest key in the full space has the largest weight, and of how many."""
+        """The number of queries whose nearest key has the largest weight, and the number of all queries."""
         shown = np.where(self.allowed, self.distance, np.inf)
         asked = np.flatnonzero(self.answered).tolist()
         return sum(int(self.ranked_keys(i)[0]) == int(shown[i].argmin()) for i in asked), len(asked)
 
     def rank(self, query: int, key: int) -> int | None:
-        """Place of `key` among the keys that `query` may look at, from 1; None where it may not."""
+        """The rank of `key` among the keys of `query` by weight, from 1; None where it is masked."""
         places = np.flatnonzero(self.ranked_keys(query) == key)
         return int(places[0]) + 1 if places.size else None
 

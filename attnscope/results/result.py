@@ -1,4 +1,4 @@
-"""Which results there are, and what each is called in files: those of heads, and those that verbs bring.
+"""The kinds of results, and their names in files.
 
 How a result is stored follows from its fields.
 """
@@ -39,7 +39,7 @@ _NAMES = {kind: name for name, kind in _OWN.items()} | {HeadAttention: "head"}
 
 
 class Kinds(Mapping[str, type[Result]]):
-    """Every kind by its name; one of a verb is loaded when it is asked for."""
+    """Mapping from a file name of a kind to its class; classes of verbs are imported on access."""
 
     def __getitem__(self, name: str) -> type[Result]:
         if name in _OWN:
@@ -58,6 +58,6 @@ KINDS = Kinds()
 
 
 def name_of(kind: type[Result]) -> str:
-    """What a kind of result is called in files."""
+    """The name of a result class in files."""
     of_verb = kind_of(kind)
     return _NAMES[kind] if of_verb is None else of_verb.name

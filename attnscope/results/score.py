@@ -1,4 +1,4 @@
-"""What the score of one query and key is made of: by its parts, and dimension by dimension."""
+"""Splits the score of a query and key: by added terms, and by dimension."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ CONTENT, CAP, MASK, SINK = "q·k x scale", "soft cap", "mask", "sink"
 
 
 class Case(StrEnum):
-    """What the scores of a head have: several parts, one part alone, or no query with a key."""
+    """The conclusion about a head's scores: several parts, one part, or no query with a key."""
 
     PARTS = "parts of it"
     ONE_PART = "one part"
@@ -22,7 +22,7 @@ class Case(StrEnum):
 
 
 class Product(StrEnum):
-    """What can be said of the product of a query and a key: whether it leads those with other keys."""
+    """Whether the product of a query and its key exceeds the mean with other keys."""
 
     ABOVE = "above"
     BELOW = "below"
@@ -31,12 +31,12 @@ class Product(StrEnum):
 
 @dataclass(frozen=True)
 class Influence:
-    """What one part adds to the scores, and how far the weights move when it is left out.
+    """The part of the scores named `name`, and how far weights move without it.
 
-    `mean`, `least` and `most` are over the allowed pairs (of a sink over the queries that it takes part
-    in), in units of the score; NaN for a mask, which adds no number. `moved` is the total variation between
-    the head's weights and those without the part, the share of a sink counted as one more key: 0 nothing
-    moves, 1 everything; the mean over the queries that have a key. `moved_most` is the largest of them.
+    `mean`, `least` and `most` are over the allowed pairs (for a sink over its queries), in units of the
+    score; NaN for a mask, which adds no number. `moved` is the total variation between the head's weights
+    with and without the part, a sink counted as one more key: 0 nothing moves, 1 everything; the mean over
+    queries that have a key. `moved_most` is the largest of them.
     """
 
     name: str
@@ -49,11 +49,11 @@ class Influence:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HeadTerms(OfOneHead):
-    """One head, its scores taken apart: `scaled` is q.k times the scale, `capped` the same after a soft cap.
+    """One head with its scores split: `scaled` is q.k times the scale, `capped` that after a soft cap.
 
-    With what `head.terms` adds, `capped` is what enters the softmax (`head.scaled`). A weight is
-    exp(score - normaliser): `normaliser` is the log of the sum over the keys and the sink, NaN where a query
-    has no key; `sinks` the logit of the sink for every query.
+    `capped` plus `head.terms` is the softmax input (`head.scaled`). A weight is exp(score - normaliser):
+    `normaliser` is the log of the sum over the keys and the sink, NaN where a query has no key; `sinks` the
+    logit of the sink for every query.
     """
 
     head: HeadAttention = field(metadata={"spread": True})
@@ -67,22 +67,22 @@ class HeadTerms(OfOneHead):
 
     @property
     def ranked(self) -> list[Influence]:
-        """The parts without which weights move, what moves most first."""
+        """The parts whose removal moves weights, largest movement first."""
         return sorted((each for each in self.influences if each.moved >= 0), key=lambda part: -part.moved)
 
     @property
     def case(self) -> Case:
-        """Whether there is more than one of these."""
+        """The conclusion: whether there are several parts."""
         return (Case.NO_KEY, Case.ONE_PART, Case.PARTS)[min(2, len(self.ranked))]
 
     @property
     def sink_weights(self) -> Float[np.ndarray, " query"] | None:
-        """What the sink takes of every query; None without one."""
+        """The weight of the sink in each query's row; None without a sink."""
         return None if self.sinks is None else np.exp(self.sinks - self.normaliser)
 
     @property
     def columns(self) -> Mapping[str, Float[np.ndarray, "query key"]]:
-        """Every step from q.k to the weight, by name and in order; -inf in `mask` where a key is masked."""
+        """Every step from q.k to the weight, by name and in order; `mask` is -inf where masked."""
         head = self.head
         capped = {} if head.softcap is None else {"capped": self.capped}
         masked = {} if head.allowed.all() else {MASK: np.where(head.allowed, 0.0, -np.inf)}
@@ -99,7 +99,7 @@ class HeadTerms(OfOneHead):
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """Dimensions that a rotary position turns, two and two (Su et al. 2021).
+    """Dimension pairs that a rotary position embedding rotates (Su et al. 2021).
 
     Pair i is dimensions `first[i]` and `second[i]`; from one token to the next it is turned by `angle[i]`,
     in radians, at most half a turn. What the pair adds to a score depends on the distance of query and key,
@@ -112,17 +112,17 @@ class Rotation:
 
     @property
     def wavelength(self) -> Float[np.ndarray, " pair"]:
-        """Tokens for one whole turn; infinite for a pair that stands still."""
+        """Tokens per full turn of each pair; infinite for a pair that does not turn."""
         with np.errstate(divide="ignore"):
             return np.asarray(2 * np.pi / np.abs(self.angle))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dimensions(OfOneHead):
-    """One pair of a head: `products` are q[dim] k[dim], of which q.k is the sum.
+    """One query-key pair of a head by dimension: `products` are q[dim] k[dim], which sum to q.k.
 
-    `rotation` is None where the head turns nothing, or where it could not be told which dimensions belong
-    together; `unpaired` then says why.
+    `rotation` is None where the head rotates nothing, or where the rotated pairs of dimensions could not be
+    found; `unpaired` then says why.
     """
 
     head: HeadAttention = field(metadata={"spread": True})
@@ -133,27 +133,27 @@ class Dimensions(OfOneHead):
 
     @property
     def query_vector(self) -> Float[np.ndarray, " dim"]:
-        """The query's vector."""
+        """The query vector of the pair."""
         return np.asarray(self.head.q[self.query])
 
     @property
     def key_vector(self) -> Float[np.ndarray, " dim"]:
-        """The key's vector."""
+        """The key vector of the pair."""
         return np.asarray(self.head.k[self.key])
 
     @property
     def products(self) -> Float[np.ndarray, " dim"]:
-        """What each dimension brings to q.k: they add up to it."""
+        """The product of query and key in each dimension; they sum to q.k."""
         return np.asarray(self.query_vector * self.key_vector)
 
     @property
     def others(self) -> list[int]:
-        """The other keys that this query may look at."""
+        """Positions of the other keys that the query may attend to."""
         return [key for key in np.flatnonzero(self.head.allowed[self.query]).tolist() if key != self.key]
 
     @property
     def beside(self) -> Float[np.ndarray, " dim"]:
-        """What each dimension brings to q.k with the other keys, mean over them: no more moves no weight.
+        """Each dimension's mean product with the other keys, to compare `products` with.
 
         Weights depend on differences between keys alone. NaN where there is no other key.
         """
@@ -163,29 +163,29 @@ class Dimensions(OfOneHead):
 
     @property
     def lead(self) -> float:
-        """How far q.k lies above its mean with the other keys; NaN where there is none."""
+        """The score q.k less its mean with the other keys; NaN where there are none."""
         return float((self.products - self.beside).sum())
 
     @property
     def case(self) -> Product:
-        """Whether it leads."""
+        """Whether the score is above its mean with the other keys, below it, or has none."""
         if not self.others:
             return Product.ONE_KEY
         return Product.BELOW if self.lead < 0 else Product.ABOVE
 
     @property
     def order(self) -> Int[np.ndarray, " dim"]:
-        """The dimensions, largest product first, whatever its sign."""
+        """The dimensions by size of their product, largest first."""
         return np.argsort(-np.abs(self.products), kind="stable")
 
     @property
     def cumulated(self) -> Float[np.ndarray, " dim"]:
-        """The sum of the products in `order`, so far; its last entry is q.k."""
+        """Cumulative sums of the products in `order`; the last one is q.k."""
         return np.cumsum(self.products[self.order])
 
     @property
     def by_pair(self) -> Float[np.ndarray, " pair"]:
-        """What each pair of `rotation` adds to q.k; empty without any."""
+        """The sum of products over each pair of `rotation`; empty without a rotation."""
         if self.rotation is None:
             return np.zeros(0)
         return np.asarray(self.products[self.rotation.first] + self.products[self.rotation.second])
@@ -202,7 +202,7 @@ class Dimensions(OfOneHead):
             fits(inside, f"'rotation' names a dimension that is none of {dimensions}")
 
     def derived(self) -> dict[str, Value]:
-        """The pair, and a row per dimension, largest product first."""
+        """Derived file entries: score and weight of the pair, a row per dimension, largest product first."""
         head, place = self.head, (self.query, self.key)
         named = {"q": self.query_vector, "k": self.key_vector}
         named |= {"product": self.products, "others": self.beside}

@@ -1,4 +1,4 @@
-"""A number for every head: what its measure is called and means, and what each head has."""
+"""One number per head, and the description of its measure."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,14 +11,13 @@ from attnscope.results.base.presented import Value, fits
 
 @dataclass(frozen=True, kw_only=True)
 class MeasureDescription:
-    """What is said of a measure wherever its numbers are shown. It travels with them: they need no measure.
+    """The description of a measure, stored with its numbers.
 
-    `label` names it where its name alone does not tell. `least` and `most` are the ends of its range, `most`
-    perhaps by the number of `keys`; `low` and `high` say what a head at these ends does. `strong` is the end
-    that is shaded dark and looked for, `strongest` names the head of a layer that lies nearest to it. A
-    `signed` measure stands around 0; one with `classes` is the number of one of these, counted from 0. What
-    is not taken of the text that is read says so `apart`. `unit`, `meaning` and `paper` say what its numbers
-    are, and whose measure it is.
+    `label` says more than its name, if needed. `unit`, `meaning` and `paper` are those of its numbers.
+    `least` and `most` are the ends of its range, `most` perhaps in terms of the number of keys; `low` and
+    `high` say what a head at these ends does. `strong` is the end that is shaded dark and searched for,
+    `strongest` names the head of a layer that is nearest to it. A `signed` measure is centred at 0; one with
+    `classes` is an index of them. `apart` names its input where that is not the text.
     """
 
     name: str
@@ -38,17 +37,17 @@ class MeasureDescription:
 
     @property
     def range(self) -> str:
-        """`0 to ln keys`."""
+        """The range of values as text: `0 to ln keys`."""
         return f"{self.least} to {self.most}"
 
     @property
     def title(self) -> str:
-        """`entropy in nats`, `confidence, largest weight`."""
+        """The title of the measure: `entropy in nats` or `confidence, largest weight`."""
         return f"{self.name}, {self.label}" if self.label else f"{self.name} in {self.unit}"
 
     @property
     def scale(self) -> str:
-        """The title in few words, for beside a colour bar."""
+        """A short title for a colour bar."""
         return self.name if self.label else self.title
 
 
@@ -56,10 +55,10 @@ class MeasureDescription:
 class HeadScores:
     """One number per head: `values[i, j]` belongs to `layers[i]` and `heads[j]`.
 
-    `limits` are the least and the largest possible value. `even_attention` is what each head would have if
-    its queries weighed all keys that they may look at alike, None where that was not asked. All values are
-    NaN where the measure has no meaning, and `absent` then says why in one phrase. `control` is the median
-    size of what each head has for other answers than the one that is meant, None where no answer is.
+    `limits` are the smallest and largest possible value. `even_attention` is the value of uniform attention
+    in each head, None where it was not computed. All values are NaN where the measure has no meaning, and
+    `absent` then says why in one phrase. `control` is the median size of each head's values for other
+    answers, None where no answer is measured.
     """
 
     description: MeasureDescription = field(metadata={"spread": True})
@@ -78,11 +77,11 @@ class HeadScores:
 
     @property
     def unit(self) -> str:
-        """What its values are in, as `nats`, `tokens` or `weight`, a share of a row."""
+        """The unit of the values: `nats`, `tokens`, or `weight` (a share of a row)."""
         return self.description.unit
 
     def class_of(self, i: int, j: int) -> str | None:
-        """The class of a head whose measure is one, empty for NaN; None where it is a number."""
+        """The class name of a head, empty for NaN; None where the measure is a number."""
         if not self.description.classes:
             return None
         value = float(self.values[i, j])
@@ -101,13 +100,13 @@ class HeadScores:
         return {"measure": self.measure, "range": self.description.range} | one
 
     def value_of(self, i: int, j: int) -> Value:
-        """A number, or the name of the class that it stands for."""
+        """The number, or the name of its class (None for NaN)."""
         named = self.class_of(i, j)
         return float(self.values[i, j]) if named is None else named or None
 
 
 def ordered(values: Float[np.ndarray, "layer head"]) -> list[tuple[int, int]]:
-    """Every place that has a number, the largest first, those that are alike in their order."""
+    """Places (layer, head index) of all values that are not NaN, largest first, ties in order."""
     order = np.argsort(-values, axis=None, kind="stable")
     places = ((int(i), int(j)) for i, j in zip(*np.unravel_index(order, values.shape), strict=True))
     return [place for place in places if not np.isnan(values[place])]

@@ -1,4 +1,4 @@
-"""Steps of arithmetic: matrices with named axes, and what one step makes of them."""
+"""Matrices with named axes, and the arithmetic steps of a worked example."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -14,7 +14,7 @@ WRONG = "wrong_"  # before the keys of steps that a mistake makes
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """An array as the user gave it, with the names of its rows and columns where it came with any."""
+    """An array given by the user, with its row and column names if any."""
 
     values: Float[np.ndarray, "row column"]
     rows: tuple[str, ...] | None = None
@@ -23,10 +23,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: what it counts (`query`, `key`, `dimension`), its names, and its symbol (`d_k`) if any.
-
-    `word` is what it counts, `names` are those of its places, `symbol` is empty where it has none.
-    """
+    """One axis of a matrix: a `word` for what it counts (`query`), `names` and a `symbol` (`d_k`) or none."""
 
     word: str
     names: tuple[str, ...]
@@ -34,12 +31,12 @@ class Axis:
 
     @property
     def size(self) -> str:
-        """`d_k=3`, or `3` where the axis has no symbol."""
+        """The size as text: `d_k=3`, or `3` where the axis has no symbol."""
         return f"{self.symbol}={len(self.names)}" if self.symbol else str(len(self.names))
 
     @property
     def plural(self) -> str:
-        """What a line of words calls it: `d_k`, `keys`, `queries`."""
+        """The plural for a sentence: `d_k`, `keys`, `queries`."""
         if self.symbol and self.word == "dimension":
             return self.symbol
         return f"{self.word[:-1]}ies" if self.word.endswith("ry") else f"{self.word}s"
@@ -47,10 +44,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """An array with a name for each of its rows and columns; `symbol` is how formulas call it.
-
-    `values` are its numbers.
-    """
+    """An array of `values` with named rows and columns; `symbol` stands for it in formulas."""
 
     symbol: str
     values: Float[np.ndarray, "row column"]
@@ -59,23 +53,23 @@ class Matrix:
 
     @property
     def shape(self) -> str:
-        """`3 x d_k=2`."""
+        """`3 x d_k=2`: the shape of the matrix as text."""
         return f"{self.rows.size} x {self.columns.size}"
 
     @property
     def reading(self) -> str:
-        """`rows = keys, columns = d_k`; of a single row that has no name only the columns."""
+        """The axes as text: `rows = keys, columns = d_k`; only the columns where rows have no name."""
         columns = f"columns = {self.columns.plural}"
         return f"rows = {self.rows.plural}, {columns}" if self.rows.word else columns
 
 
 @dataclass(frozen=True)
 class Cell:
-    """How one number of a step comes about.
+    """The calculation of one number of a step.
 
-    The terms of `products` are pairs whose products are summed, as are those of `tanh` (factor, argument);
-    `quotient` has one pair; `softmax` one logit per allowed key, with the cell's own first. `row` and
-    `column` are its place, `operation` what is done with its `terms`.
+    `row` and `column` are its place, `operation` is applied to its `terms`: for `products` pairs whose
+    products are summed, as for `tanh` (factor, argument); for `quotient` one pair; for `softmax` one logit
+    per allowed key, the cell's own first.
     """
 
     row: int
@@ -86,10 +80,10 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One array of the example: `key` names it in files, `formula` says how it was made, empty if given.
+    """One array of a worked example; `key` names it in files, and `formula` makes it (empty if given).
 
-    `allowed` is False where a key is masked (None: nowhere). Rows of `weights` steps lie between 0 and 1.
-    `meaning` is what its numbers are, in words.
+    `meaning` says in words what its numbers are. `allowed` is False where a key is masked (None: nowhere).
+    Rows of `weights` steps are between 0 and 1.
     """
 
     key: str
@@ -102,12 +96,12 @@ class Step:
 
     @property
     def wrong(self) -> bool:
-        """Whether it is what a mistake makes, shown beside what is right."""
+        """Whether the step shows the result of a mistake, beside the right one."""
         return self.key.startswith(WRONG)
 
     @property
     def seen(self) -> Bool[np.ndarray, "row column"]:
-        """Where a query may look, of a step with a number for each query and key."""
+        """True where a value is finite and not masked."""
         finite: Bool[np.ndarray, "row column"] = np.isfinite(self.matrix.values)
         return finite if self.allowed is None else finite & self.allowed
 
@@ -135,9 +129,10 @@ class Step:
 
 @dataclass(frozen=True)
 class Check:
-    """Two ways to the same numbers: the largest absolute difference, and how much rounding explains.
+    """A comparison of two computations: their largest absolute `difference`, and the `tolerance`.
 
-    `what` are these two, `difference` lies within `tolerance` or the check has failed.
+    `what` names the two. The tolerance is what rounding explains; beyond it the check has failed.
+
     """
 
     what: str
@@ -149,11 +144,11 @@ class Check:
 
     @classmethod
     def of(cls, what: str, difference: float, tolerance: float) -> "Check":
-        """With the verdict that follows."""
+        """Makes the check, with its verdict."""
         passed = difference <= tolerance
         return cls(what, difference, tolerance, Verdict.CERTIFIED if passed else Verdict.FAILED)
 
     @property
     def passed(self) -> bool:
-        """Whether the difference is no more than that."""
+        """Whether the difference is within the tolerance."""
         return self.difference <= self.tolerance

@@ -1,4 +1,4 @@
-"""Attention over a long text, tile by tile: never all queries by all keys at once.
+"""Attention over long texts in tiles, without the dense query-key matrix.
 
     tiling      what one layer was given and returned, without anything of queries by keys; where a query may
                 look is a rule, asked for one block at a time, and tells which blocks hold anything at all
@@ -8,6 +8,6 @@
     collectors  the tiles of a head shown to all that collect from them, several heads at the same time: the
                 strongest links and keys, the blocks of a heatmap, measures
 
-The arithmetic runs where the tensors are and in the dtype that it is given; sums over tiles are in float64.
-Nothing here knows a model.
+Arithmetic runs on the tensors' device and in the given dtype; sums over tiles are in float64. Nothing here
+depends on a model.
 """

@@ -1,11 +1,10 @@
-"""One pass over the tiles of a head, for all that wants to see them; several heads at the same time.
+"""Collectors that see each tile of a head once: top links and keys, heatmap blocks, measures.
 
-Each head has a thread, where more threads for one tile would be of less use: an operation on a tile is short,
-so that two threads that meet at the end of each cost a third more than two that do not meet. torch lets go
-of Python while it computes. What is kept here of a head's tiles are its strongest links and keys, its heatmap
-in blocks, and its measures: a number for each row, put together over keys and then over rows. Every measure
-that makes its number from rows has this form as it is written; the classes of `pattern` need the sums of
-whole columns, which are kept.
+Each head has one thread, since several threads per tile gain less: operations on a tile are short, and two
+threads that wait for each other take a third longer. torch releases the GIL while it computes. Kept are a
+head's strongest links and keys, its heatmap in blocks, and its measures, as a number per row that is
+combined over keys and then over rows. Any measure by rows works unchanged; the classes of `pattern` need
+column sums, which are kept too.
 """
 
 import threading
@@ -33,17 +32,17 @@ Answer = TypeVar("Answer")
 
 
 class Collector(ABC):
-    """Sees tiles; those of the same rows come one after the other, and then `end` is called."""
+    """Base class: sees the tiles of a head, all tiles of the same rows in turn, then `end` is called."""
 
     @abstractmethod
     def see(self, rows: slice, columns: slice, tile: Tile) -> None: ...
 
     def end(self, rows: slice) -> None:  # noqa: B027 - of use to some
-        """For most there is nothing left to do then."""
+        """Called after the last tile of these rows; does nothing by default."""
 
 
 def collect(stream: Stream, collectors: Sequence[Collector]) -> Rows:
-    """Shows every tile to every collector; what every row is divided by, and its output."""
+    """Shows every tile to every collector; returns each row's log denominator and output."""
     for rows, tiles in stream.blocks():
         for columns, tile in tiles:
             for each in collectors:
@@ -54,7 +53,7 @@ def collect(stream: Stream, collectors: Sequence[Collector]) -> Rows:
 
 
 class Halt(Collector):
-    """A collector that ends the work of its thread after the block that is being computed."""
+    """A collector that raises `InterruptedError` after the current block, if halted."""
 
     def __init__(self) -> None:
         self.wanted = threading.Event()
@@ -70,9 +69,9 @@ class Halt(Collector):
 def side_by_side(
     work: Callable[[Item, Halt], Answer], items: Sequence[Item], device: torch.device
 ) -> Iterator[Answer]:
-    """What `work` makes of each item, in their order; on a GPU one after the other, which fills it.
+    """Results of `work` for each item in order, in parallel threads on a CPU, one by one on a GPU.
 
-    Where it is left before the end, because an item failed or nobody waits any longer, the others halt.
+    If an item fails, or the caller stops early, the other threads halt.
     """
     threads, halt = torch.get_num_threads(), Halt()
     workers = min(threads, len(items), _MOST)
@@ -104,9 +103,9 @@ def _threads(within: int, after: int) -> Iterator[None]:
 
 
 class ByKey(Collector):
-    """Of every key the largest weight that some of the queries give it, and the mean of all that have a key.
+    """Collects each key's largest weight over some queries, and its mean over all queries that have a key.
 
-    Where `apart`, what a token gives itself does not count among the largest: `own` is that.
+    If `apart`, weights of a token on itself are not among the largest but in `own`.
     """
 
     def __init__(self, queries: Bool[Tensor, " query"], keys: int, *, apart: bool) -> None:
@@ -143,7 +142,7 @@ class ByKey(Collector):
         return self.sums / self.rows if self.rows else self.sums * torch.nan
 
     def strongest(self, keys: Bool[Tensor, " key"]) -> tuple[tuple[int, int], float]:
-        """Where the largest weight on some keys is, the first of equals, and it; (-1, -1) and NaN without."""
+        """Place and size of the largest weight on some keys, the first of equals; else (-1, -1) and NaN."""
         most = float(self.most[keys].max()) if keys.any() else 0.0
         if most <= 0:
             return (-1, -1), float("nan")
@@ -152,7 +151,7 @@ class ByKey(Collector):
 
 
 class TopKeys(Collector):
-    """The `count` keys of every query with the largest weights, largest first.
+    """Collects each query's `count` keys with the largest weights, largest first.
 
     -1 and NaN where there are fewer; of equal weights the first key counts.
     """
@@ -182,7 +181,7 @@ class TopKeys(Collector):
 
 
 class OnKeys(Collector):
-    """The mean weight, over queries that have a key, on each of some keys."""
+    """Collects the mean weight on each of some keys, over queries that have a key."""
 
     def __init__(self, keys: Bool[Tensor, " key"]) -> None:
         self.keys = keys
@@ -206,7 +205,7 @@ class OnKeys(Collector):
 
 
 class Pooled(Collector):
-    """Blocks of `steps` queries by keys, of the pairs in a window of the head.
+    """Collects a heatmap of a window: mean and largest weight of each block of `steps` queries by keys.
 
     A mean is over the pairs that are allowed; NaN where there is none.
     """
@@ -262,7 +261,7 @@ def _allowed(tile: Tile, mine: slice, those: slice) -> Tensor:
 def _in_blocks(
     values: Tensor, lead: tuple[int, ...], steps: tuple[int, int]
 ) -> Float[Tensor, "row step column other"]:
-    """The values with a whole number of blocks on either side, zeros where there is nothing."""
+    """The values padded with zeros to whole blocks, as `row step column other`."""
     (queries, keys), (up, left) = values.shape, lead
     down, right = -(queries + up) % steps[0], -(keys + left) % steps[1]
     if up or left or down or right:
@@ -275,7 +274,7 @@ def _summed(values: Tensor, lead: tuple[int, ...], steps: tuple[int, int]) -> Fl
 
 
 class Measured(Collector):
-    """One measure of a head; `value` when all tiles have been seen."""
+    """Collects one measure of a head; read `value` after the last tile."""
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
@@ -300,7 +299,7 @@ class Measured(Collector):
 
 
 class MeasuredOnce(Collector):
-    """A measure that is the same in every tile."""
+    """Collects a measure that does not depend on the tile."""
 
     def __init__(self, measure: Measure) -> None:
         self.measure = measure
@@ -313,7 +312,7 @@ class MeasuredOnce(Collector):
 
 
 class Patterned(Collector):
-    """The class of a head by its columns, its offsets and its texts, whose sums are kept over all tiles."""
+    """Collects the sums for the measure `pattern` (columns, offsets, texts), and classifies the head."""
 
     def __init__(self, queries: int, keys: int) -> None:
         self.offsets = patterns.OFFSETS
@@ -354,7 +353,7 @@ class Patterned(Collector):
 
 
 def collector_of(measure: Measure, queries: int, keys: int) -> "Measured | MeasuredOnce | Patterned":
-    """What collects one measure of a head; none of `WITHOUT_FORM` may be asked for."""
+    """The collector for one measure of a head; measures of `WITHOUT_FORM` have none."""
     if measure.contribution is patterns.features:
         return Patterned(queries, keys)
     if measure.contribution is positivity:

@@ -1,4 +1,4 @@
-"""First pass: what the weights of every row are divided by, and what the head makes of its values.
+"""First pass over tiles: online softmax denominators and outputs of every row, and their certificate.
 
     m' = max(m, max_j s_j)
     l' = l exp(m - m') + sum_j exp(s_j - m')
@@ -6,12 +6,10 @@
 
 Milakov and Gimelshein 2018, Online normalizer calculation for softmax; Dao et al. 2022, FlashAttention.
 
-Its certificate is of a sample of rows in full, and of the kernel's output for all of them. Who asks about
-some rows has these for a sample, and they alone are certified (`certify_rows`). On the sample everything is
-as for a short text (`attnscope.verify`): weights and output in float64 against those of the model's own
-kernel, and every fault that could apply put in on purpose. Beside that the output of all rows, as it comes
-out over tiles, is held against what the kernel returned; tiles are computed as roughly as the kernel itself,
-so twice its tolerance is allowed there.
+The certificate covers sampled rows in full, and the kernel's output for all rows. `certify_rows` covers the
+sampled rows alone. Sampled rows are treated like a short text (`attnscope.verify`): weights and output in
+float64 against the model's own kernel, with every applicable fault inserted. The tiled output of all rows is
+compared with the kernel's; tiles are as imprecise as the kernel, so twice its tolerance is allowed there.
 """
 
 import math
@@ -38,7 +36,7 @@ _ROOM = -40.0  # logarithms above which an exponential, and a product of two, is
 
 @dataclass(frozen=True, eq=False)
 class Head:
-    """One head of a long call, ready to be computed: its scale is in `q`.
+    """One head of a long call as tensors for computing; `q` is already scaled.
 
     `added` is what the model adds to the scaled scores, as it wrote it out itself.
     """
@@ -53,13 +51,13 @@ class Head:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many queries and keys there are."""
+        """The numbers of queries and keys."""
         return len(self.q), len(self.k)
 
     def scaled(
         self, rows: slice, columns: slice, out: Float[Tensor, "query key"] | None = None
     ) -> Float[Tensor, "query key"]:
-        """What enters the softmax, masks aside; written to `out` where nothing is done to the products."""
+        """The softmax input of a tile before masking; written to `out` if given."""
         scores = torch.mm(self.q[rows], self.k[columns].T, out=out)
         if self.softcap is not None:
             scores = soft_cap(scores, self.softcap)
@@ -68,20 +66,20 @@ class Head:
         return scores
 
     def logits(self, rows: slice, columns: slice, out: Float[Tensor, "query key"] | None = None) -> Logits:
-        """`scaled`, -inf where a query may not look; and where it may, None where that is everywhere."""
+        """The softmax input of a tile, -inf where masked, and its mask (None: nothing is masked)."""
         scores, mask = self.scaled(rows, columns, out), self.tiles.mask(rows, columns)
         return masked_(scores, mask), mask
 
 
 def masked_(scores: Float[Tensor, "query key"], mask: Mask | None) -> Float[Tensor, "query key"]:
-    """Scores, -inf written over them where a query may not look."""
+    """The scores with -inf written where a query may not attend."""
     return scores if mask is None else torch.minimum(scores, mask.ceiling.to(scores), out=scores)
 
 
 def exponents(
     logits: Float[Tensor, "query key"], level: Float[Tensor, " query"]
 ) -> Float[Tensor, "query key"]:
-    """`logits - level`, written over them, no lower than the logarithm of about the smallest normal number.
+    """`logits - level` in place, clamped so that the exponential is a normal number.
 
     A processor takes a hundred times as long over an exponential that comes out smaller than that.
     """
@@ -89,7 +87,7 @@ def exponents(
 
 
 def told_apart_(weights: Float[Tensor, "query key"]) -> Float[Tensor, "query key"]:
-    """Exponentials of such, 0 where they end at the lowest: those are in no order, and next to nothing."""
+    """The exponentials with those at the lower clamp set to 0, in place."""
     made: Tensor = threshold(weights, 2 * math.exp(_lowest(weights.dtype)), 0.0, inplace=True)
     return made
 
@@ -99,7 +97,7 @@ def _lowest(dtype: torch.dtype) -> float:
 
 
 class Heads:
-    """The heads of one call; what the rule allows is asked once for all that it is the same for."""
+    """The heads of one call; the tiling is computed once for all heads that share it."""
 
     def __init__(self, call: LongCall, sizes: Sizes, dtype: torch.dtype) -> None:
         self.call, self.sizes, self.dtype = call, sizes, dtype
@@ -107,13 +105,13 @@ class Heads:
         self._asking = Lock()
 
     def in_double(self) -> "Heads":
-        """The heads in float64, for a few rows that are shown one by one."""
+        """The heads in float64, for computing a few rows exactly."""
         other = Heads(self.call, self.sizes, EXACT)
         other.tilings = self.tilings
         return other
 
     def tiling(self, head: int) -> Tiling:
-        """Heads may ask at the same time; of tilings that differ by head the last one is kept."""
+        """The tiling of a head; thread-safe, and for tilings by head only the last is kept."""
         if self.call.rule.per_head:
             found = self.tilings.get(head)
             if found is None:
@@ -148,7 +146,7 @@ class Heads:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Of some queries: the logarithm of what their weights are divided by, with a sink's share; their output.
+    """Results of some queries: the log denominator of the weights, sink included, and the output.
 
     `moved` is the sum of weight x norm, where norms were given. In float64, NaN for a query without a key.
     """
@@ -158,13 +156,13 @@ class Rows:
     moved: Float[Tensor, " query"] | None = None
 
     def to(self, other: Tensor) -> "Rows":
-        """The rows in the dtype of another tensor and where that is."""
+        """The rows with the dtype and device of another tensor."""
         moved = None if self.moved is None else self.moved.to(other)
         return Rows(self.log_sum.to(other), self.output.to(other), moved)
 
 
 def joined(blocks: Sequence[Rows]) -> Rows:
-    """Those of all queries from those of their blocks, in order."""
+    """The blocks' rows concatenated in order."""
     moved = [each.moved for each in blocks if each.moved is not None]
     return Rows(
         torch.cat([each.log_sum for each in blocks]),
@@ -175,7 +173,7 @@ def joined(blocks: Sequence[Rows]) -> Rows:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What weights are multiplied by: the values of the keys and, where they were given, their norms."""
+    """The matrix that weights multiply: values of the keys, with norms as one more column if given."""
 
     beside: Float[Tensor, "key width"]
     value_dim: int
@@ -191,13 +189,13 @@ def values_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Values:
 
 
 def rows_of(head: Head, norms: Float[Tensor, " key"] | None = None) -> Rows:
-    """Every row's denominator and output, over one tile after the other."""
+    """The denominator and output of every row, computed tile by tile."""
     values, room = values_of(head, norms), Room(head.q, head.tiles.sizes)
     return joined([block_of(head, rows, values, room)[0] for rows in head.tiles.rows()])
 
 
 def weights_of(head: Head, queries: range, keys: range) -> Float[Tensor, "query key"]:
-    """The weights of a few queries on some keys, NaN where a query may not look; on the CPU."""
+    """The weights of some queries on some keys in float64 on the CPU; NaN where masked."""
     found = torch.full((len(queries), len(keys)), torch.nan, dtype=EXACT)
     for rows in head.tiles.rows():
         mine = range(max(rows.start, queries.start), min(rows.stop, queries.stop))
@@ -221,10 +219,11 @@ def _within(part: range, start: int) -> slice:
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """A tile that is kept for the second pass: exp(logits - level), 0 where a query may not look.
+    """A tile kept for the second pass: exp(logits - level), 0 where masked.
 
-    None of the others lies so low that it could be lost. Of each row the `total` of these, and in `logs`
-    the sum of each times its `logits - level`, which is all that an entropy takes from logarithms.
+    All other entries are far above underflow. By row, `total` is their sum, and `logs` the sum of each times
+    its `logits - level`, from which the entropy follows.
+
     """
 
     exponentials: Float[Tensor, "query key"]
@@ -234,7 +233,7 @@ class Held:
     mask: Mask | None
 
     def weights(self, log_sum: Float[Tensor, " query"]) -> "Weighted | None":
-        """The weights by what rows are divided by, written over these; None where some would be lost."""
+        """The weights, in place, from the final denominators; None where some would underflow."""
         below = self.level - log_sum
         if not bool((below > _ROOM).all()):
             return None
@@ -245,7 +244,7 @@ class Held:
 
 @dataclass(frozen=True, eq=False)
 class Weighted:
-    """Weights of a tile, their sum and -sum w ln w of each row."""
+    """Weights of a tile, with the sum and the entropy of each row."""
 
     weights: Float[Tensor, "query key"]
     total: Float[Tensor, " query"]
@@ -255,7 +254,7 @@ class Weighted:
 def block_of(
     head: Head, rows: slice, values: Values, room: Room, held: int = 0
 ) -> tuple[Rows, dict[int, Held]]:
-    """The rows of one block of queries; and as many of its tiles as may be `held`, by their first key."""
+    """The rows of one block of queries, and up to `held` of its tiles by their first key."""
     room.clear()
     scratch = room.take()
     count, there = rows.stop - rows.start, place(head.q.device)
@@ -293,7 +292,7 @@ def block_of(
 
 
 def certify_rows(call: LongCall, heads: Sequence[int]) -> tuple[Certificate, ...]:
-    """The certificates of the rows of the `sample` alone, for heads whose weights it holds."""
+    """The certificates of `heads` by the sampled rows alone; the sample must hold their weights."""
     some = sampled(call)
     return tuple(
         _with_places(call, some, head, found)
@@ -302,7 +301,7 @@ def certify_rows(call: LongCall, heads: Sequence[int]) -> tuple[Certificate, ...
 
 
 def certify_long(call: LongCall, head: int, rows: Rows) -> Certificate:
-    """The certificate of `head`, whose `rows` came out of the tiles; `sample` must hold its weights."""
+    """The certificate of `head` by its sampled rows, which must hold its weights, and its tiled `rows`."""
     (of_sample,) = certify_rows(call, (head,))
     everywhere, tolerance = _output_error(call, head, rows), 2 * of_sample.output_tolerance
     output_error = _worse(of_sample.output_error, everywhere)
@@ -314,7 +313,7 @@ def certify_long(call: LongCall, head: int, rows: Rows) -> Certificate:
 
 
 def sampled(call: LongCall) -> AttentionCall:
-    """The rows of the sample as a call of their own."""
+    """The sampled rows as an attention call."""
     assert call.sample is not None, "a long call is certified by its sample"
     rows = call.rows(call.sample.rows.tolist())
     return replace(rows, projection=None, value_projection=None).at(place(call.q.device))
@@ -367,7 +366,7 @@ def _fault(name: str, some: AttentionCall, head: int, faulty: Operands, of_sampl
 
 
 def _output_error(call: LongCall, head: int, rows: Rows) -> float:
-    """Largest distance of the output of any row that has a key, relative to the largest value."""
+    """The largest output error of any row that has a key, over the largest value entry."""
     largest = exact(call.v[call.key_head(head)]).abs().max().clamp_min(torch.finfo(EXACT).tiny)
     numbers = call.q[head].isfinite().all(-1) & call.k[call.key_head(head)].isfinite().all()
     answered = ~(rows.log_sum.isnan() & numbers.to(rows.log_sum.device))  # all but those without any key

@@ -1,9 +1,8 @@
-"""Second pass, block of queries by block: tiles of true weights, with what is known of queries and keys.
+"""Second pass over tiles: yields tiles of true weights, with faster forms of some measures.
 
-Tiles know shorter ways to what some measures ask: the same numbers, a fraction of the work. A measure is
-written once, in `attnscope.measures`; where its contribution stands in `QUICK` a tile of consecutive
-positions answers by another way. tests/tiles hold every one against the plain form. A rank correlation of all
-pairs has none over tiles.
+A measure is written once, in `attnscope.measures`. If its contribution is in `QUICK`, a tile of consecutive
+positions computes the same numbers by a faster function; tests/tiles compare both. The rank correlation of
+all pairs has no form over tiles.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -38,25 +37,26 @@ _SEGMENT = 32  # keys among which the largest weight is looked for first
 
 @dataclass(frozen=True, eq=False)
 class QuickTile(Tile):
-    """A tile whose queries and keys are consecutive positions, from `first_query` and `first_key` on.
+    """A tile whose queries and keys are consecutive positions, from `first_query` and `first_key`.
 
-    Where its weights came from logarithms these are known, a finite number where a weight is 0.
+    Logarithms of its weights, where kept, are finite also where a weight is 0.
+
     """
 
     first_query: int = 0
     first_key: int = 0
 
     def know(self, logs: Float[Tensor, "query key"] | None, rows: Weighted | None) -> None:
-        """The logarithms of these weights, or what was summed by them; no tile made of this one has it."""
+        """Stores the logarithms of the weights or their row sums; copies of the tile do not have them."""
         self.__dict__.update(_logs=logs, _summed=rows)
 
     @property
     def summed(self) -> Weighted | None:
-        """What the first pass has summed over each row, where it has."""
+        """Row sums from the first pass, or None."""
         return self.__dict__.get("_summed")
 
     def take_logs(self) -> Float[Tensor, "query key"]:
-        """The logarithms, for once: whoever asks may write over them."""
+        """The logarithms of the weights, as a tensor that the caller may overwrite; only once."""
         logs: Tensor | None = self.__dict__.pop("_logs", None)
         return self.weights.clamp_min(torch.finfo(self.weights.dtype).tiny).log_() if logs is None else logs
 
@@ -67,7 +67,7 @@ class QuickTile(Tile):
         return made[contribution]
 
     def diagonal(self, offset: int) -> int:
-        """Which diagonal of the tile has its keys `offset` behind their queries."""
+        """The index of the diagonal whose keys are `offset` after their queries."""
         return self.first_query + offset - self.first_key
 
     def at(self, offset: int, values: Float[Tensor, "query key"]) -> Float[Tensor, " pair"]:
@@ -75,36 +75,36 @@ class QuickTile(Tile):
 
 
 def nothing(tile: Tile) -> OfRows:
-    """0 for every query, NaN for one without a key."""
+    """0 for every query, NaN for a query without a key."""
     return tile.weights[:, 0] * 0
 
 
 def no_such_keys(tile: Tile) -> OnKeys:
-    """No weight on keys that are not among these, and none that could be looked at."""
+    """Zero weight on zero keys, for tiles without any of the keys in question."""
     none = tile.once(nothing)
     return torch.stack([none, torch.zeros_like(none)])
 
 
 def adds_nothing(tile: Tile, contribution: Tensor) -> bool:
-    """Whether that is what a contribution is known to be, without a look at its numbers."""
+    """Whether a contribution is known to be zero without reading its values."""
     return contribution is tile.once(nothing) or contribution is tile.once(no_such_keys)
 
 
 def entropy(tile: QuickTile) -> OfRows:
-    """-sum w ln w, by logarithms that are known or taken of many at once."""
+    """Entropy of each row in nats, from stored logarithms or row sums where available."""
     if tile.summed is not None:
         return tile.summed.entropy
     return -tile.take_logs().mul_(tile.weights).sum(-1)
 
 
 def total(tile: Tile) -> OfRows:
-    """All weight on these keys."""
+    """The sum of weights of each query in this tile."""
     summed = tile.summed if isinstance(tile, QuickTile) else None
     return summed.total if summed is not None else tile.weights.sum(-1)
 
 
 def distance(tile: QuickTile) -> OfRows:
-    """Where all keys lie on one side of all queries, by the mean place of the keys alone."""
+    """Mean |query - key|, by the mean key position where all keys are on one side of all queries."""
     weights, start = tile.weights, tile.diagonal(0)
     rows, columns = weights.shape
     before = start >= columns - 1
@@ -117,13 +117,13 @@ def distance(tile: QuickTile) -> OfRows:
 
 @lru_cache(maxsize=8)
 def _apart(start: int, rows: int, columns: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """|query - key| of a tile whose first query is `start` positions behind its first key."""
+    """|query - key| of a tile whose first query is `start` positions after its first key."""
     queries, keys = torch.arange(start, start + rows, device=device), torch.arange(columns, device=device)
     return (queries[:, None] - keys[None, :]).abs().to(dtype)
 
 
 def on_offset(offset: int) -> Callable[[QuickTile], OnKeys]:
-    """The weight on one diagonal."""
+    """The weight on one diagonal of the tile."""
 
     def mass(tile: QuickTile) -> OnKeys:
         start = tile.diagonal(offset)
@@ -139,7 +139,7 @@ def on_offset(offset: int) -> Callable[[QuickTile], OnKeys]:
 
 
 def on_first(tile: QuickTile) -> OnKeys:
-    """One column."""
+    """The weight on the first key: one column, in the first tile only."""
     if tile.first_key:
         return tile.once(no_such_keys)
     first = tile.weights[:, 0]
@@ -154,7 +154,7 @@ def on_sink(tile: QuickTile) -> OnKeys:
 
 
 def on_sort(keys: Callable[[Tile], Tensor | None]) -> Callable[[Tile], OnKeys]:
-    """The weight on all keys of a sort."""
+    """The weight on all keys of one kind."""
 
     def mass(tile: Tile) -> OnKeys:
         of_sort = known(keys(tile)).to(tile.weights.dtype)
@@ -170,7 +170,7 @@ def moved(tile: Tile) -> OfRows:
 
 
 def in_segments(tile: Tile) -> Float[Tensor, "query segment"]:
-    """The largest weight of each of `_SEGMENT` keys, and of those that are left."""
+    """The largest weight in each segment of `_SEGMENT` keys, and in the rest."""
     weights = tile.weights
     whole = weights.shape[1] - weights.shape[1] % _SEGMENT
     found = weights[:, :whole].reshape(len(weights), -1, _SEGMENT).amax(-1)
@@ -182,7 +182,7 @@ def confidence(tile: Tile) -> OfRows:
 
 
 def strongest(tile: Tile) -> Float[Tensor, "2 query"]:
-    """The largest weight of each query and its offset, looked for in one segment of its keys alone.
+    """The largest weight of each query and its offset, searched within its best segment only.
 
     NaN for a query without a key.
     """
@@ -196,7 +196,7 @@ def strongest(tile: Tile) -> Float[Tensor, "2 query"]:
 
 
 def largest(weights: Float[Tensor, "query key"], count: int) -> tuple[Tensor, Tensor]:
-    """The `count` largest weights of each row with their places, largest first.
+    """The `count` largest weights of each row and their places, largest first.
 
     They lie in those segments of the keys whose own largest weights are the largest.
     """
@@ -213,7 +213,7 @@ def largest(weights: Float[Tensor, "query key"], count: int) -> tuple[Tensor, Te
 
 
 def _top(weights: Tensor, places: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Of equal weights those that come first; `places` are in order."""
+    """The `count` largest weights and places; of equal weights the first come first."""
     found = weights.topk(min(count, weights.shape[1]), dim=-1)
     ordered, order = found.values.sort(dim=-1, descending=True, stable=True)
     return ordered, places.gather(1, found.indices.gather(1, order))
@@ -247,7 +247,7 @@ WITHOUT_FORM: Mapping[str, str] = {
 
 @dataclass(frozen=True, eq=False)
 class Beside:
-    """What measures need of a head beside its weights, by query and by key; None where nobody needs it.
+    """The tensors that measures need beside a head's weights, by query and by key; None if not needed.
 
     Pairs are made of these for one tile at a time: `query_names` and `key_names` are equal where a token is
     the same, `query_parts` and `key_parts` where it is of the same text. The rest is as in `Tile`.
@@ -271,7 +271,7 @@ NOTHING = Beside()
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The tiles of a head, its rows when all have passed; `needs` says what they hold beside weights."""
+    """Streams the tiles of a head; `rows` are complete afterwards; `needs` are tile fields to fill."""
 
     head: Head
     beside: Beside = NOTHING
@@ -279,7 +279,7 @@ class Stream:
     done: list[Rows] = field(default_factory=list)
 
     def blocks(self) -> Iterator[tuple[slice, Iterator[tuple[slice, Tile]]]]:
-        """Blocks of queries, each with its blocks of keys one after the other."""
+        """Yields blocks of queries, each with an iterator over its tiles."""
         tiles, values = self.head.tiles, values_of(self.head, self.beside.norms)
         room = Room(self.head.q, tiles.sizes)
         self.done.clear()
@@ -297,7 +297,7 @@ class Stream:
 
     @property
     def rows(self) -> Rows:
-        """Those of all queries; they are there when every block has been asked for."""
+        """The rows of all queries; complete after the last block."""
         return joined(self.done)
 
     def _tile(
@@ -350,14 +350,14 @@ class Stream:
         return _Rates(*(None if each is None else each.to(self.head.q) for each in given))
 
     def _gradient(self, rows: slice, columns: slice) -> Float[Tensor, "query key"]:
-        """How the answer changes with each weight: its slope in the output, along the key's value."""
+        """The gradient of the answer by each weight: the slope of the output times the key's value."""
         assert self._rates.slope is not None, "where a gradient is needed, the slope is known"
         return self._rates.slope[rows] @ self.head.v[columns].T
 
 
 @dataclass(frozen=True, eq=False)
 class _Rates:
-    """What is known in numbers of queries and keys, in the dtype and where the tiles are."""
+    """Norms and slopes in the tiles' dtype and on their device."""
 
     norms: Float[Tensor, " key"] | None
     slope: Float[Tensor, "query value_dim"] | None
@@ -365,7 +365,7 @@ class _Rates:
 
 
 def _moved(block: Rows) -> Tensor | None:
-    """What each query moves; 0 where its weights are so small that they are no longer told apart."""
+    """The sum of weight x norm of each query; 0 where it is too small to be precise."""
     if block.moved is None:
         return None
     return block.moved.masked_fill(block.moved < 1e8 * torch.finfo(block.moved.dtype).tiny, 0.0)

@@ -1,9 +1,9 @@
-"""What one layer was given and returned for a long text, and which blocks of it hold anything.
+"""The tensors of a long attention call, its mask as a rule, and the tiling that the rule implies.
 
-A `LongCall` is an `AttentionCall` without its squares: where queries may look is a rule (`Rule`) that is
-asked once per layer, a block of rows at a time. Most of a causal or a windowed attention is never computed. A
-tile is a run of neighbours that the rule allows wholly, or one block that it allows in part; those are kept
-as long as there is room for them, and asked for again where there is not.
+A `LongCall` is an `AttentionCall` without query-key matrices: its mask is a `Rule`, evaluated once per layer
+in blocks of rows. Most of a causal or windowed attention is never computed. A tile is a run of blocks
+without any masked pair, or one block that is partly masked; masks are kept while there is room, and else
+evaluated again.
 """
 
 from collections import deque
@@ -29,19 +29,19 @@ _LIKE = 4  # how many of them a new one is compared with
 
 @runtime_checkable
 class Rule(Protocol):
-    """`per_head` says whether heads differ; where they do not, any head may be asked."""
+    """The mask of a long call, one block at a time; `per_head` says whether heads differ."""
 
     @property
     def per_head(self) -> bool: ...
 
     def block(self, head: int, queries: Queries, keys: Keys) -> Bool[Tensor, "query key"]:
-        """Whether each of these queries may look at each of these keys."""
+        """True where these queries may attend to these keys."""
         ...
 
 
 @dataclass(frozen=True)
 class Everywhere:
-    """Every query may look at every key."""
+    """The rule without a mask: every query may attend to every key."""
 
     per_head: bool = False
 
@@ -51,7 +51,7 @@ class Everywhere:
 
 @dataclass(frozen=True, eq=False)
 class Written:
-    """What somebody has written out already: a model that makes its masks itself, or a small example."""
+    """The rule from a dense mask, as of a model that makes its own masks."""
 
     allowed: Bool[Tensor, "#head query key"]
 
@@ -66,7 +66,7 @@ class Written:
 
 @dataclass(frozen=True, eq=False)
 class Symbolic:
-    """Some code says whether queries may look at keys; the same for all heads unless `per_head`."""
+    """The rule from a function `may_look`; equal for all heads unless `per_head`."""
 
     may_look: MayLook
     per_head: bool = False
@@ -80,7 +80,7 @@ EVERYWHERE = Everywhere()
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some of the rows, in full: what the model's own kernel gave as their `weights`, by head.
+    """Sampled rows in full: the `weights` of the model's own kernel, by head.
 
     `rows` are positions of queries, in order.
     """
@@ -91,17 +91,17 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class LongCall(AttentionCall):
-    """An attention of which nothing of queries by keys is held, unless the model itself wrote it out.
+    """An attention call without query-key matrices, unless the model wrote them itself.
 
-    `rule` says where queries may look, and `allowed` is None; `weights` are empty, those of a `sample` of
-    rows aside. Tensors stay on the device of the model.
+    `rule` is the mask, and `allowed` is None; `weights` are empty, except for those in a `sample` of rows.
+    Tensors stay on the model's device.
     """
 
     rule: Rule = EVERYWHERE
     sample: Sample | None = field(default=None)
 
     def rows(self, queries: Sequence[int]) -> AttentionCall:
-        """Some of its queries in full; with the model's own weights if they are all in the `sample`."""
+        """Some queries as a dense call, with the model's weights if all are in the `sample`."""
         places = torch.tensor([*queries], dtype=torch.long, device=self.q.device)
         every = torch.arange(self.k.shape[1], device=places.device)
         heads = range(self.heads if self.rule.per_head else 1)
@@ -122,17 +122,17 @@ class LongCall(AttentionCall):
         raise InputError(f"layer {self.layer} was read in tiles: what needs its whole scores is not there")
 
     def added(self, head: int) -> dict[str, Float[Tensor, "query key"]]:
-        """Refused, as `operands` is."""
+        """Raises `InputError`: a tiled call has no dense scores."""
         raise InputError(f"layer {self.layer} was read in tiles: what is added to its scores is not there")
 
     def allowed_matrix(self, head: int) -> Bool[Tensor, "query key"]:
-        """Refused, as `operands` is."""
+        """Raises `InputError`: a tiled call has no dense mask."""
         raise InputError(f"layer {self.layer} was read in tiles: where its queries may look is a rule")
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many queries a tile has, how many keys at most, and at how many the rule is looked at together.
+    """Tile sizes: queries per tile, keys at most, and `grain`, the keys per block of the rule.
 
     `held` is how many tiles of a block of queries are kept from the first pass to the second.
     """
@@ -147,12 +147,12 @@ class Sizes:
 
 
 def sizes_for(device: torch.device) -> Sizes:
-    """Tiles that stay in the cache of a processor, or that fill a GPU."""
+    """The tile sizes for a device: small for a CPU cache, large for a GPU."""
     return Sizes() if device.type == "cpu" else Sizes(4096, 8192, 1024, 4)
 
 
 class Room:
-    """Memory for the tiles of one block of queries at a time; new memory costs more than what it is for."""
+    """Reusable memory for the tiles of one block of queries, since allocation is slow."""
 
     def __init__(self, like: Tensor, sizes: Sizes) -> None:
         self.like, self.most = like, sizes.queries * sizes.keys
@@ -160,11 +160,11 @@ class Room:
         self.taken = 0
 
     def clear(self) -> None:
-        """Takes all back, for the next block."""
+        """Releases all memory for the next block."""
         self.taken = 0
 
     def take(self) -> Float[Tensor, " pair"]:
-        """Room for one tile."""
+        """A buffer for one tile."""
         if self.taken == len(self.made):
             self.made.append(self.like.new_empty(self.most))
         self.taken += 1
@@ -172,15 +172,14 @@ class Room:
 
 
 def laid_out(room: Float[Tensor, " pair"], rows: slice, columns: slice) -> Float[Tensor, "query key"]:
-    """As much of a room as these queries and keys need."""
+    """The part of a buffer that these queries and keys need, as a matrix."""
     shape = rows.stop - rows.start, columns.stop - columns.start
     return room[: shape[0] * shape[1]].view(shape)
 
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """Where queries may look, ready for the arithmetic: a `ceiling` of inf there and -inf elsewhere, and the
-    same as a `factor` of 1 and 0. Numbers, since what is made of truths takes five times as long."""
+    """The mask of a tile as numbers: `ceiling` is inf or -inf, `factor` 1 or 0 (faster than booleans)."""
 
     allowed: Bool[Tensor, "query key"]
     ceiling: Float[Tensor, "query key"]
@@ -211,14 +210,14 @@ class Tiling:
 
     @property
     def everywhere(self) -> bool:
-        """Whether every query may look at every key."""
+        """Whether nothing is masked."""
         return all(state == FULL for row in self.state for state in row)
 
     def rows(self) -> Iterator[slice]:
         yield from _cut(self.queries, self.sizes.queries)
 
     def columns(self, rows: slice) -> list[slice]:
-        """The tiles of keys that any of these queries may look at; the first block where there is none."""
+        """The key tiles that any of these queries may attend to; the first block for a query without keys."""
         grain, most = self.sizes.grain, self.sizes.keys // self.sizes.grain
         states = self.state[rows.start // self.sizes.queries]
         runs: list[range] = []
@@ -233,7 +232,7 @@ class Tiling:
         return [slice(each.start * grain, min(each.stop * grain, self.keys)) for each in runs]
 
     def mask(self, rows: slice, columns: slice) -> Mask | None:
-        """Where these queries may look among these keys; None where that is everywhere."""
+        """The mask of these queries and keys; None where nothing is masked."""
         place = rows.start // self.sizes.queries, columns.start // self.sizes.grain
         if self.state[place[0]][place[1]] == FULL:
             return None
@@ -243,7 +242,7 @@ class Tiling:
 
 
 def tiling(rule: Rule, head: int, queries: int, keys: int, sizes: Sizes, device: torch.device) -> Tiling:
-    """Asks `rule` for every pair once."""
+    """Makes the tiling by evaluating the rule once for every pair."""
     rows, grain = list(_cut(queries, sizes.queries)), sizes.grain
     state = [[FULL] * -(-keys // grain) for _ in rows]
     visible = torch.full((queries,), keys, device=device)
@@ -267,7 +266,7 @@ def tiling(rule: Rule, head: int, queries: int, keys: int, sizes: Sizes, device:
 
 
 class _Shelf:
-    """Masks that are kept, as long as there is room; most are like one of the last."""
+    """A cache of masks with a memory limit; equal masks are shared."""
 
     def __init__(self) -> None:
         self.room, self.last = _KEPT, deque[Mask](maxlen=_LIKE)

@@ -1,10 +1,9 @@
-"""AttentionCall -> Certificate: does our arithmetic agree with the model, and would we have noticed if not?
+"""Certificates: compares recomputed attention with the model's, and tests that mistakes would be seen.
 
-The recomputed weights are held against the weights that the model's own kernel made, the recomputed
-output against what that kernel returned. Agreement alone proves nothing where a mistake would change
-less than the tolerance, so every fault that could apply to this very call is put in on purpose; if one of
-them would have passed, the verdict is `inconclusive`. Nothing here is compared with something that was
-derived from it.
+The recomputed weights are compared with the weights of the model's own kernel, the recomputed output with
+the kernel's output. Agreement alone proves nothing where a mistake would change less than the tolerance, so
+every fault that could apply to the call is inserted on purpose; if one of them would pass, the verdict is
+`inconclusive`. Nothing is compared with something derived from it.
 
     certify_heads(call)     every captured head of a layer, computed together, each judged by itself
     certify(call, head)     one of them

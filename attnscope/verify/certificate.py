@@ -1,14 +1,13 @@
-"""The verdict on each of several heads of a call: what was measured of it, against tolerances of its own.
+"""Certifies the heads of a call: measured errors against tolerances, and deliberate faults.
 
-The same sum, made by another kernel, in a batch of another size, on another processor or with another number
-of threads, is added in another order, and comes out with other last bits (Higham 2002, chapter 3). Equal bits
-are therefore asked only where the same operation is done on the same shapes, or where numbers are moved and
-nothing is computed; everything else has one of the tolerances `adding` and `apart`.
+The same sum by another kernel, batch size, processor or number of threads is added in another order and
+differs in its last bits (Higham 2002, chapter 3). Equal bits are therefore required only for the same
+operation on the same shapes, or where numbers are only moved; all else has one of the tolerances `adding`
+and `apart`.
 
-The faults that are put in on purpose (`FAULTS`) are each for one head of one call: a fault gets the call, a
-head and what that head is computed from, and returns the same with one thing wrong; None where it cannot
-apply. What a fault leaves as it was it hands on as the very same object: by that the parts of the arithmetic
-that it cannot change are known.
+A fault (`FAULTS`) gets a call, a head and the head's operands, and returns the operands with one thing
+wrong; None where it does not apply. Operands that it does not change are the same objects: so the unchanged
+parts of the arithmetic are known.
 """
 
 import math
@@ -32,7 +31,7 @@ _AT_ONCE = 2**20  # entries of a matrix of weights, of all heads that are comput
 
 
 def applicable(call: AttentionCall, head: int) -> dict[str, Made]:
-    """Every fault that may apply to a head, by name: those of the list, and each added thing left out."""
+    """Every fault that may apply to a head, by name: `FAULTS`, and each added term left out."""
     return {**FAULTS, **_dropped_terms(call, head)}
 
 
@@ -56,7 +55,7 @@ def hidden_by_window(
     rows: Int[Tensor, " row"],
     read: Bool[Tensor, " key"],
 ) -> Bool[Tensor, "row key"]:
-    """Pairs that only the window forbids: far enough apart, not in the future, and the key is no padding.
+    """True for pairs that only the window masks: too far apart, but neither future nor padding.
 
     `allowed` is of those queries of the call that stand at `rows`, `read` says which keys are no padding.
     """
@@ -68,7 +67,7 @@ def hidden_by_window(
 
 
 def _dropped_terms(call: AttentionCall, head: int) -> dict[str, Made]:
-    """One fault for each thing that is added; what is added twice (mask, mask 2) is left out at once."""
+    """One fault for each term added to the scores; terms with the same name are left out together."""
     by_name: dict[str, Tensor] = {}
     for name, added in call.added(head).items():
         plain = name.rstrip(" 0123456789")
@@ -81,7 +80,7 @@ def _dropped_terms(call: AttentionCall, head: int) -> dict[str, Made]:
 
 
 def _without(added: Float[Tensor, "query key"]) -> Made:
-    """The fault that leaves out one thing that is added to the scores; a constant along a row is no fault."""
+    """The fault that leaves out one added term; none where it is constant along every row."""
 
     def drop(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
         if operands.bias is None:
@@ -106,10 +105,10 @@ def _wrong_value_head(call: AttentionCall, head: int, operands: Operands) -> Ope
 
 
 def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
-    """The entry of the next key/value head that is not the same, head axis of length 1; None without one.
+    """The next different key/value head, with a head axis of length 1; None without one.
 
-    Models that repeat their heads before they hand them over have several that are, as copies. Heads that
-    were made twice and differ by rounding are not the same: then the fault is seen to have no power.
+    Models that repeat their heads before the call have equal copies. Heads that were computed twice and
+    differ by rounding count as different: then the fault is seen to have no power.
     """
     place, count = call.key_head(head), call.key_heads
     mine, others = shared[place], ((place + step) % count for step in range(1, count))
@@ -118,7 +117,7 @@ def _neighbour(shared: Tensor, call: AttentionCall, head: int) -> Tensor | None:
 
 
 def _rotation_left_out(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-    """Not applicable where the model rotates nothing, so that the two keys are the same."""
+    """The fault without key rotation; None where the model rotates nothing."""
     if call.unrotated_k is None or torch.equal(call.unrotated_k, call.k):
         return None
     key_head = call.key_head(head)
@@ -126,7 +125,7 @@ def _rotation_left_out(call: AttentionCall, head: int, operands: Operands) -> Op
 
 
 def _product_transposed(call: AttentionCall, head: int, operands: Operands) -> Operands | None:
-    """Query and key exchanged; meaningless where the two axes differ in length."""
+    """The fault with query and key exchanged; None where their shapes differ."""
     return operands.but(q=operands.k, k=operands.q) if operands.q.shape == operands.k.shape else None
 
 
@@ -144,7 +143,7 @@ FAULTS: dict[str, Made] = {
 
 
 def adding(terms: int, sums: float) -> float:
-    """How far a sum of so many numbers may be off before it is stored, over the sum of their sizes.
+    """The bound on the rounding error of a sum of `terms` numbers, relative to the sum of their sizes.
 
     `sums` is the machine epsilon of the type in which it is added up, mostly float32.
     """
@@ -152,10 +151,10 @@ def adding(terms: int, sums: float) -> float:
 
 
 def apart(terms: int, epsilon: float, sums: float) -> float:
-    """How far two sums of the same weighted values may lie apart, relative to the largest value.
+    """The bound on the difference of two sums of the same weighted values, relative to the largest value.
 
-    Weights of one query sum to 1 at most. Each sum is added (`adding`) and stored in a type of machine
-    epsilon `epsilon`, its weights were stored before, and one more rounding is for whoever writes one down.
+    A query's weights sum to 1 at most. Each sum has the error of `adding` and of storing it and its weights
+    in a type of machine epsilon `epsilon`, and one more rounding is for writing it down.
     """
     return 2 * (epsilon + adding(terms, min(epsilon, sums)))
 
@@ -168,22 +167,22 @@ def certify(call: AttentionCall, head: int) -> Certificate:
 def certify_heads(
     call: AttentionCall, heads: Sequence[int] | None = None, queries: Sequence[int] | None = None
 ) -> tuple[Certificate, ...]:
-    """The certificates of `heads` (default: all that were captured), in their order; `InputError` as above.
+    """The certificates of `heads` (default: all captured), in order; `InputError` if one was not captured.
 
-    Heads are recomputed together, as many as a bounded memory holds, and judged one by one: each has its own
-    tolerances, its own faults and its own verdict.
+    Heads are recomputed together, as many as fit a fixed memory, and judged one by one: each has its own
+    tolerances, faults and verdict.
 
     The tolerance of a weight is eps * (1 + S) + sqrt(d) * sums * S / 2: eps is the machine epsilon of the
-    kernel's arithmetic, S the largest sum of absolute products that make up one score, d how many these are,
-    and sums the epsilon of what they are added up in. Such a score is stored with an error of eps * S / 2,
-    and d roundings that fall either way seldom come to twice sqrt(d) * sums * S / 2 together (Higham and
-    Mary 2019); the softmax turns an error of its logits into half as large a one of a weight at most. The
-    tolerance of the output, relative to the largest entry of V, is twice that and what adding up n terms
-    may lose, n eps / 2 with n the most keys of a query (Higham 2002) and the eps of what they are added in:
-    float32, but where half precision was allowed for that too.
+    kernel's arithmetic, S the largest sum of absolute products of a score, d the number of these products,
+    and sums the epsilon of their summation. Storing such a score has an error of eps * S / 2, and d
+    roundings of random sign seldom add up to twice sqrt(d) * sums * S / 2 (Higham and Mary 2019); the
+    softmax turns an error of its logits into at most half as large a one of a weight. The tolerance of the
+    output, relative to the largest entry of V, is twice that plus the error of adding n terms, n eps / 2
+    with n the most keys of a query (Higham 2002) and the eps of their summation: float32, unless half
+    precision was allowed for it too.
 
-    With `queries` a fault is looked for in these first, and in all where they do not show it: so verdicts
-    are the same, and what is said of a fault is what it does at least.
+    With `queries` a fault is tried on these first, and on all if they do not show it: so verdicts are the
+    same, and a fault's stated effect is a lower bound.
     """
     chosen = tuple(call.weights) if heads is None else tuple(heads)
     for head in chosen:
@@ -215,7 +214,7 @@ def _certified(
 def _fault_distances(
     call: AttentionCall, together: Together, few: FewQueries | None, tolerances: Sequence[tuple[float, float]]
 ) -> list[dict[str, Distance]]:
-    """How far off every applicable fault puts each head, by its name; in `few` queries if these show it."""
+    """The error of each head under each applicable fault, from a `few` queries where these suffice."""
     heads = together.heads
     found: list[dict[str, Distance]] = [{} for _ in heads]
     faults = [applicable(call, head) for head in heads]
@@ -279,7 +278,7 @@ def _not_rebuilt(call: AttentionCall, reach: Reach | None) -> str:
 def conclusion(
     agrees: bool, weight_error: float, output_error: float, faults: tuple[Fault, ...]
 ) -> tuple[Verdict, str]:
-    """The verdict and the reason for it: agreement counts only where every fault would have been seen."""
+    """The verdict and its reason: certified only if errors agree and every fault would be seen."""
     if math.isnan(weight_error + output_error):
         return Verdict.FAILED, "the model's own weights or output are not numbers"
     if not agrees:

@@ -1,10 +1,9 @@
-"""Several heads of one call computed at once, in float64, and how far each lies from the model's own.
+"""Computes several heads of one call together in float64, and their errors against the model.
 
-It is `attnscope.arithmetic`, written over a few matrices that are made once. Heads never meet:
-every product is one head's (`products`), and the largest distance is taken for each head by itself. So a head
-has the same figures to the last bit whichever others it is computed with; an answer that was kept says so.
-A part of the arithmetic that a fault leaves as it was, which is known by its operands being the same
-objects, is not computed again. What the verdict then is is not decided here.
+The arithmetic is that of `attnscope.arithmetic` in a few reused matrices. Heads never mix: every product and
+every largest error is one head's (`products`). So a head has the same bits whichever others it is computed
+with, and a cached answer says so. Parts of the arithmetic whose operands a fault leaves as the same objects
+are not computed again. Verdicts are not decided here.
 """
 
 from collections import defaultdict
@@ -26,14 +25,14 @@ _COUNTED = 100  # a score so far below the largest of its row has a weight of ex
 
 
 class Distance(NamedTuple):
-    """Largest distance of a head's weights, and of its output relative to its largest value."""
+    """The largest weight error of a head, and its largest output error over the largest value entry."""
 
     weights: float
     output: float
 
 
 class Together:
-    """Some heads of a call, their operands together and `alone`, and the matrices they are computed in.
+    """Several heads of a call: their operands, together and `alone`, and work matrices.
 
     `honest` comes first: what it leaves behind serves all the others.
     """
@@ -54,7 +53,7 @@ class Together:
         self._sums: list[float] = []
 
     def honest(self) -> list[Distance]:
-        """How far our weights and output lie from the model's own, for each head.
+        """The errors of our weights and output against the model's, for each head.
 
         Rows without any allowed key are left out: the reference has no answer there and says so.
         """
@@ -71,7 +70,7 @@ class Together:
         return self._honest
 
     def distances(self, faulty: Mapping[int, Operands]) -> dict[int, Distance]:
-        """How far off heads are that are computed from faulty operands, by their place among the heads."""
+        """The errors of heads computed from faulty operands, by index of the head."""
         alike: defaultdict[tuple[object, ...], dict[int, Operands]] = defaultdict(dict)
         for i, operands in faulty.items():
             alike[self._change(i, operands)][i] = operands
@@ -81,7 +80,7 @@ class Together:
         return found
 
     def score_sums(self) -> list[float]:
-        """S of the tolerance of each head: max over pairs of scale * sum |q_i k_i| + |bias|, dimensionless.
+        """S in each head's tolerance: max over pairs of scale * sum |q_i k_i| + |bias|, dimensionless.
 
         Of the pairs that are allowed, those count whose weight is more than nothing: a score that lies,
         all its rounding included, 100 below the largest of its row has exp(-100) at most (masks of -1e9
@@ -90,7 +89,7 @@ class Together:
         return self._sums
 
     def most_keys(self) -> list[int]:
-        """How many keys the query of each head that has the most may look at."""
+        """For each head, the largest number of keys that any of its queries may attend to."""
         allowed = self.operands.allowed
         if allowed is None:
             return [self.call.k.shape[1]] * len(self.heads)
@@ -98,7 +97,7 @@ class Together:
         return most
 
     def _score_sums(self) -> list[float]:
-        """The bounds that `score_sums` has, of the logits that now stand in the place of the weights."""
+        """Computes `score_sums` from the logits that are in the weights' memory."""
         given, logits, epsilon = self.operands, self.weights, self.call.epsilon
         sums = products(given.q.abs(), given.k.abs().mT, out=self.room).mul_(abs(given.scale))
         if given.bias is not None:
@@ -115,7 +114,7 @@ class Together:
         return _largest(sums.masked_fill_(passed_over, 0)).tolist()  # type: ignore[no-any-return]
 
     def _change(self, i: int, faulty: Operands) -> tuple[object, ...]:
-        """What a fault changes of a head: heads of which the same is changed are computed together."""
+        """A key for the operands that a fault changes: heads with equal keys are computed together."""
         mine = vars(self.alone[i])
         return tuple(
             (name, _told_by(name, value)) for name, value in vars(faulty).items() if value is not mine[name]
@@ -151,7 +150,7 @@ class Together:
         return _of(getattr(self.operands, name), list(group)) if name in same else torch.cat(mine)
 
     def _met(self) -> Float[Tensor, "head query key"]:
-        """The weights that met the values: the softmax's, but where the model changed them before."""
+        """The weights that multiply the values: the softmax's, unless the model changes them after it."""
         met = self.call.reweighted
         return self.weights if met is None else torch.stack([exact(met[head]) for head in self.heads])
 
@@ -161,7 +160,7 @@ class Together:
         v: Float[Tensor, "head key value_dim"],
         rows: Sequence[int],
     ) -> Float[Tensor, " head"]:
-        """How far off the output is; weights of the model's own that met the values are what they were."""
+        """The output error; unchanged by a fault where the model's own weights multiply the values."""
         if self.call.reweighted is not None:
             return self.weights.new_tensor([self._honest[i].output for i in rows])
         return self._output_off(products(weights, v), rows)
@@ -190,7 +189,7 @@ class Together:
 
 
 class FewQueries(Together):
-    """The same heads behind `honest`, and some of their queries: what a fault does there is the least."""
+    """A subset of queries of `Together`, after `honest`: errors there are lower bounds."""
 
     def __init__(self, whole: Together, queries: Sequence[int]) -> None:
         vars(self).update(vars(whole))
@@ -204,7 +203,7 @@ class FewQueries(Together):
         self.unanswered = None if whole.unanswered is None else whole.unanswered[:, self.queries]
 
     def distances(self, faulty: Mapping[int, Operands]) -> dict[int, Distance]:
-        """As of all queries; an operand that the fault leaves as it was is so here too."""
+        """The errors of faulty heads on these queries."""
         return super().distances({i: self._faulty(i, each) for i, each in faulty.items()})
 
     def _faulty(self, i: int, operands: Operands) -> Operands:
@@ -226,10 +225,10 @@ def products(
     right: Float[Tensor, "head inner column"],
     out: Float[Tensor, "head row column"] | None = None,
 ) -> Float[Tensor, "head row column"]:
-    """The product of each head by itself, from memory that begins alike for all of them.
+    """Batched matrix product, each head computed alone so that its bits do not depend on the others.
 
-    A batch of products is not the same work as each of them: a library adds in another order where a matrix
-    begins elsewhere in memory, or where there are more of them for its threads.
+    In a batched product a library adds in another order where a matrix begins elsewhere in memory, or where
+    more of them share its threads.
     """
     if out is None:
         out = left.new_empty(len(left), left.shape[1], right.shape[2])
@@ -266,14 +265,14 @@ def _one(together: Operands, i: int) -> Operands:
 
 
 def _of(shared: Tensor, rows: Sequence[int]) -> Tensor:
-    """The entries of some heads, of what may be one for all of them; the very same where that is all."""
+    """The entries of some heads (a shared entry for all), without a copy where possible."""
     if len(shared) == 1 or list(rows) == list(range(len(shared))):
         return shared
     return shared[rows[0] : rows[0] + 1] if len(rows) == 1 else shared[list(rows)]
 
 
 def _largest(distances: Float[Tensor, "head query any"]) -> Float[Tensor, " head"]:
-    """The largest entry of each head, NaN if any is NaN; 0 of nothing."""
+    """The largest entry of each head, NaN if any is NaN; 0 for an empty tensor."""
     return distances.amax((1, 2)) if distances.numel() else distances.new_zeros(len(distances))
 
 

@@ -1,1 +1,1 @@
-"""What a model answers, and what becomes of it where heads or parts are replaced."""
+"""Measures how a model's answer changes where heads or other parts are replaced."""

@@ -1,4 +1,4 @@
-"""An answer behind its prompt, asked again without parts of that."""
+"""Asks a model for the same answer again with parts of its prompt removed."""
 
 import inspect
 from bisect import bisect_right
@@ -24,10 +24,11 @@ _STRAY = 0.25  # roots of the machine epsilon, of the size of the answer's log p
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """An answer that a model reads behind a text: `ids[i]` is written at the row `rows[i]`.
+    """An answer behind a prompt: token `ids[i]` is predicted by the logits of row `rows[i]`.
 
-    Tokens are removed of the first `length` positions; the rows move with them unless they are `apart`, those
-    of a decoder beside an encoder.
+    Tokens are removed from the first `length` positions, which shifts the rows unless they are `apart` (of a
+    decoder beside an encoder).
+
     """
 
     model: nn.Module
@@ -39,24 +40,24 @@ class Answered:
 
     @property
     def name(self) -> str:
-        """What the model calls the tokens of which some are removed."""
+        """The name of the model input from which tokens are removed."""
         return "input_ids"
 
     def chances(self) -> LogChances:
-        """The log probability of every choice at each row of the answer, as the model itself has it."""
+        """Log probabilities of every choice at each row of the answer, from an unhooked run of the model."""
         with evaluating(self.model):
             return self.chances_in(self.model(**without_cache(self.model, self.inputs)))
 
     def chances_in(self, said: Any) -> LogChances:
-        """The log probability of every choice at each row of the answer, in what the model returned."""
+        """Log probabilities of every choice at each row of the answer, from the output of a run."""
         return log_chances(said.logits[0][list(self.rows)])
 
     def untouched(self) -> Float[np.ndarray, " token"]:
-        """That of each token of the answer."""
+        """The log probability of each token of the answer with the whole prompt."""
         return self._of_answer(self.chances())
 
     def without(self, removed: Sequence[Removed]) -> Float[np.ndarray, "run token"]:
-        """The log probability of each token of the answer without each of these sets of positions."""
+        """The log probability of each answer token with each set of positions removed, one run per set."""
         found = np.empty((len(removed), len(self.ids)))
         kept = [sorted({*range(self.length)} - {*each}) for each in removed]
         if not all(each and (self.apart or each[0] <= self.rows[0]) for each in kept):
@@ -74,7 +75,7 @@ class Answered:
         return found
 
     def strays(self, one: Float[np.ndarray, " token"], other: Float[np.ndarray, " token"]) -> bool:
-        """Whether two runs of the same text differ by more than rounding."""
+        """Whether two runs of the same text differ by more than rounding does."""
         size = max(1.0, float(np.abs(one).max()))
         epsilon = epsilon_of(next(self.model.parameters()))
         return bool(np.abs(one - other).max() > _STRAY * epsilon**0.5 * size)
@@ -113,7 +114,7 @@ class Answered:
 
 
 def _alike(kept: Sequence[Sequence[int]], padded: bool) -> Iterator[list[int]]:
-    """The texts in batches of about the same length, of the very same where they cannot be `padded`."""
+    """Batches of indices of texts of similar length; of equal length unless `padded` ones can be read."""
     part: list[int] = []
     for i in sorted(range(len(kept)), key=lambda i: -len(kept[i])):
         width = len(kept[part[0]]) if part else 0
@@ -127,7 +128,7 @@ def _alike(kept: Sequence[Sequence[int]], padded: bool) -> Iterator[list[int]]:
 
 @contextmanager
 def _alone(model: nn.Module, rows: Int[Tensor, "entry row"], width: int) -> Iterator[None]:
-    """While open, the model's output embeddings are multiplied with these rows alone, those of each entry."""
+    """While open, the model's output embeddings are applied to these rows of each batch entry only."""
     find: Any = getattr(model, "get_output_embeddings", lambda: None)
     head = find()
     if not isinstance(head, nn.Module) or rows.shape[1] >= width:

@@ -1,4 +1,4 @@
-"""Measures of an answer by head: from gradients, each beside the same for other answers."""
+"""Gradient measures of an answer, head by head, beside the same measures of other answers."""
 
 import math
 from collections.abc import Collection, Sequence
@@ -28,7 +28,7 @@ OF_ANSWERS = frozenset({Need.SLOPE, Need.GRADIENT, Need.DIRECT})
 
 @dataclass(frozen=True, eq=False)
 class HeadGradients:
-    """What gradients say of heads: `slopes` of ln p, `direct` of the logit or why there are none.
+    """Gradients by head: `slopes` of ln p, and `direct` effects on the logit or why there are none.
 
     `mixed` are layers whose outputs are not their weights times their values.
     """
@@ -45,10 +45,11 @@ def attributed(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> dict[str, HeadScores]:
-    """The measures `names` of the first of `every` answer, with the median size for the others as control.
+    """Gradient measures by name of the first of `every` answer; the control is the median of the others.
 
-    The second answer, where there is one, is the runner-up and no such control. What has no meaning here
+    The second answer, where there is one, is the runner-up and no control. A measure without meaning here
     says why.
+
     """
     needs = {need for name in names for need in MEASURES[name].needs}
     gradients = _gradients(experiments, every, needs)
@@ -111,7 +112,7 @@ def _tile(
     answer: int,
     needs: Collection[Need],
 ) -> Tile:
-    """One head in all attentions that its layer makes, one below the other."""
+    """One head's weights and gradients in all attentions of its layer, rows stacked."""
     places = sorted(place for place in experiments.answers if place[0] == layer)
     outputs = torch.cat([_rows(experiments.answers[place], head) for place in places])
     queries = torch.arange(len(outputs))
@@ -140,7 +141,7 @@ def _rows(of_heads: Float[Tensor, "batch head query value_dim"], head: int) -> F
 def weights_and_slopes(
     seen: Observed, slope: Float[Tensor, "batch head query value_dim"], head: int
 ) -> tuple[Float[Tensor, "row key"], Float[Tensor, "row key"]]:
-    """The weights of a head, and how the answer changes with each: the slope along the value of its key."""
+    """Weights of a head and the answer's slope along each: the output's gradient times the key's value."""
     values = exact(seen.value[:, head // (slope.shape[1] // seen.value.shape[1])].cpu())
     gradient = exact(slope[:, head].cpu()) @ values.transpose(1, 2)
     weights = torch.zeros_like(gradient) if seen.weights is None else exact(seen.weights[:, head].cpu())
@@ -148,13 +149,13 @@ def weights_and_slopes(
 
 
 def _below(parts: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, "row key"]:
-    """Blocks one below the other, with zeros where one has fewer keys."""
+    """Matrices stacked row-wise, padded with zeros to the widest."""
     widest = max(each.shape[1] for each in parts)
     return torch.cat([torch.nn.functional.pad(each, (0, widest - each.shape[1])) for each in parts])
 
 
 def makes_output(seen: Observed) -> bool:
-    """Whether weights times values are what the heads answer, up to rounding."""
+    """Whether the output of every head is its weights times its values, up to rounding."""
     if seen.weights is None:
         return False
     values = exact(seen.value).repeat_interleave(seen.output.shape[1] // seen.value.shape[1], 1)

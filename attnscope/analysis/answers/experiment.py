@@ -1,4 +1,4 @@
-"""Heads taken away in turn and together, beside random heads, rounding and what gradients estimate."""
+"""Ablates heads singly and together, beside random heads, rounding and gradient estimates."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ _MOST_SETS = 10_000  # of layers, to draw from
 
 
 def others_drawn(heads: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[Head]:
-    """For each layer of `heads` some of its other heads; none of a layer whose heads are all there.
+    """Up to `MOST_DRAWN` random other heads in each layer of `heads`; none where all its heads are given.
 
     `counts` says how many heads a layer has.
     """
@@ -39,7 +39,7 @@ def others_drawn(heads: Sequence[Head], counts: Mapping[int, int], seed: int) ->
 
 
 def layers_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[tuple[Head, ...]]:
-    """Of a group of whole layers other whole layers, as many at once; none where it is no such group."""
+    """Other sets of as many whole layers, where `group` is whole layers; empty where it is not."""
     mine = Counter(layer for layer, _ in group)
     others = [layer for layer in sorted(counts) if layer not in mine]
     if any(count < counts[layer] for layer, count in mine.items()) or len(others) < len(mine):
@@ -53,7 +53,7 @@ def layers_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) ->
 
 
 def groups_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) -> list[tuple[Head, ...]]:
-    """Other groups with as many heads in the same layers, each different; none where there are none.
+    """Random groups with as many heads in the same layers as `group`; empty where no other exists.
 
     They are made of heads that are not in `group` as far as there are enough of these in every layer.
     """
@@ -79,7 +79,7 @@ def groups_drawn(group: Sequence[Head], counts: Mapping[int, int], seed: int) ->
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """The answer without each head, without all of them at once, and beside these the noise floor."""
+    """Effects on the answer without each head and without all at once, and the noise floor."""
 
     heads: tuple[HeadEffect, ...]
     group: Group | None
@@ -97,11 +97,12 @@ def taken_away(
     name: Callable[[int], str] | None = None,
     tell: Tell | None = None,
 ) -> Outcomes:
-    """The effect of every head alone, and `together` of all of them at once where they are several.
+    """Ablates every head alone and, if `together`, all at once: the effects on the answer.
 
-    `ids` are the answer, `name` how a choice is called; `tell` says what becomes of it, by default of the
-    logarithm of its probability. Every head is held against other heads of its layer that were drawn by lot,
-    or, where all heads of the layer are looked at, against these.
+    `ids` are the answer, `name` names a choice, `tell` measures the effect (by default the change of the log
+    probability). Every head is compared with random other heads of its layer or, where all heads of the layer
+    are ablated, with these.
+
     """
     counts = head_counts(experiments)
     check_heads(heads, counts)
@@ -137,7 +138,7 @@ def _of_chances(experiments: Experiments, ids: Sequence[int], name: Callable[[in
 
 
 def head_counts(experiments: Experiments) -> dict[int, int]:
-    """How many heads answer in each layer, the fewest where a layer attends several times."""
+    """Number of heads by layer; of a layer that attends several times the smallest number."""
     counts: dict[int, int] = {}
     for (layer, _), answer in experiments.answers.items():
         counts[layer] = min(counts.get(layer, answer.shape[1]), answer.shape[1])
@@ -154,7 +155,7 @@ def check_heads(heads: Sequence[Head], counts: dict[int, int]) -> None:
 
 
 def intervention(experiments: Experiments) -> Intervention:
-    """What was read back of all that was changed so far."""
+    """The fidelity of the changes so far, as read back from the model."""
     tally = experiments.tally
     return Intervention.of(tally.back, tally.lost, tally.unseen, experiments.faithful)
 
@@ -164,7 +165,7 @@ def _variant(heads: Sequence[Head], what: What) -> Variant:
 
 
 def _beside(one: HeadEffect, random: Sequence[HeadEffect], every: Sequence[HeadEffect]) -> HeadEffect:
-    """The effect with what random heads of its layer do; where none were drawn, all others of the layer."""
+    """The effect with its control: random heads of the layer, or all other heads where none were drawn."""
     there = [each for each in random if each.layer == one.layer]
     there = there or [each for each in every if each.layer == one.layer and each.head != one.head]
     typical, below = against(one, there)
@@ -172,7 +173,7 @@ def _beside(one: HeadEffect, random: Sequence[HeadEffect], every: Sequence[HeadE
 
 
 def against(one: Effect, others: Sequence[Effect]) -> tuple[float | None, int]:
-    """The median size of the others' change, and how many of them make a smaller one."""
+    """The median size of the others' changes, and the number of others with a smaller change."""
     sizes = [abs(each.change) for each in others]
     return (float(np.median(sizes)) if sizes else None), sum(size < abs(one.change) for size in sizes)
 
@@ -184,7 +185,7 @@ def floor_of(
     random: Sequence[HeadEffect],
     seed: int,
 ) -> Floor:
-    """What rounding does in the untouched entry of each batch, and where it was put in on purpose."""
+    """The noise floor: the change in the unchanged entry of each batch, and in one rounded on purpose."""
     controls = {id(each.control): each.control for each in outcomes if each.control is not None}
     effects = [tell(each) for each in (*controls.values(), rounded.scores)]
     largest = max(abs(each.change) for each in effects)
@@ -195,7 +196,7 @@ FEWEST = 3  # heads whose order can be compared
 
 
 def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple[Predicted, ...]:
-    """The foretold change of the answer's log probability for every head, the largest first."""
+    """The change of the answer's log probability that gradients predict for each head, largest first."""
     if isinstance(what, Cut):
         raise InputError("--rank foretells what replacing an output does: leave --link out")
 
@@ -220,7 +221,7 @@ def estimated(experiments: Experiments, ids: Sequence[int], what: What) -> tuple
 def held_against(
     heads: Sequence[HeadEffect], estimates: Sequence[Predicted]
 ) -> tuple[tuple[HeadEffect, ...], float | None]:
-    """The effects with what was foretold of them, and Spearman's correlation of both; None of too few."""
+    """The effects with their predictions, and the Spearman correlation (None for fewer than `FEWEST`)."""
     foretold = {(each.layer, each.head): each.change for each in estimates}
     both = tuple(replace(each, predicted=foretold[each.layer, each.head]) for each in heads)
     if len(both) < FEWEST:
@@ -232,10 +233,11 @@ def held_against(
 def measured_estimates(
     experiments: Experiments, ids: Ids, by: str, heads: Sequence[tuple[int, int]]
 ) -> tuple[Predicted, ...]:
-    """The change without each of `heads` as the measure `by` foretells it, the largest size first.
+    """The predicted change without each of `heads`, by the measure `by`, largest size first.
 
-    Importance with its sign, -output . gradient; the others with theirs turned round. `InputError` where the
+    For `importance` it is -output . gradient, for another measure its negative. `InputError` where the
     measure has no meaning.
+
     """
     if by == "importance":
         return estimated(experiments, ids, Zero())

@@ -1,4 +1,4 @@
-"""What is asked of the model: where in its result the answer stands, and which others there could be.
+"""Where in a model's output an answer stands, and which other answers there could be.
 
 the word of a mask, the token after the text     scores of the vocabulary at one position
 the tag of a token                               scores of a few choices at one position
@@ -6,8 +6,8 @@ an answer within the text                        scores of all positions, for it
 the verdict on a pair, a class                    scores of a few choices, for the text as a whole
 a text that was written, or given as target       scores at every position, each for the token that follows
 
-Of other answers the runner-up is the nearest; the rest are drawn by lot from the same choices. A head that
-does as much to them moves any answer.
+The nearest other answer is the runner-up; the rest are drawn at random from the same choices. A head with as
+large an effect on them acts on any answer.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -31,10 +31,11 @@ _VERDICTS = ("seq_relationship_logits", "sop_logits", "logits")
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Where the answer stands, and how what is chosen there is called.
+    """A question to the model: where in its output the answer stands, and the names of its choices.
 
-    `ids` are the choices that are the answer, row by row; where they are None it is the likeliest. `against`
-    are those of another answer, `beside` the vector that this model's is held against.
+    `ids` are the answer's choices, row by row (None: the likeliest), `against` those of another answer,
+    `beside` a vector to compare this model's vector with.
+
     """
 
     asks: Asks
@@ -49,13 +50,13 @@ class Question:
 
     @property
     def measured(self) -> Measured:
-        """What of the answer is measured."""
+        """The quantity measured of the answer: probability, logit difference, or cosine."""
         if self.asks is Asks.VECTOR:
             return Measured.TURN if self.beside is None else Measured.SIMILARITY
         return Measured.DIFFERENCE if self.against else Measured.CHANCE
 
     def answered(self, scores: Logits) -> Answer:
-        """The answer in an untouched run; `CertificateError` where its probabilities are no numbers."""
+        """The answer of an unchanged run; `CertificateError` where its probabilities are NaN."""
         if self.asks is Asks.VECTOR:
             return Answer(self.asks, self.text, (), None, self.telling(scores, ())(scores).before)
         chances = log_chances(scores[0])
@@ -65,7 +66,7 @@ class Question:
         return Answer(self.asks, text, ids, self.position, probability(chances, ids), ids == likeliest)
 
     def rival(self, scores: Logits) -> Answer | None:
-        """What the answer is held against, in an untouched run."""
+        """The answer or vector that the answer is compared with, in an unchanged run; None without one."""
         if self.beside is not None:
             return Answer(self.asks, self.against_text, (), None, 1.0, likeliest=False)
         if not self.against:
@@ -76,21 +77,21 @@ class Question:
         return Answer(self.asks, self.against_text, self.against, self.position, likely, likeliest)
 
     def chosen(self, scores: Float[Tensor, "row choice"]) -> tuple[int, ...]:
-        """The answer row by row: the one that is named, else the likeliest."""
+        """The choice at each row of the answer: the named one, else the likeliest."""
         found = self.ids or tuple(log_chances(scores).argmax(-1).tolist())
         if found == self.against:
             raise InputError(f"--against '{self.against_text}' is the answer itself: name another one")
         return found
 
     def level(self, scores: Float[Tensor, "entry row choice"], answer: Ids) -> Float[Tensor, " entry"]:
-        """What is measured of an answer, its rows summed: log probability, or how far its logit leads."""
+        """By batch entry, the answer's log probability, or its logit less that of `against`; rows summed."""
         if not self.against:
             return of_rows(log_chances(scores), answer)
         logits: Tensor = exact(scores.detach().cpu())
         return of_rows(logits, answer) - of_rows(logits, self.against)
 
     def telling(self, before: Logits, ids: Sequence[int], named: bool = True) -> "Tell":
-        """What tells how the answer changes from the scores `before` to others."""
+        """A function from the scores of another run to the effect on the answer, compared with `before`."""
         if self.measured is Measured.CHANCE:
             chances = log_chances(before[0])
             return lambda after: effect(chances, log_chances(after[0]), ids, self.name if named else None)
@@ -107,12 +108,12 @@ Tell = Callable[[Logits], Effect]
 def word_at(
     asks: Asks, position: int, length: int, ids: tuple[int, ...] | None, name: Callable[[int], str]
 ) -> Question:
-    """The word at a mask, the token that follows `position`, or the tag of the token there."""
+    """The question for the word at a mask, the token after `position`, or the tag of the token there."""
     return Question(asks, AnswerRows(_words, (position,), length), position, ids, name)
 
 
 def text_written(ids: Sequence[int], first: int, text: str, name: Callable[[int], str]) -> Question:
-    """A text from token number `first` of its decoder on, each token given those before."""
+    """The question about a written text: each token from number `first` on, given those before."""
     rows = tuple(range(first - 1, len(ids) - 1))
     if not rows:
         raise InputError("the model wrote nothing: there is no answer that could change")
@@ -122,29 +123,29 @@ def text_written(ids: Sequence[int], first: int, text: str, name: Callable[[int]
 def written_at(
     rows: Sequence[int], length: int, ids: Sequence[int], name: Callable[[int], str], text: str = ""
 ) -> Question:
-    """Tokens that a text of so many goes on with, each at a row of its own, given those before."""
+    """The question about tokens `ids` of a continuation, each predicted at a row of its own."""
     return Question(Asks.WRITTEN, AnswerRows(_words, tuple(rows), length), None, tuple(ids), name, text)
 
 
 def verdict_on_pair(chosen: int | None, name: Callable[[int], str]) -> Question:
-    """Whether the second text follows the first: class 0 says that it does."""
+    """The question whether the second text follows the first: class 0 says that it does."""
     ids = None if chosen is None else (chosen,)
     return Question(Asks.PAIR, AnswerRows(_verdict, (0,), 1), None, ids, name)
 
 
 def class_of_text(chosen: int | None, name: Callable[[int], str]) -> Question:
-    """The class that a model trained to tell classes puts the input in."""
+    """The question which class a classifier puts the input in."""
     ids = None if chosen is None else (chosen,)
     return Question(Asks.CLASS, AnswerRows(_classes, (0,), 1), None, ids, name)
 
 
 def span_of_text(ids: tuple[int, int], name: Callable[[int], str], text: str) -> Question:
-    """An answer within the text, by the positions of its first and its last token."""
+    """The question for an answer span, by the positions of its first and last token."""
     return Question(Asks.SPAN, AnswerRows(ends, (0, 1), 2), None, ids, name, text)
 
 
 def log_chances(scores: Float[Tensor, "*place choice"]) -> Float[Tensor, "*place choice"]:
-    """Log probabilities in float64; `CertificateError` where they are none."""
+    """Log softmax of the scores in float64; `CertificateError` where it is NaN."""
     chances = torch.log_softmax(exact(scores.detach().cpu()), dim=-1)
     if bool(chances.isnan().any()):
         raise CertificateError(
@@ -155,7 +156,7 @@ def log_chances(scores: Float[Tensor, "*place choice"]) -> Float[Tensor, "*place
 
 
 def log_probability(chances: LogChances, ids: Sequence[int]) -> float:
-    """Of the whole answer: the sum over its rows."""
+    """The log probability of a whole answer: the sum over its rows."""
     return float(chances[torch.arange(len(ids)), list(ids)].sum())
 
 
@@ -166,10 +167,10 @@ def probability(chances: LogChances, ids: Sequence[int]) -> float:
 def effect(
     before: LogChances, after: LogChances, ids: Sequence[int], name: Callable[[int], str] | None = None
 ) -> Effect:
-    """How the answer changes from one run to another, and how far its distribution moves, in nats.
+    """The change of the answer's log probability, and KL(before || after) of the distribution, in nats.
 
-    KL(before || after), which is 0 only where nothing changed; of several rows the sum. `name` tells how a
-    choice is called that is likeliest then; of several rows none is told.
+    KL is 0 only where nothing changed, and is summed over rows. `name` names the likeliest choice after, if
+    it is a new one; not for answers of several rows.
     """
     chances = before.exp()
     apart = torch.where(chances > 0, chances * (before - after), 0.0).sum()
@@ -187,7 +188,7 @@ def differing(
     against: Sequence[int],
     name: Callable[[int], str] | None = None,
 ) -> Effect:
-    """How the answer's logit less that of another one changes, of several rows summed."""
+    """The change of the answer's logit less the logit of `against`, summed over rows."""
     of_chance = effect(log_chances(before), log_chances(after), ids, name)
     one, other = (logit_difference(each, ids, against) for each in (before, after))
     return Effect(one, other, other - one, of_chance.kl, instead=of_chance.instead)
@@ -196,7 +197,7 @@ def differing(
 def logit_difference(
     scores: Float[Tensor, "row choice"], ids: Sequence[int], against: Sequence[int]
 ) -> float:
-    """How far the answer's logit lies above that of another one, of several rows summed."""
+    """The logit of the answer less that of another answer, summed over rows."""
     rows = torch.arange(len(ids))
     logits = exact(scores.detach().cpu())
     return float((logits[rows, list(ids)] - logits[rows, list(against)]).sum())
@@ -205,7 +206,7 @@ def logit_difference(
 def turning(
     before: Float[Tensor, "1 dim"], after: Float[Tensor, "1 dim"], beside: Float[Tensor, " dim"] | None
 ) -> Effect:
-    """How a vector's cosine to what it was changes, or that to a vector beside it."""
+    """The change of a vector's cosine with itself before, or with the vector `beside`."""
     was, now = (unit(each[0]) for each in (before, after))
     held = was if beside is None else unit(beside)
     first, then = 1.0 if beside is None else float(was @ held), float(now @ held)
@@ -213,7 +214,7 @@ def turning(
 
 
 def unit(vector: Float[Tensor, "*row dim"]) -> Float[Tensor, "*row dim"]:
-    """Of length 1; `CertificateError` for a vector that has no direction."""
+    """The vector scaled to length 1; `CertificateError` where it is zero or not finite."""
     own: Tensor = exact(vector.detach().cpu())
     length = own.norm(dim=-1, keepdim=True)
     if not bool((length > 0).all()) or not bool(length.isfinite().all()):
@@ -223,7 +224,7 @@ def unit(vector: Float[Tensor, "*row dim"]) -> Float[Tensor, "*row dim"]:
 
 
 def vector_of_text(there: Sequence[int] | None, text: str) -> Question:
-    """The mean of the last vectors of the tokens that are `there`, None for all."""
+    """The question about a text's vector: the mean last hidden state at `there` (None: everywhere)."""
 
     def read(output: Any) -> Tensor:
         vectors: Tensor = pooled(output, there)[:, None]
@@ -233,7 +234,7 @@ def vector_of_text(there: Sequence[int] | None, text: str) -> Question:
 
 
 def pooled(output: Any, there: Sequence[int] | None) -> Float[Tensor, "entry dim"]:
-    """The mean of the last vectors over the positions that are `there`; `InputError` where there are none."""
+    """The mean last hidden state over positions `there` (None: all); `InputError` where there are none."""
     vectors: Tensor | None = output.get("last_hidden_state")
     if vectors is None or vectors.ndim != 3:
         raise InputError("the model returns neither words nor classes nor a vector of each token")
@@ -262,20 +263,20 @@ def _classes(output: Any) -> Tensor:
 
 
 def ends(output: Any) -> Float[Tensor, "entry end position"]:
-    """Scores of every position as the start, and as the end, of an answer."""
+    """Logits of every position as the start and as the end of an answer span."""
     if "start_logits" not in output or "end_logits" not in output:
         raise InputError("the model does not score every token as the start and as the end of an answer")
     return torch.stack([output["start_logits"], output["end_logits"]], 1)
 
 
 def of_rows(choices: Float[Tensor, "entry row choice"], ids: Ids) -> Float[Tensor, " entry"]:
-    """Of every entry the sum over its rows, at each the choice that is meant there."""
+    """The score of the chosen ids, summed over rows, by batch entry."""
     found: Tensor = choices[:, range(len(ids)), list(ids)].sum(-1)
     return found
 
 
 def other_answers(ids: Ids, choices: int, never: Collection[int], count: int, seed: int) -> tuple[Ids, ...]:
-    """At most `count` others, in no row the answer itself nor one of `never`, drawn with `seed`."""
+    """At most `count` random other answers, which differ from `ids` and from `never` in every row."""
     random = np.random.default_rng(seed)
     rows = []
     for mine in ids:
@@ -285,14 +286,14 @@ def other_answers(ids: Ids, choices: int, never: Collection[int], count: int, se
 
 
 def runner_up(chances: Float[Tensor, "row choice"], ids: Ids) -> Ids:
-    """What would be likeliest in each row if the answer's choice were not there."""
+    """The second choice of each row: the likeliest without the answer's own."""
     others = chances.clone()
     others[torch.arange(len(ids)), list(ids)] = -torch.inf
     return tuple(others.argmax(-1).tolist())
 
 
 def log_probabilities(asked: AnswerRows, every: Sequence[Ids]) -> Callable[[Any], Float[Tensor, " answer"]]:
-    """What a model returns -> ln p of each answer, over all of its rows."""
+    """A function from a model's output to the log probability of each answer, summed over its rows."""
 
     def scores(output: Any) -> Tensor:
         return _summed(_wide(asked.of(output)[0]).log_softmax(-1), every)
@@ -301,7 +302,7 @@ def log_probabilities(asked: AnswerRows, every: Sequence[Ids]) -> Callable[[Any]
 
 
 def logits_over_mean(every: Sequence[Ids]) -> Callable[[Logits], Float[Tensor, " answer"]]:
-    """The answer's scores -> the logit of each answer over the mean of all, which moves no probability."""
+    """A function from logits to each answer's logit less the mean logit, which no probability depends on."""
 
     def scores(logits: Logits) -> Tensor:
         rows = _wide(logits[0])

@@ -1,6 +1,4 @@
-"""What is put in the place of heads' outputs, or of what other parts hand on: zeros, means over control
-texts, those of another text.
-"""
+"""Replaces heads' outputs, or other parts' vectors: zeros, means over control texts, another text's."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,10 +21,11 @@ from attnscope.tokens import Tokens
 
 @dataclass(frozen=True, eq=False)
 class Replacement:
-    """What stands in the place of every head's output, and in words what that is.
+    """The values that replace every head's output, and their description.
 
-    `output` is what the model returned for another text, where outputs are those of one; `mean_over` are the
-    texts that a mean is over. `rows` are what stands in the place of what other parts hand on at taps.
+    `output` is the model's output for the other text, if any, and `mean_over` the texts averaged over. `rows`
+    replace the vectors of other parts at taps.
+
     """
 
     method: Method
@@ -38,13 +37,13 @@ class Replacement:
 
 
 def zeros(taps: Sequence[Tap] = ()) -> Replacement:
-    """Nothing, where each output stood, or what the parts hand on at the taps."""
+    """Replacement by zeros of each head's output, or of the vectors at the taps."""
     what = "what each part hands on" if taps else "each output"
     return Replacement(Method.ZERO, Zero(), f"{what} replaced by zeros")
 
 
 def without_link(query: Span, key: Span) -> Replacement:
-    """Their own outputs without the attention of these queries to these keys."""
+    """Replacement of each head's output by its output with these queries not attending to these keys."""
     how_replaced = f"the attention of {query.name} to {key.name} cut before the softmax"
     return Replacement(Method.LINK, Cut(query.positions, key.positions), how_replaced)
 
@@ -52,7 +51,7 @@ def without_link(query: Span, key: Span) -> Replacement:
 def of_text(
     model: nn.Module, inputs: Mapping[str, Any], sites: Sequence[Site], taps: Sequence[Tap] = ()
 ) -> Replacement:
-    """What the heads answer, or the parts hand on at the taps, to other inputs of the same length."""
+    """Replacement by the head outputs, or vectors at the taps, of other inputs of the same length."""
     if taps:
         written, output = handed(model, inputs, taps)
         how_replaced = "what each part hands on replaced by what it hands on in the other text"
@@ -74,9 +73,10 @@ def means(
     seed: int,
     taps: Sequence[Tap] = (),
 ) -> Replacement:
-    """The mean of what the heads answer, or the parts hand on at the taps, to control texts, by position.
+    """Replacement by the mean over control texts of head outputs, or vectors at the taps, by position.
 
-    `sides` are the tokens by the name of the input that they are: a text, and what a decoder reads beside it.
+    `sides` maps each text input to its tokens: the text, and the text that a decoder reads beside it.
+
     """
     changed, how = dict(inputs), ""
     drawn: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def means(
 
 
 def others(written: Mapping[Tap, Tensor]) -> Replacement:
-    """The mean of the vectors of all other positions, for each position."""
+    """Replacement of the vector at each position by the mean over all other positions."""
     rows = {
         tap: (each.sum(0, keepdim=True) - each) / (len(each) - 1)
         for tap, each in ((tap, exact(each.cpu())) for tap, each in written.items())
@@ -120,7 +120,7 @@ def others(written: Mapping[Tap, Tensor]) -> Replacement:
 
 
 def _batch(inputs: Mapping[str, Any], drawn: Mapping[str, Any], entries: range) -> dict[str, Any]:
-    """A batch of control texts; of a side that has fewer of them they come again."""
+    """Inputs for one batch of control texts; a side with fewer texts repeats them."""
     batch: dict[str, Any] | None = None
     for name, ids in drawn.items():
         mine = ids[[entry % len(ids) for entry in entries]]

@@ -1,1 +1,1 @@
-"""Heads of one input: one in full, its scores taken apart, its map; many at a glance; weights by words."""
+"""One head in full, its score terms, its t-SNE map; overviews of many heads; weights by words."""

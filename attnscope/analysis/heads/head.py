@@ -1,6 +1,6 @@
-"""One head with every stage and its certificate, its scores taken apart, and the mean of several heads.
+"""Recomputes one head with every stage and its certificate; its score terms; the mean of several heads.
 
-Of weights that a model only returned there is no certificate: their results say so.
+Weights that a model only returned have no certificate: their results say so.
 """
 
 import math
@@ -38,7 +38,7 @@ from attnscope.verify import certify
 
 
 def recompute_head(captured: Capture, layer: int, head: int, block: int = 0) -> HeadAttention:
-    """Head `head` of a captured layer, recomputed in float64; `InputError` when it was not captured.
+    """Head `head` of a captured layer, recomputed in float64; `InputError` if it was not captured.
 
     `block` chooses among the separate attentions of a layer that makes several.
     """
@@ -82,7 +82,7 @@ def recompute_head(captured: Capture, layer: int, head: int, block: int = 0) -> 
 
 
 def _is_held(call: AttentionCall, allowed: Bool[Tensor, "query key"]) -> bool:
-    """Whether no query looks beyond the window: a kernel may be told of one that no mask holds."""
+    """Whether no query attends outside the window: a kernel may be given a window that no mask enforces."""
     queries, keys = allowed.shape
     if call.window is None or queries != keys:
         return call.window is not None
@@ -91,7 +91,7 @@ def _is_held(call: AttentionCall, allowed: Bool[Tensor, "query key"]) -> bool:
 
 
 def head_terms(captured: Capture, layer: int, head: int, block: int = 0) -> HeadTerms:
-    """Head `head` of a captured layer with its scores taken apart; `InputError` when it was not captured."""
+    """Head `head` of a captured layer with its scores split into terms; `InputError` if not captured."""
     call = without_padding(captured.call(layer, block=block))
     operands, added = call.operands(head), call.added(head)
     stages, allowed = attend(operands), call.allowed_matrix(head)
@@ -141,7 +141,7 @@ def _normaliser(stages: Stages, sinks: Float[Tensor, " query"] | None) -> Float[
 
 
 def _moved(stages: Stages, without: Stages) -> Float[Tensor, " query"]:
-    """Total variation between the weights of both, for every query that has a key."""
+    """Total variation between the weights with and without a term, for every query that has a key."""
     answered = ~stages.weights[0].isnan().any(-1)
     one, other = stages.weights[0][answered], without.weights[0][answered]
     unspent = (one.sum(-1) - other.sum(-1)).abs()  # what a sink takes, more or less
@@ -170,7 +170,7 @@ def head_dimensions(
     key: str | int | None = None,
     block: int = 0,
 ) -> Dimensions:
-    """Head `head` of a captured layer at one pair of tokens, by default its strongest.
+    """Head `head` of a captured layer with one query-key pair, by default its strongest.
 
     `InputError` when the head was not captured, or for a token that is not there or masked.
     """
@@ -181,7 +181,7 @@ def head_dimensions(
 
 
 def rotation_in(call: AttentionCall, key_head: int) -> tuple[Rotation | None, str]:
-    """What turns the keys of one key head, and why it cannot be told where it cannot."""
+    """The rotary rotation of a key head's keys, or None and why it cannot be determined."""
     if call.unrotated_k is None:
         return None, ""
     before, after = (exact(each[key_head]).numpy() for each in (call.unrotated_k, call.k))
@@ -197,7 +197,7 @@ class _Pairs(NamedTuple):
 
 
 def rotation_of(before: Float[np.ndarray, "key dim"], after: Float[np.ndarray, "key dim"]) -> Rotation | None:
-    """The pairs that are turned from `before` to `after`, each by the same angle from token to token.
+    """The rotation found from keys `before` and `after`: dimension pairs, each turned by one angle per token.
 
     None where nothing is turned, or where neither halves nor neighbours as pairs explain all tokens.
     """
@@ -213,7 +213,7 @@ def rotation_of(before: Float[np.ndarray, "key dim"], after: Float[np.ndarray, "
 
 
 def _layouts(start: int, end: int, dimensions: int) -> Iterator[_Pairs]:
-    """Dimension i with i + half (Llama, GPT-NeoX), or even with odd (GPT-J), of all or of those turned."""
+    """Candidate dimension pairs: i with i + half (Llama, GPT-NeoX), or even with odd (GPT-J)."""
     for low, high in dict.fromkeys([(start, end), (0, end), (start, dimensions), (0, dimensions)]):
         if (high - low) % 2:
             continue
@@ -226,7 +226,7 @@ def _layouts(start: int, end: int, dimensions: int) -> Iterator[_Pairs]:
 def _angles(
     before: Float[np.ndarray, "key dim"], after: Float[np.ndarray, "key dim"], pairs: _Pairs
 ) -> Float[np.ndarray, " pair"] | None:
-    """Radians from token to token; None where a length changes, or a token is turned otherwise."""
+    """Each pair's angle per token in radians; None where lengths change or one token's angle differs."""
     one, other = (each[:, pairs.first] + 1j * each[:, pairs.second] for each in (before, after))
     stretched = np.abs(other).sum() / max(np.abs(one).sum(), np.finfo(float).tiny)  # some scale all alike
     longest = np.abs(other).max(axis=0)
@@ -242,7 +242,7 @@ def _angles(
 def _left(
     turns: Complex[np.ndarray, "key pair"], angle: Float[np.ndarray, " pair"]
 ) -> Float[np.ndarray, "key pair"]:
-    """Radians by which each token is off, once it is turned back by `angle` times its place."""
+    """Remaining angle of each token in radians after turning it back by `angle` times its place."""
     back = turns * np.exp(-1j * angle * np.arange(len(turns))[:, None])
     return np.asarray(np.angle(back * back.sum(axis=0).conj()))
 
@@ -250,7 +250,7 @@ def _left(
 def _slope(
     turns: Complex[np.ndarray, "key pair"], angle: Float[np.ndarray, " pair"]
 ) -> Float[np.ndarray, " pair"]:
-    """Radians from token to token that are left: the line through what is off, by least squares."""
+    """Slope of the remaining angle per token in radians, by weighted least squares."""
     weight = np.abs(turns) + np.finfo(float).tiny
     place = np.arange(len(turns))[:, None]
     centred = place - (weight * place).sum(axis=0) / weight.sum(axis=0)
@@ -264,9 +264,9 @@ Read = Callable[[int, int], HeadWeights]
 def mean_head(
     attention: Capture | Returned, layers: Sequence[int], heads: Sequence[int], block: int = 0
 ) -> HeadWeights:
-    """The mean weights of these heads of one layer, or of all of these layers.
+    """The mean weights of these heads, over one layer or all of these layers.
 
-    A query that has a key in some of them alone is averaged over those. `InputError` where layers differ in
+    A query that has a key in only some heads is averaged over those. `InputError` where layers differ in
     their tokens.
     """
 
@@ -328,7 +328,7 @@ def _averaged(
 
 
 def _least(certificates: Sequence[Certificate]) -> Certificate:
-    """The one that proves least, with the largest errors of any."""
+    """The certificate with the worst verdict, carrying the largest errors of all."""
     least = max(certificates, key=lambda each: (each.verdict.rank, -each.power))
     return replace(
         least,
@@ -341,7 +341,7 @@ _ALONE = "the model returns weights alone"
 
 
 def returned_head(returned: Returned, layer: int, head: int) -> HeadWeights:
-    """Head `head` as it was returned; `InputError` where the layer has no such head."""
+    """Head `head` with the weights the model returned; `InputError` where the layer has no such head."""
     mine = _without_padding(returned.layer(layer))
     _check(head, len(mine.weights), layer)
     weights = exact(mine.weights[head]).numpy()
@@ -366,7 +366,7 @@ def returned_head(returned: Returned, layer: int, head: int) -> HeadWeights:
 def returned_overview(
     returned: Returned, heads: Sequence[int], measures: Sequence[str] = ENTROPY
 ) -> Overview:
-    """Measures and strongest link of `heads` in every layer that was asked for, as they were returned."""
+    """Measures and strongest link of `heads` in every layer, from the weights the model returned."""
     every = [_without_padding(layer) for layer in returned.layers]
     first = every[0]
     for layer in every:
@@ -410,7 +410,7 @@ def _without_padding(layer: ReturnedLayer) -> ReturnedLayer:
 
 
 def uncertified(reason: str) -> Certificate:
-    """The certificate of what was not recomputed: nothing was compared with anything."""
+    """A certificate that proves nothing, for values that were not recomputed."""
     none = math.nan
     return Certificate(Verdict.UNCERTIFIED, none, none, none, none, "", (), reason)
 

@@ -1,4 +1,4 @@
-"""Long texts over tiles: one head by blocks, strongest keys and one full row; many heads at a glance."""
+"""Long texts, computed in tiles: one head by blocks, top keys and one full row; an overview of heads."""
 
 import math
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ from attnscope.vocabulary import Pool
 
 @dataclass(frozen=True)
 class _Measured:
-    """What one head comes to; `mass` is its mean weight on each special key, the rest as in `Overview`."""
+    """Results of one head; `mass` is its mean weight on each special key, the rest as in `Overview`."""
 
     values: tuple[float, ...]
     place: tuple[int, int]
@@ -58,7 +58,7 @@ def measure_long(
     *,
     among_all: bool = False,
 ) -> Overview:
-    """As `attnscope.analysis.heads.overview.measure_heads`, of long calls; the weights are not there.
+    """An `Overview` of long calls, as `attnscope.analysis.heads.overview.measure_heads` but without weights.
 
     The strongest links are those of ordinary tokens, or `among_all`.
     """
@@ -115,7 +115,7 @@ def measure_long(
 
 
 def long_call_of(captured: Capture, layer: int, block: int = 0) -> LongCall:
-    """The long call of one layer; `InputError` where padding stands in its text."""
+    """The long call of one layer; `InputError` where its tokens include padding."""
     call = captured.call(layer, block=block)
     assert isinstance(call, LongCall), "a long text is captured as such"
     if any(token.padding for tokens in (call.query_tokens, call.key_tokens) for token in tokens.items):
@@ -124,7 +124,7 @@ def long_call_of(captured: Capture, layer: int, block: int = 0) -> LongCall:
 
 
 def heads_of(call: LongCall) -> Heads:
-    """Its heads, to be computed where it lies and about as precisely as the model."""
+    """The heads of a call for computing in tiles, on its device, in float64 only where the model is."""
     double = call.q.dtype == EXACT
     return Heads(call, sizes_for(call.q.device), EXACT if double else torch.float32)
 
@@ -161,7 +161,7 @@ def _head(
 
 
 def special_mass(keys: Tokens, masses: Sequence[Sequence[float]]) -> SpecialMass | None:
-    """The mean weight on special tokens over some heads, by name; None without any."""
+    """The mean weight on special tokens over some heads, by name; None without special tokens."""
     special = [i for i, token in enumerate(keys.items) if token.special]
     if not special:
         return None
@@ -176,7 +176,7 @@ def _shares(rows: Sequence[Sequence[_Measured]]) -> np.ndarray:
 
 
 def sampled_words(call: LongCall) -> str:
-    """How far a certificate of tiles goes, in one phrase."""
+    """The coverage of a tiled certificate as a phrase: rows compared in full, outputs, rows tried."""
     assert call.sample is not None, "long calls hold a sample"
     rows = f"{len(call.sample.rows)} rows in full and the output of all {call.q.shape[1]:,}"
     tried = f"; that row i is token i was tried {call.tried}" if call.tried else ""
@@ -250,14 +250,14 @@ def read_long_head(
 
 
 def step_of(length: int, zoomed: bool) -> int:
-    """Positions in a block: a power of two, so that there are 128 to 256; 1 in a small window."""
+    """Positions per block: a power of two that gives 128 to 256 blocks; 1 for a short text or window."""
     if length <= (_SHOWN if zoomed else BLOCKS):
         return 1
     return int(2 ** math.ceil(math.log2(length / BLOCKS)))
 
 
 def _row(heads: Heads, head: int, query: int) -> Float[np.ndarray, " key"]:
-    """The weights of one query in float64, masked keys 0."""
+    """The weights of one query in float64, 0 at masked keys."""
     one = heads.in_double().head(head)
     row = weights_of(one, range(query, query + 1), range(one.shape[1]))[0]
     return row.nan_to_num(0.0).numpy()

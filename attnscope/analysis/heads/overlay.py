@@ -1,4 +1,4 @@
-"""A head, or several, over a picture or a sound: what one query gives to every patch or frame.
+"""Lays the attention of one query over the patches of a picture or the frames of a sound.
 
 A sound is shown as its spectrogram: power in mel bands over time.
 """
@@ -32,7 +32,7 @@ _FLOOR = -80.0  # decibels below the strongest
 
 
 def over_picture(head: HeadAttention, picture: Picture, query: int | None) -> PictureAttention:
-    """What `query`, or the mean of all (None), gives to each patch; `InputError` where there is none."""
+    """The weights of `query` (None: mean over queries) on each patch; `InputError` where it has no key."""
     patches = _stretch(head.key_tokens, Patches)
     gaze = picture_gaze(head.query_tokens, patches, query)
     row = query_row(head.weights, query)
@@ -41,13 +41,13 @@ def over_picture(head: HeadAttention, picture: Picture, query: int | None) -> Pi
 
 
 def heads_over_picture(overview: Overview, picture: Picture, query: int | None) -> PictureHeads:
-    """What `query` gives to each patch in several heads."""
+    """The weights of `query` (None: mean over queries) on each patch, for several heads."""
     gaze = picture_gaze(overview.query_tokens, _stretch(overview.key_tokens, Patches), query)
     return PictureHeads(overview, picture, gaze, _of_heads(overview, gaze))
 
 
 def over_sound(head: HeadAttention, sound: Sound, query: int | None) -> SoundAttention:
-    """What `query`, or the mean of all (None), gives to each frame; `InputError` where there is none.
+    """The weights of `query` (None: mean over queries) on each frame; `InputError` where it has no key.
 
     Frames that a processor added after the end of the sound are left out and counted as silence.
     """
@@ -62,7 +62,7 @@ def over_sound(head: HeadAttention, sound: Sound, query: int | None) -> SoundAtt
 
 
 def heads_over_sound(overview: Overview, sound: Sound, query: int | None) -> SoundHeads:
-    """What `query` gives to each frame in several heads."""
+    """The weights of `query` (None: mean over queries) on each frame, for several heads."""
     frames = _stretch(overview.key_tokens, Frames)
     gaze = sound_gaze(overview.query_tokens, frames, sound, query)
     weights = _of_heads(overview, gaze)
@@ -70,9 +70,10 @@ def heads_over_sound(overview: Overview, sound: Sound, query: int | None) -> Sou
 
 
 def default_query(queries: Tokens, keys: Tokens) -> int | None:
-    """The query to look at where none is named: the class token, of a text the last token, else all (None).
+    """The default query: the class token, else the last token of a text, else None (the mean of all).
 
-    Of a text that listens to a sound all too, since a token's frames tell when it was said.
+    None also for a text that attends to a sound: its tokens' frames tell when each was said.
+
     """
     if "[CLS]" in queries.names:
         return queries.names.index("[CLS]")
@@ -81,7 +82,7 @@ def default_query(queries: Tokens, keys: Tokens) -> int | None:
 
 
 def query_row(weights: Float[np.ndarray, "query key"], query: int | None) -> Float[np.ndarray, " key"]:
-    """The row of one query, or the mean of those that may look at a key; `InputError` where none may."""
+    """The weights of one query, or the mean over queries that have a key; `InputError` where none has."""
     answered = ~np.isnan(weights).any(axis=1)
     if not answered.any() or (query is not None and not answered[query]):
         raise InputError(
@@ -123,7 +124,7 @@ def _of_heads(overview: Overview, gaze: Gaze) -> Float[np.ndarray, "layer head .
 
 
 def _at(row: Float[np.ndarray, " key"], gaze: Gaze) -> Float[np.ndarray, "..."]:
-    """The row laid out as the gaze's keys; NaN where a patch has none, as outside of a window."""
+    """The weights laid out like the gaze's keys; NaN where a patch has no key."""
     return np.where(gaze.keys < 0, np.nan, row[gaze.keys])
 
 
@@ -138,7 +139,7 @@ def _elsewhere(row: Float[np.ndarray, " key"], tokens: Tokens) -> dict[str, floa
 
 
 def compute_spectrogram(sound: Sound) -> Spectrogram:
-    """Decibels below the strongest, -80 to 0, in 64 mel bands up to half the rate, every 10 ms.
+    """The mel spectrogram: 64 bands every 10 ms, in decibels below the strongest, -80 to 0.
 
     The short-time power spectrum under a Hann window of 25 ms, summed by triangles that stand evenly on the
     mel scale, 2595 log10(1 + f / 700) (O'Shaughnessy 1987). A sound without any power is -80 throughout.
@@ -168,7 +169,7 @@ def _mel(hertz: float) -> float:
 def _triangles(
     frequencies: Float[np.ndarray, " frequency"], edges: Float[np.ndarray, " edge"]
 ) -> Float[np.ndarray, "band frequency"]:
-    """Weights of the frequencies in each band: 1 at its middle edge, 0 at and beyond its neighbours.
+    """Triangular mel filters: weight 1 at a band's centre, falling to 0 at its neighbours' centres.
 
     A band that is narrower than the frequencies lie apart takes the nearest one.
     """

@@ -1,8 +1,8 @@
-"""Many heads at once: how focused each is, its strongest link, and its weights in few cells.
+"""Overviews of many heads: measures, the strongest link of each, and weights pooled into few cells.
 
-A cell is the largest weight of a group of queries and keys, and not the mean, so that a diagonal or a column
-one token wide stays as dark as it is. Heads are made small one layer after another: the weights of all of
-them never stand in memory at once.
+A cell is the largest weight of a group of queries and keys, not the mean, so that a diagonal or a column one
+token wide stays dark. Heads are pooled one layer after another: the weights of all of them are never in
+memory at once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,11 +37,11 @@ def measure_heads(
     block: int = 0,
     measures: Sequence[str] = ENTROPY,
 ) -> Overview:
-    """Measures, strongest link and certificate of `heads` (default all captured) in every layer.
+    """Measures, strongest link and certificate of `heads` (default: all captured) in every layer.
 
-    `block` chooses among the separate attentions of layers that make several. `InputError` for layers that
-    look at axes of different lengths, as where a model pools its tokens: one set of labels does not fit
-    them; and for `measures` of which none has a meaning here.
+    `block` chooses among the separate attentions of layers that make several. `InputError` for layers whose
+    axes differ in length, as where a model pools its tokens, since one set of labels does not fit them; and
+    where none of the `measures` has a meaning here.
     """
     layers = dict.fromkeys(call.layer for call in captured.calls)
     whole = [captured.call(layer, block=block) for layer in layers]
@@ -105,12 +105,10 @@ def viewed_overview(
     special: Special = Special.SHOW,
     allowed: AllowedPairs | None = None,
 ) -> Overview:
-    """The overview `by` a unit, or without special tokens; measures and links are those of the new rows.
+    """The overview `by` a unit or without special tokens, measured anew on the regrouped weights.
 
-    Positions count the words, or the tokens, that are left. `allowed` says by the place of a layer and of a
-    head where which tokens may look.
-
-    `InputError` for rows that special tokens were only hidden in, which have no entropy.
+    Positions count the words, or the tokens, that are left. `allowed` gives the mask by index of layer and
+    head. `InputError` for rows that special tokens were only hidden in, which have no entropy.
     """
     if special is Special.HIDE:
         raise InputError(
@@ -162,7 +160,7 @@ Allowed = Bool[np.ndarray, "query key"]
 
 
 def steps_for(queries: int, keys: int, heads: int) -> tuple[int, int]:
-    """How many queries and how many keys make a cell: few queries keep a row each, whatever the keys."""
+    """Queries and keys per thumbnail cell, so that no side has more than 64 cells (32 for many heads)."""
     most = _CELLS[heads > MANY_HEADS]
     return -(-queries // most), -(-keys // most)
 
@@ -170,7 +168,7 @@ def steps_for(queries: int, keys: int, heads: int) -> tuple[int, int]:
 def pooled(
     weights: Float[np.ndarray, "query key"], allowed: Bool[np.ndarray, "query key"], steps: tuple[int, int]
 ) -> Cells:
-    """The largest weight of each so many queries by so many keys that are allowed; NaN where none is."""
+    """The largest allowed weight in each block of `steps` queries by keys; NaN where none is allowed."""
     seen = np.where(allowed, weights, np.nan)
     for axis, step in enumerate(steps):
         seen = np.fmax.reduceat(seen, np.arange(0, seen.shape[axis], step), axis=axis)
@@ -192,7 +190,7 @@ class _Layer:
 
 @dataclass(frozen=True)
 class View:
-    """How weights are looked at: by words instead of tokens, with special tokens or without."""
+    """A grouping of weights: by token or word, with or without special tokens."""
 
     by: Unit = Unit.TOKEN
     special: Special = Special.SHOW
@@ -200,7 +198,7 @@ class View:
     def seen(
         self, weights: Weights, allowed: Allowed, queries: Tokens, keys: Tokens
     ) -> tuple[Cells, Bool[np.ndarray, "row column"]]:
-        """Weights and allowed pairs by words, or without special tokens; as they are if nothing changes."""
+        """Weights and allowed pairs regrouped by this view; unchanged for tokens with special ones shown."""
         if not self.by.joins and self.special is Special.SHOW:
             return weights, allowed
         rows, columns = self._groups(queries, "query"), self._groups(keys, "key")
@@ -209,7 +207,7 @@ class View:
         return regrouped(weights, rows, columns, renormalise=scaled), left @ allowed @ right.T
 
     def tokens(self, queries: Tokens, keys: Tokens) -> tuple[Tokens, Tokens]:
-        """What rows and columns are called then."""
+        """The labels of rows and columns in this view."""
         if not self.by.joins and self.special is Special.SHOW:
             return queries, keys
         asked = joined(queries, self._groups(queries, "query"), self.by)
@@ -225,7 +223,7 @@ PLAIN = View()
 def thumbnails(
     parts: Iterable[Capture | Returned], heads: Sequence[int], block: int = 0, view: View = PLAIN
 ) -> Thumbnails:
-    """The chosen heads of all layers in `parts`, which come one after the other and are let go of.
+    """Thumbnails of these heads in all layers of `parts`, which are read and released one by one.
 
     `InputError` for layers that look at axes of different lengths, and for a `view` that leaves nothing.
     """
@@ -262,7 +260,7 @@ def thumbnails(
 
 
 def made_small(overview: Overview, allowed: AllowedPairs, view: View = PLAIN) -> Thumbnails:
-    """Thumbnails of heads that were read already; `allowed` says by the places of a layer and a head."""
+    """Thumbnails from an overview in memory; `allowed` gives the mask by index of layer and head."""
     sides = overview.query_tokens, overview.key_tokens
     asked, given = view.tokens(*sides)
     steps = steps_for(len(asked), len(given), len(overview.heads))
@@ -307,7 +305,7 @@ def _of_capture(part: Capture, heads: Sequence[int], block: int, view: View) -> 
 
 
 def _of_returned(part: Returned, heads: Sequence[int], view: View) -> Iterator[_Layer]:
-    """What a model returns does not say which keys may be seen: a weight of 0 is one like any other."""
+    """Pooled layers of returned weights; a zero weight counts as allowed, since no mask is known."""
     overview = returned_overview(part, heads)
     sides = overview.query_tokens, overview.key_tokens
     queries, keys = view.tokens(*sides)

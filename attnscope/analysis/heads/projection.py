@@ -4,8 +4,7 @@ Distance in the plane is not attention. The map comes with its trustworthiness, 
 correlation between distance and score in the full space: only where that is strongly negative does
 "near" mean "attends" for the head at hand.
 
-What the map is made of (`Points`) are by tokens the head's own vectors; by words, a vector is the mean over
-the pieces of the word.
+The map is made of the head's own vectors (`Points`), or by words of the mean vector of a word's tokens.
 """
 
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ _COINCIDE = 1e-9  # spread, relative to the largest coordinate, below which all 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Vectors of the queries and the keys of a map, and the scaled score of each pair, NaN where masked."""
+    """Query and key vectors of a map, and the scaled score of each pair, NaN where masked."""
 
     queries: Float[np.ndarray, "query dim"]
     keys: Float[np.ndarray, "key dim"]
@@ -43,7 +42,7 @@ class Points:
 
 
 def points_of(head: HeadAttention, view: HeadView | None = None) -> Points:
-    """The points of `head`, or of a `view` of it."""
+    """The points to map: vectors of `head`, or means over the groups of a `view` of it."""
     if view is None:
         return Points(head.q, head.k, head.scaled, head.allowed)
     queries, keys = mean_vectors(head.q, view.query_groups), mean_vectors(head.k, view.key_groups)
@@ -51,14 +50,14 @@ def points_of(head: HeadAttention, view: HeadView | None = None) -> Points:
 
 
 def mean_vectors(vectors: Float[np.ndarray, "token dim"], groups: Groups) -> Float[np.ndarray, "group dim"]:
-    """The mean vector of each of `groups`; of a group of one token the very same numbers."""
+    """The mean vector of each group of tokens."""
     sizes = np.array([len(group) for group in groups], dtype=np.float64)
     means: Float[np.ndarray, "group dim"] = _sums(vectors, groups) / sizes[:, None]
     return means
 
 
 def mean_scores(head: HeadAttention, view: HeadView) -> Float[np.ndarray, "query_group key_group"]:
-    """Of each query and key of `view` the mean scaled score over the pairs of their pieces that are allowed.
+    """The mean scaled score of each query group and key group over allowed pairs of their tokens.
 
     Where the scaled score is a plain q.k x scale and all pairs are allowed, this is the scaled product of
     the mean vectors, since a product of sums is the sum of the products. NaN where no pair is allowed.
@@ -78,7 +77,7 @@ def _pair_sums(
 
 
 def _sums(rows: Float[np.ndarray, "token column"], groups: Groups) -> Float[np.ndarray, "group column"]:
-    """The sum of the rows of each group; added up one by one, so that infinite rows stay in their group."""
+    """The sum of the rows of each group; groups are added apart, so infinities stay in their own."""
     order = [position for group in groups for position in group]
     starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
     sums: Float[np.ndarray, "group column"] = np.add.reduceat(rows[order], starts, axis=0)
@@ -88,12 +87,12 @@ def _sums(rows: Float[np.ndarray, "token column"], groups: Groups) -> Float[np.n
 def project_head(
     head: HeadAttention, settings: MapSettings | None = None, view: HeadView | None = None
 ) -> Projection:
-    """The map of a head's queries and keys; the same bits for the same head and settings.
+    """The t-SNE map of a head's queries and keys, reproducible bit by bit for a head and settings.
 
-    With a `view` of the head the points are what it shows: words, which have the mean vector of their
-    pieces, or tokens without the special ones; every figure is then about these points alone.
-    A perplexity that the number of points does not allow is brought down to a third of it. Raises
-    `InputError` where queries or keys are not finite, too large or too small.
+    With a `view` of the head the points are its words (mean vectors of their tokens), or its tokens without
+    special ones; all figures are then about these points. A perplexity too large for the number of points is
+    reduced to a third of that number. Raises `InputError` where queries or keys are not finite, too large or
+    too small.
     """
     settings = settings or MapSettings()
     if not (np.isfinite(head.q).all() and np.isfinite(head.k).all()):
@@ -140,9 +139,9 @@ def _apart(
     between: Float[np.ndarray, "query key"],
     metric: str,
 ) -> bool:
-    """Whether nearly all queries have their nearest neighbour among queries, and nearly all keys among keys.
+    """Whether queries and keys form two clouds: 90 % of each have their nearest neighbour on their own side.
 
-    A few points that stray, such as the key that all queries look at, do not join two clouds.
+    A few outliers, such as the key that all queries look at, do not join two clouds.
     """
     if min(len(queries), len(keys)) < 2:
         return False
@@ -159,7 +158,7 @@ def _nearest_other(points: Float[np.ndarray, "point dim"], metric: str) -> Float
 
 
 def _check(head: HeadAttention, points: Float[np.ndarray, "point dim"]) -> None:
-    """Refuses what would end the process, or a map that would be noise."""
+    """Raises `InputError` for vectors too large or too small for scikit-learn's float32."""
     largest = float(np.abs(points).max())
     if largest and not SMALLEST <= largest <= LARGEST:
         entry = f"the largest entry of its queries and keys is {largest:.1e}"
@@ -167,7 +166,7 @@ def _check(head: HeadAttention, points: Float[np.ndarray, "point dim"]) -> None:
 
 
 def rank_correlation(first: Float[np.ndarray, " pair"], second: Float[np.ndarray, " pair"]) -> float:
-    """Spearman's rank correlation, -1 to 1; NaN where there are too few pairs or no differences."""
+    """Spearman's rank correlation, -1 to 1; NaN for fewer than two pairs or constant values."""
     if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return float("nan")
     return float(spearmanr(first, second).statistic)
@@ -176,7 +175,7 @@ def rank_correlation(first: Float[np.ndarray, " pair"], second: Float[np.ndarray
 def _plane(
     points: Float[np.ndarray, "point dim"], perplexity: float, bound: int, settings: MapSettings
 ) -> tuple[Float[np.ndarray, "point 2"], int, float]:
-    """Places in the plane, iterations run and the final divergence in nats."""
+    """Coordinates in the plane, iterations run, and the KL divergence in nats (NaN where negative)."""
     if _coincide(points):  # t-SNE ends the whole process on such points
         return np.zeros((len(points), 2)), 0, 0.0
     model = TSNE(

@@ -1,7 +1,7 @@
-"""A head's weights as they are looked at: between words, without special tokens, by their strongest links.
+"""Regroups a head's weights: by words, without special tokens, or by named spans; its strongest links.
 
-Sum over the pieces of a key, mean over the pieces of a query that have a key (Clark et al. 2019): a row
-still sums to what the rows of its pieces sum to. Weights are regrouped, never made anew.
+Weights are summed over the tokens of a key, and averaged over those tokens of a query that have a key (Clark
+et al. 2019), so that row sums stay. Weights are regrouped, never recomputed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ Places = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """What rows and columns are: groups of tokens, what each is called, and which of them are meant.
+    """The row and column groups of a view, their labels, and the named ones among them.
 
     `query` and `key` are the row and the column that were named, None where none was; `beside` is a second
     row.
@@ -56,7 +56,7 @@ class Units:
 
     @property
     def plain(self) -> bool:
-        """Whether every row and column is a single one of what they are groups of."""
+        """Whether every group is a single token."""
         return all(len(group) == 1 for group in (*self.queries, *self.keys))
 
 
@@ -70,12 +70,10 @@ def units_of(
     key: Name | None = None,
     beside: Name | None = None,
 ) -> Units:
-    """The units, without special tokens unless they are shown; what `query` and `key` name is one of them.
+    """The row and column groups by unit; each named `query`, `key` and `beside` is one group.
 
-    `beside` names a second query.
-
-    `InputError` where nothing is left, where a name fits nothing or several places, and for two spans of one
-    text that share a part of their tokens.
+    `beside` is a second query. `InputError` where nothing is left, where a name fits nothing or several
+    places, and for two spans of one text that share a part of their tokens.
     """
     rows, columns = groups_of(queries, "query", by, special), groups_of(keys, "key", by, special)
     same = queries is keys or queries == keys
@@ -95,7 +93,7 @@ def units_of(
 def units_around(
     queries: Tokens, keys: Tokens, span: Sequence[int], by: Unit = Unit.TOKEN, special: Special = Special.SHOW
 ) -> Units:
-    """The units where the query is what these tokens stand in, all of it together."""
+    """The groups with one query: all units that contain a token of `span`, joined."""
     rows, columns = groups_of(queries, "query", by, special), groups_of(keys, "key", by, special)
     row = tuple(i for i, group in enumerate(rows) if {*group} & {*span})
     return _taken(queries, keys, (rows, columns), (row, (), ()), by)
@@ -108,10 +106,7 @@ def _taken(
     places: tuple[Places, Places, Places],
     by: Unit,
 ) -> Units:
-    """The units with what stands at these places of the rows and of the columns taken together.
-
-    They are those of the query, of the key and of a second query.
-    """
+    """The groups with the units at each of `places` (query, key, second query) joined into one."""
     (rows, columns), (row, column, second) = groups, places
     same = queries is keys or queries == keys
     ours, theirs = ([*dict.fromkeys(filter(None, each))] for each in ((row, second), (column,)))
@@ -146,7 +141,7 @@ def viewed(
     special: Special = Special.SHOW,
     units: Units | None = None,
 ) -> HeadView:
-    """The weights of `head`, `by` what unit, with special tokens as `special` says.
+    """The weights of `head` regrouped by `by`, with special tokens as `special` says.
 
     `units` are its rows and columns where more is taken together than words. `InputError` where nothing is
     left to show, or the tokens do not say which words they belong to.
@@ -168,7 +163,7 @@ def viewed(
 
 
 def groups_of(tokens: Tokens, side: str, by: Unit, special: Special) -> Groups:
-    """The tokens of each unit, special ones only where they are shown; a mask stays in its sentence."""
+    """The tokens of each unit, without units of special tokens alone unless they are shown."""
     groups = units_of_text(tokens, by)
     if special is Special.SHOW:
         return groups
@@ -184,11 +179,11 @@ Weights = Sequence[Sequence[Float[np.ndarray, "query key"]]]
 def links(
     weights: Weights, queries: Tokens, keys: Tokens, kind: Kind, *, ordinary: bool = True
 ) -> dict[str, Any]:
-    """The strongest link of each head (`rest_of`) by the names that `Overview` has for what is known of it.
+    """The strongest link of each head and its weight, as fields of `Overview`.
 
-    It is at (-1, -1) and NaN where no query has a key.
+    Where no query has a key, the link is at (-1, -1) and its weight NaN. If not `ordinary`, or if no head has
+    another pair left, links to special tokens count too.
 
-    Not `ordinary`, or where in no head anything is left, it is the largest weight, special tokens and all.
     """
     shape, crosses = (len(weights), len(weights[0])), kind is Kind.CROSS
     every = [
@@ -206,7 +201,7 @@ def links(
 
 
 def among_all(overview: Overview) -> Overview:
-    """The overview with the strongest links among all tokens, special ones too."""
+    """The overview with each strongest link chosen among all tokens, special ones too."""
     best = links(
         overview.dense_weights, overview.query_tokens, overview.key_tokens, overview.kind, ordinary=False
     )
@@ -214,7 +209,7 @@ def among_all(overview: Overview) -> Overview:
 
 
 def with_units(overview: Overview, units: Units) -> Overview:
-    """The overview with what is named taken together; measures are those of the rows before.
+    """The overview with named spans joined; its measures are still those before joining.
 
     `units` are of its own tokens.
     """
@@ -241,11 +236,11 @@ def with_units(overview: Overview, units: Units) -> Overview:
 
 
 def aimed(overview: Overview, query: int, key: int | None = None, beside: Sequence[str] = ()) -> Overview:
-    """One row of every head, or one weight of it: what the query at row `query` gives to the key at `key`.
+    """The overview of one weight per head: that of a query and a key, or the largest of the query's row.
 
-    Without a key that is the largest weight of the row, among ordinary keys unless the overview's links are
-    among all or the query is special itself. Of its measures those named in `beside` are kept. A head where
-    the query has no key is NaN.
+    Without a key the largest weight of the row is taken, among ordinary keys unless the overview's links are
+    among all or the query is special itself. `beside` names the measures to keep. A head where the query has
+    no key is NaN.
     """
     keys = overview.key_tokens
     ordinary = overview.ordinary and not overview.query_tokens.items[query].special
@@ -286,7 +281,7 @@ def _described(overview: Overview, query: int, key: int | None) -> MeasureDescri
 
 
 def pair_of(head: HeadAttention, query: str | int | None, key: str | int | None) -> tuple[int, int]:
-    """Where query and key stand, by default those of the strongest link; `InputError` for a masked key."""
+    """Positions of a query and a key, by default those of the strongest link; `InputError` if masked."""
     if query is None and key is not None:
         raise InputError("a key goes with a query: name a query")
     queries, keys = head.query_tokens, head.key_tokens
@@ -308,7 +303,7 @@ Kept = tuple[list[int], list[int]]
 
 
 def kept(query_tokens: Tokens, key_tokens: Tokens, weights: Iterable[Tensor]) -> Kept | None:
-    """The queries and the keys of the text, by `weights` of several heads; None where nothing is padding."""
+    """Positions of queries and keys to keep (no padding, unless a weighted key); None if all are kept."""
     queries, keys = (
         [i for i, token in enumerate(tokens.items) if not token.padding]
         for tokens in (query_tokens, key_tokens)
@@ -323,7 +318,7 @@ def kept(query_tokens: Tokens, key_tokens: Tokens, weights: Iterable[Tensor]) ->
 
 
 def cut_tokens(query_tokens: Tokens, key_tokens: Tokens, rest: Kept) -> tuple[Tokens, Tokens]:
-    """The tokens of both sides that are left; one and the same where they were."""
+    """Query and key tokens at the positions left; one object where both sides were equal."""
     queries, keys = rest
     left = query_tokens.only(queries)
     same = (query_tokens is key_tokens or query_tokens == key_tokens) and queries == keys
@@ -331,7 +326,7 @@ def cut_tokens(query_tokens: Tokens, key_tokens: Tokens, rest: Kept) -> tuple[To
 
 
 def without_padding(call: AttentionCall) -> AttentionCall:
-    """The same attention between the tokens of its text alone."""
+    """The attention call cut to tokens that are no padding."""
     rest = kept(call.query_tokens, call.key_tokens, call.weights.values())
     if rest is None:
         return call
@@ -361,7 +356,7 @@ def without_padding(call: AttentionCall) -> AttentionCall:
 
 
 def place_in_text(call: AttentionCall, position: int) -> int:
-    """Where a query stands in its text that stands at `position` in the call; `InputError` for padding."""
+    """The index of the query at `position` once padding is left out; `InputError` where it is padding."""
     there = [i for i, token in enumerate(call.query_tokens.items) if not token.padding]
     if position not in there:
         raise InputError(f"position {position} is padding: the text stands at {there[0]}-{there[-1]}")
@@ -369,7 +364,7 @@ def place_in_text(call: AttentionCall, position: int) -> int:
 
 
 def head_in(result: Result) -> HeadWeights | None:
-    """The one head that a result is about; None where it is about several, or none."""
+    """The one head a result is about; None for several heads, none, or a picture or sound."""
     held = result if isinstance(result, HeadWeights) else getattr(result, "head", None)
     over = isinstance(result, PictureAttention | SoundAttention)
     return held if isinstance(held, HeadWeights) and not over else None

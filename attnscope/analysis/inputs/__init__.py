@@ -1,1 +1,1 @@
-"""What each part of the input does to an answer: replaced in its turn, and by gradients."""
+"""Measures each input part's effect on an answer: by replacing it, and by gradients."""

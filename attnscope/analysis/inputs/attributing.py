@@ -1,4 +1,4 @@
-"""What an answer is made of, told by its gradients: three ways back to the input, each with its own test.
+"""Attributes an answer to input tokens by three gradient methods, each with its own test.
 
     gradient x input        x . dF/dx: what the answer loses with the embedding x, if it went on as steeply
     integrated gradients    the mean gradient on the way from all tokens replaced, times that way
@@ -31,23 +31,23 @@ from attnscope.results.claims.attributed import GRADIENT, INTEGRATED, WEIGHED, A
 
 
 class Measured(Protocol):
-    """A number of a run."""
+    """A number F of a run that can be differentiated by its input."""
 
     @property
     def flat(self) -> str:
-        """Why F has no slope here; empty where it has."""
+        """Why F has no slope here; empty where it has one."""
 
     @property
     def little(self) -> float:
-        """A difference of F that says nothing."""
+        """A difference of F that is too small to matter."""
 
     def of(self, model: nn.Module, inputs: Mapping[str, Any]) -> Tensor:
-        """F of every entry of a batch, with gradients."""
+        """F of every entry of a batch, with its autograd graph."""
 
 
 @dataclass(frozen=True, eq=False)
 class Chance:
-    """The log probability of an answer, of all its tokens together, or how far its logit is above another."""
+    """The log probability of an answer, or its logit less that of another answer."""
 
     question: Question
     answer: tuple[int, ...]
@@ -55,7 +55,7 @@ class Chance:
     little: float = 0.01
 
     def logits(self, output: Any) -> Tensor:
-        """Of the answer's tokens together, less those of another answer that it is set against."""
+        """The summed logits of the answer's tokens, less those of the answer it is compared with."""
         made, against = self._choices(output), self.question.against
         own = of_rows(made, self.answer)
         return own - of_rows(made, against) if against else own
@@ -68,16 +68,17 @@ class Chance:
         return of_rows(self._choices(output).log_softmax(-1), self.answer)
 
     def _choices(self, output: Any) -> Tensor:
-        """The logits of all that could be answered, in float32 at least."""
+        """Logits of all choices, in float32 or wider."""
         made: Tensor = self.question.asked.of(output)
         return made.float() if torch.finfo(made.dtype).bits < 32 else made
 
 
 @dataclass(frozen=True, eq=False)
 class Direction:
-    """The cosine of a token's vector with what it `was`.
+    """The cosine of a token's vector with its unchanged value `was`.
 
-    That stands on the processor where the model's device has no float64.
+    `was` is on the CPU where the model's device has no float64.
+
     """
 
     last: nn.Module
@@ -92,7 +93,7 @@ class Direction:
 
 
 def vectors_with_slopes(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module) -> Tensor:
-    """What `last` returns first, as `entry position hidden`."""
+    """The first output of `last` with its autograd graph, as `entry position hidden`."""
     found: list[Tensor] = []
 
     def keep(_module: nn.Module, _given: object, made: Any) -> None:
@@ -117,7 +118,7 @@ def attributed(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> tuple[Attributed, ...]:
-    """All three; one that has no meaning here is absent with its reason.
+    """Attributions by all three methods; one without meaning here is absent with its reason.
 
     `selection` is where weights are read, or why they are not.
     """
@@ -169,10 +170,11 @@ def _gradient(model: nn.Module, entrance: Entrance, measured: Measured) -> Attri
 
 
 def _integrated(model: nn.Module, entrance: Entrance, measured: Measured) -> Attributed:
-    """Along the way in pieces, in each of which gradients must sum to what F rises; the worst is halved.
+    """Integrated gradients, bisecting the worst piece of the path until sum and token values are stable.
 
-    A token holds when halving the pieces hardly changes what it gets. So points lie close where F is steep,
-    as where a norm leaves a text of nothing.
+    A token's value is stable when halving the pieces hardly changes it. So points are dense where F is steep,
+    as a norm makes it near a text of zeros.
+
     """
     there, blank = exact(entrance.there.cpu()), exact(entrance.blank.cpu())
     way, places = there - blank, list(entrance.places)
@@ -229,7 +231,7 @@ def _integrated(model: nn.Module, entrance: Entrance, measured: Measured) -> Att
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """A piece of the way and F at its ends.
+    """A piece of the integration path, with F at its ends.
 
     `values` are what gradients give to each place, `off` how far their sum is from the rise of F, `moved` how
     much of its place's value halving changed, half of it for each of the two.

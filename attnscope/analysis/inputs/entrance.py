@@ -1,7 +1,7 @@
-"""Where the input enters a model: what its tokens are embedded as, or the numbers of a picture or a sound.
+"""The numbers by which an input enters a model: token embeddings, or values of a picture or a sound.
 
-Whoever goes back by gradients ends here. Other numbers can be put in their place, several at once, between
-what is there and what replacing every part of it at once puts there.
+Gradients by the input end here. Other numbers can be put in their place, several at once, between the
+input's own and those with every part replaced.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,10 +25,10 @@ ByPosition = Float[np.ndarray, " key"]
 
 @dataclass(frozen=True, eq=False)
 class Entrance:
-    """The numbers that enter, what replacing all of `places` makes of them, and how to put in others.
+    """The input's numbers, their fully replaced counterpart `blank`, and how to feed others to the model.
 
-    `name` is the input that is replaced. Tokens enter through `embedding`; a picture or a sound through the
-    input itself, of which `at` says where the numbers of each of `places` lie.
+    `name` is the model input that is replaced. Tokens enter through `embedding`; a picture or a sound
+    through the input itself, where `at` are the indices of the numbers of each of `places`.
     """
 
     inputs: Mapping[str, Any]
@@ -42,7 +42,7 @@ class Entrance:
 
     @contextmanager
     def put(self, values: Sequence[Tensor]) -> Iterator[tuple[dict[str, Any], Tensor]]:
-        """The inputs of a batch in which each of `values` enters, and these as a leaf of gradients."""
+        """Context manager: batch inputs in which each of `values` enters, and their leaf tensor."""
         leaf = torch.cat([each.detach() for each in values]).requires_grad_()
         if self.embedding is None:
             given = [leaf[i : i + 1] for i in range(len(values))]
@@ -75,7 +75,7 @@ class Entrance:
         return made
 
     def by_position(self, products: Tensor) -> ByPosition:
-        """The sum over the numbers of each position; NaN for those that stand for no part of the input."""
+        """The sum over the numbers of each position; NaN for positions without a part of the input."""
         exactly = exact(products.detach().cpu())
         if self.embedding is not None:
             return np.asarray(exactly[0].sum(-1).numpy())
@@ -86,7 +86,7 @@ class Entrance:
 
 
 def of_tokens(model: nn.Module, inputs: Mapping[str, Any], asked: Input) -> Entrance:
-    """Tokens, replaced as `asked`. `InputError` where a model has not one embedding that looks them up."""
+    """The entrance of tokens through their one embedding; `InputError` where there is no single lookup."""
     ids, found = inputs[asked.name], list[nn.Module]()
 
     def look(module: nn.Module, args: Sequence[Any], _made: object) -> None:
@@ -110,7 +110,7 @@ def of_tokens(model: nn.Module, inputs: Mapping[str, Any], asked: Input) -> Entr
 
 
 def of_pieces(inputs: Mapping[str, Any], parts: Blanked, tokens: int) -> Entrance:
-    """A picture or a sound, all of its parts blanked."""
+    """The entrance of a picture or a sound, with all its parts blanked."""
     pieces = parts.pieces
     every = [place for group in parts.groups for place in group]
     numbers = {place: number for number, place in enumerate(pieces.positions)}

@@ -1,9 +1,9 @@
-"""A picture or a sound in pieces, one for each position that stands for a part of it, to be exchanged.
+"""Splits a picture or a sound into exchangeable pieces, one for each position of the attention.
 
-A patch of a picture is its pixels, whether the model is given these whole or in patches already; where
-several patches were merged to one position it is all of them. A frame of a sound is its samples, or its
-columns of the spectrogram. Which part is which position is what `attnscope.model.media` found out; where
-that is not known there are no pieces.
+A piece of a picture is the pixels of a patch, whether the model gets them whole or as patches; where several
+patches are merged to one position, it is all of them. A piece of a sound is the samples of a frame, or its
+columns of the spectrogram. `attnscope.model.media` finds which part belongs to which position; where it
+cannot, there are no pieces.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ Order = Int[np.ndarray, " piece"]
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Where in the input called `name` each piece stands: `at[p]` are its places in the flattened `values`.
+    """Indices of each piece in a model input: `at[p]` into the flattened `values` of the input `name`.
 
     `positions[p]` is the position of the attention that stands for piece `p`. All pieces are of one size.
     """
@@ -41,12 +41,12 @@ class Pieces:
 
     @cached_property
     def contents(self) -> Order:
-        """A number for what each piece holds, the same for pieces that are alike in every number."""
+        """A number for each piece's content, equal for pieces that are equal in every value."""
         held = self.values.flatten().cpu()[self.at].float().numpy()
         return np.asarray(np.unique(held, axis=0, return_inverse=True)[1]).reshape(-1)
 
     def exchanged(self, sources: Order) -> Tensor:
-        """The input with piece `sources[p]` at the place of each piece `p`; the rest as it is."""
+        """The input with piece `sources[p]` at the place of each piece `p`; the rest unchanged."""
         given = self.values.flatten()
         at = self.at.to(given.device)
         changed = given.clone()
@@ -54,7 +54,7 @@ class Pieces:
         return changed.reshape(self.values.shape)
 
     def at_positions(self, positions: Iterable[int]) -> list[int]:
-        """Which pieces stand at these positions of the attention; positions without a piece have none."""
+        """Numbers of the pieces at these positions of the attention, leaving out positions without one."""
         number = {position: p for p, position in enumerate(self.positions)}
         return [number[each] for each in positions if each in number]
 
@@ -62,7 +62,7 @@ class Pieces:
 def pieces_of(
     inputs: Mapping[str, Any], read: Tokens, keys: Tokens, medium: Picture | Sound | None
 ) -> Pieces | None:
-    """The pieces that the positions `keys` of an attention stand for; None where that cannot be told.
+    """The pieces at the positions `keys` of an attention; None where the layout is unknown.
 
     `read` are the positions of the part that reads the picture or the sound itself. Silence that a processor
     added behind the end of a sound is no piece.
@@ -92,7 +92,7 @@ def _of_picture(inputs: Mapping[str, Any], read: Tokens, patches: Patches, pictu
 def _of_pixels(
     numbers: Int[Tensor, "channel height width"], patches: Patches, covered: tuple[int, int]
 ) -> Int[Tensor, "piece number"] | None:
-    """The pixels of every patch, row by row; None where patches do not divide what is covered."""
+    """Indices of every patch's pixels, row by row; None where patches do not divide the covered area."""
     high, wide = covered[0] // patches.rows, covered[1] // patches.columns
     if not high or not wide or (high * patches.rows, wide * patches.columns) != covered:
         return None
@@ -103,7 +103,7 @@ def _of_pixels(
 def _of_cut_pixels(
     numbers: Int[Tensor, "patch own"], read: Tokens, patches: Patches
 ) -> Int[Tensor, "piece number"] | None:
-    """Of pixels that come in patches: those of each piece, in which squares of them may have been merged."""
+    """Indices of each piece in pixels given as patches, where squares of patches may have been merged."""
     fine = next((each for each in read.stretches if isinstance(each, Patches)), None)
     if fine is None or fine.rows % patches.rows or max(fine.positions) >= len(numbers):
         return None
@@ -125,7 +125,7 @@ def _of_sound(inputs: Mapping[str, Any], frames: Frames, sound: Sound) -> Pieces
 
 
 def _in_time(values: Tensor, frames: Frames, sound: Sound) -> Int[Tensor, "piece number"] | None:
-    """The numbers of each frame along the one axis that is time; a last one that is not whole is left out."""
+    """Indices of each frame along the time axis, without an incomplete last frame; None if no axis fits."""
     numbers = torch.arange(values.numel()).reshape(values.shape)
     if values.ndim == 2:
         axis, step = 1, round(frames.seconds * sound.rate)

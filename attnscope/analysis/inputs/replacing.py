@@ -1,4 +1,4 @@
-"""Every token, patch or frame of the input replaced in its turn, and how much one query's answer changes."""
+"""Replaces every token, patch or frame in turn and measures the change of one query's answer."""
 
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ Pool = Callable[[nn.Module, Mapping[str, Any], Any], Float[Tensor, "entry hidden
 
 @dataclass(frozen=True, eq=False)
 class Input:
-    """The ids that are replaced, by the name that the model gives them; by `id`, or by nothing at all (None).
+    """The ids to replace: the input's name, the positions, and the new `id` (None: a zero embedding).
 
     `places` are the positions that are replaced, those of one group at once.
     """
@@ -43,13 +43,13 @@ class Input:
     id: int | None
 
     def members(self, part: slice) -> tuple[list[int], list[int]]:
-        """Row by row of a batch every position that is replaced in it."""
+        """Row and position, within a batch, of every replaced token."""
         every = [(row, place) for row, group in enumerate(self.places[part]) for place in group]
         return [row for row, _ in every], [place for _, place in every]
 
 
 def copies(inputs: Mapping[str, Any], asked: Input) -> Iterator[tuple[dict[str, Any], slice]] | None:
-    """The inputs in batches, each row with one of the places replaced; None where that cannot be."""
+    """The inputs in batches, each row with one group of places replaced; None if they form no batch."""
     ids = np.repeat(inputs[asked.name][:1].cpu().numpy(), len(asked.places), axis=0)
     if asked.id is not None:
         ids[asked.members(slice(None))] = asked.id
@@ -63,7 +63,7 @@ def copies(inputs: Mapping[str, Any], asked: Input) -> Iterator[tuple[dict[str, 
 
 @contextmanager
 def emptied(model: nn.Module, asked: Input, ids: Tensor, part: slice) -> Iterator[None]:
-    """While open, the embedding of each row's own place is zero, where tokens are replaced by nothing."""
+    """While open, the embeddings at each row's replaced positions are zero, unless an id replaces them."""
     if asked.id is not None:
         yield
         return
@@ -81,7 +81,7 @@ def emptied(model: nn.Module, asked: Input, ids: Tensor, part: slice) -> Iterato
 
 
 def word_embeddings(model: nn.Module) -> list[nn.Module]:
-    """What may look tokens up: the model's own embedding, and others that share its weight."""
+    """Modules that may embed tokens: the model's input embedding and others that share its weight."""
     try:
         own = model.get_input_embeddings()  # type: ignore[operator]
     except (NotImplementedError, AttributeError) as error:
@@ -95,9 +95,10 @@ def word_embeddings(model: nn.Module) -> list[nn.Module]:
 def lost_chance(
     model: nn.Module, inputs: Mapping[str, Any], asked: Input, question: Question
 ) -> tuple[Effects, Ids, float] | None:
-    """How much of what the question measures goes with each place; the answer's ids, and its chance.
+    """By replaced place, how much of the measured answer is lost; the answer's ids; its probability before.
 
-    Of an answer that is set against another one its lead stands in the place of its chance.
+    For an answer compared with another one, the logit difference takes the place of the probability.
+
     """
     made = copies(inputs, asked)
     if made is None:
@@ -120,9 +121,10 @@ def _run(model: nn.Module, inputs: dict[str, Any], asked: Input, part: slice, qu
 def turned_vector(
     model: nn.Module, inputs: Mapping[str, Any], asked: Input, query: Sequence[int], last: nn.Module
 ) -> Effects | None:
-    """1 less the cosine of the query's vector that the module `last` returns, before and after; 0 to 2.
+    """By replaced place, 1 less the cosine of the query's vector before and after; 0 to 2.
 
-    Of a query of several tokens it is the mean over these.
+    For a query of several tokens it is the mean over them.
+
     """
 
     def read(given: Mapping[str, Any], within: Any) -> Tensor | None:
@@ -133,7 +135,7 @@ def turned_vector(
 
 
 def turned_pooled(model: nn.Module, inputs: Mapping[str, Any], asked: Input, pool: Pool) -> Effects | None:
-    """1 less the cosine of the text's one vector, which `pool` makes, before and after; 0 to 2."""
+    """By replaced place, 1 less the cosine of the pooled text vector before and after; 0 to 2."""
     return _turned(model, inputs, asked, lambda given, within: pool(model, given, within)[:, None])
 
 
@@ -156,7 +158,7 @@ def _turned(
 
 
 def vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within: Any) -> Tensor | None:
-    """What `last` returns first, in float64, as `entry position hidden`; None where that is no such thing."""
+    """The first output of `last` in float64, as `entry position hidden`; None if it has another shape."""
     found: list[Tensor] = []
 
     def keep(_module: nn.Module, _given: object, made: Any) -> None:
@@ -170,9 +172,10 @@ def vectors(model: nn.Module, inputs: Mapping[str, Any], last: nn.Module, within
 
 
 class Trusted(NamedTuple):
-    """Every method against the effects; the best of them beside the best of them on shuffled effects.
+    """Rank correlations of every method with the effects, and the best one on shuffled effects.
 
-    95 in a hundred of these are at most `best_of_shuffled`, and `as_far` of them reach the best method.
+    95 % of the shuffles have at most `best_of_shuffled`, and `as_far` of them reach the best method.
+
     """
 
     methods: tuple[Trust, ...]
@@ -187,10 +190,11 @@ def trusted(
     seed: int = 0,
     groups: Sequence[Sequence[int]] = (),
 ) -> Trusted:
-    """Every method, and the distance to the query alone, against the size of what replacing does.
+    """Correlates every method, and distance to the query, with the sizes of replacement effects.
 
-    What was replaced together, in `groups`, counts as one: the shares of its members are added up, and it is
-    as near as they are on average. Of what has a sign the size is compared.
+    Tokens replaced together (`groups`) count as one: their shares are summed and their distances averaged.
+    Signed values are compared by size.
+
     """
     parts = [list(each) for each in groups] or [
         [place] for place in np.flatnonzero(~np.isnan(effects)).tolist()
@@ -226,7 +230,7 @@ def _trust(
 
 
 def _centred(values: Float[np.ndarray, " place"]) -> Float[np.ndarray, " place"]:
-    """The ranks, their mean taken off, of length 1: two of these multiplied are Spearman's correlation."""
+    """Centred ranks, scaled to length 1: the dot product of two is Spearman's correlation."""
     ranks = rankdata(values)
     ranks -= ranks.mean()
     return np.asarray(ranks / np.linalg.norm(ranks))
@@ -240,14 +244,14 @@ Groups = tuple[tuple[int, ...], ...]  # the positions of each part
 
 @dataclass(frozen=True, eq=False)
 class Blanked:
-    """The parts of one input: `groups` of positions, each blanked at once by the numbers of `blank`."""
+    """The parts of one input: `groups` of positions, each replaced at once by `blank`."""
 
     pieces: Pieces
     groups: Groups
     blank: Float[Tensor, " number"]
 
     def without(self, group: Sequence[int]) -> Tensor:
-        """The input without one part."""
+        """The input with one part replaced by `blank`."""
         there = self.pieces.at_positions(group)
         changed = self.pieces.values.flatten().clone()
         changed[self.pieces.at[there].to(changed.device)] = self.blank.to(changed)
@@ -255,7 +259,7 @@ class Blanked:
 
 
 def blanked(pieces: Pieces, tokens: Tokens, reached: Collection[int], medium: object) -> Blanked:
-    """The parts among the `reached` positions; neighbours together where there are many."""
+    """The parts among the `reached` positions, at most `MOST` of them, joining neighbours."""
     stretch = tokens.stretches[0]
     places = [place for place in pieces.positions if place in reached]
     if isinstance(stretch, Patches):
@@ -270,7 +274,7 @@ def blanked(pieces: Pieces, tokens: Tokens, reached: Collection[int], medium: ob
 
 
 def _squares(patches: Patches, there: set[int]) -> Groups:
-    """Squares of patches as small as allows for `MOST` of them, row by row."""
+    """Squares of patches, as small as gives at most `MOST`, row by row."""
     side = next(
         k for k in range(1, 10**6) if math.ceil(patches.rows / k) * math.ceil(patches.columns / k) <= MOST
     )
@@ -283,7 +287,7 @@ def _squares(patches: Patches, there: set[int]) -> Groups:
 
 
 def _silence(pieces: Pieces, medium: object) -> float:
-    """What stands for a sample that is zero, read off the line from samples to what the model is given."""
+    """The input value of a zero sample, from a line fit of input to samples; else the minimum or 0."""
     given = exact(pieces.values.flatten()).cpu().numpy()
     samples = medium.samples if isinstance(medium, Sound) else None
     if pieces.values.ndim == 2 and samples is not None and len(samples) == len(given) and np.ptp(samples) > 0:
@@ -296,7 +300,7 @@ def _silence(pieces: Pieces, medium: object) -> float:
 def lost_without(
     model: nn.Module, inputs: Mapping[str, Any], parts: Blanked, question: Question
 ) -> tuple[Effects, Ids, float]:
-    """How much of what the question measures goes with each part; the answer, and its chance or lead."""
+    """By part, how much of the measured answer is lost; the answer's ids; its probability or lead before."""
 
     def ask(given: Mapping[str, Any]) -> Tensor:
         scores: Tensor = question.asked.of(model(**given))
@@ -313,7 +317,7 @@ def lost_without(
 def turned_without(
     model: nn.Module, inputs: Mapping[str, Any], parts: Blanked, query: int, last: nn.Module
 ) -> Effects | None:
-    """1 less the cosine of the query's vector that the module `last` returns, before and after; 0 to 2."""
+    """By part, 1 less the cosine of the query's vector from module `last` before and after; 0 to 2."""
 
     def ask(given: Mapping[str, Any]) -> Tensor:
         found = vectors(model, given, last, nullcontext())
@@ -331,7 +335,7 @@ def turned_without(
 
 
 class _NoVectorError(Exception):
-    """The module returns no row of vectors with the query's among them."""
+    """Raised where a module returns no row of vectors that includes the query."""
 
 
 def _each(

@@ -1,1 +1,1 @@
-"""Heads in numbers: measures of dense weights, what else these need, and runs made for a measure alone."""
+"""Scores heads by measures, supplies what these need, and makes the runs some of them need."""

@@ -1,4 +1,4 @@
-"""Heads in numbers: measures of dense weights, and why some of them have no meaning for some heads."""
+"""Applies measures to dense weights, and says why some have no meaning for some heads."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,7 +27,7 @@ NOTHING = Supplies(dict.fromkeys(Need, "of these heads nothing but weights is kn
 
 
 def unplaced(kind: Kind, query_tokens: Tokens, key_tokens: Tokens) -> str:
-    """Why queries and keys have no positions in common, in one phrase; empty where they have."""
+    """Why queries and keys share no positions, as a phrase; empty where they do."""
     same = query_tokens is key_tokens or query_tokens == key_tokens
     if kind is Kind.CROSS or not same:
         return "queries and keys are not the same tokens"
@@ -44,10 +44,10 @@ def apply_measures(
     by: Unit = Unit.TOKEN,
     supplies: Supplies = NOTHING,
 ) -> dict[str, HeadScores]:
-    """The measures `names` of every head, `weights` by layer and head; positions count the units (`by`).
+    """The measures `names` of every head, from `weights` by layer and head; positions count the units (`by`).
 
-    Where `unplaced` says why positions mean nothing, positional measures are NaN and say so, and so are those
-    that need what is not among the `supplies`; `InputError` where there are no others among `names`.
+    Where `unplaced` says why positions mean nothing, positional measures are NaN and say so; so are those
+    that need fields missing from `supplies`. `InputError` where none of `names` is left.
     """
     absent = absences(names, unplaced, supplies)
     needs = {need for name in names if not absent[name] for need in MEASURES[name].needs}
@@ -59,7 +59,7 @@ def apply_measures(
 
 
 def absences(names: Sequence[str], unplaced: str, supplies: Supplies) -> dict[str, str]:
-    """Why each of the measures has no meaning here, empty for one that has; `InputError` where none has."""
+    """Why each measure has no meaning here (empty if it has); `InputError` where none has."""
     absent = {name: _absent(MEASURES[name], unplaced, supplies) for name in names}
     if all(absent.values()):
         there = [name for name, each in MEASURES.items() if not _absent(each, unplaced, supplies)]
@@ -84,9 +84,10 @@ def scores_of(
     absent: Mapping[str, str] = NONE,
     by: Unit = Unit.TOKEN,
 ) -> dict[str, HeadScores]:
-    """The measures of heads of so many `keys`, whose tiles come by layer and head; NaN where one is `absent`.
+    """Scores of heads with so many `keys` from tiles by layer and head; NaN where a measure is `absent`.
 
-    One head after the other, so that what is known of them never stands in memory at once.
+    Heads are read one after the other, so that only one is in memory at a time.
+
     """
     measures = [MEASURES[name] for name in names]
     values = np.array(
@@ -107,7 +108,7 @@ def as_scores(
     absent: Mapping[str, str] = NONE,
     by: Unit = Unit.TOKEN,
 ) -> dict[str, HeadScores]:
-    """Numbers that have been measured, by measure, with what is said of each."""
+    """Measured values as `HeadScores` by measure, with descriptions and limits."""
     found = {}
     for i, name in enumerate(names):
         measure, own = MEASURES[name], values[..., i].copy()
@@ -122,7 +123,7 @@ def as_scores(
 
 
 def evenly_spread(allowed: Bool[np.ndarray, "query key"]) -> Float[np.ndarray, "query key"]:
-    """The same weight on each key that a query may look at; NaN where it may look at none."""
+    """Uniform attention over the keys each query may attend to; NaN where there are none."""
     counts = allowed.sum(axis=1, keepdims=True)
     even: Float[np.ndarray, "query key"] = np.where(counts > 0, allowed / np.maximum(counts, 1), np.nan)
     return even
@@ -133,7 +134,7 @@ SEED, MOST, LEAST = 0, 50, 3  # tokens that stand twice
 
 @dataclass(frozen=True)
 class Twice:
-    """`period` random tokens twice over, after those of `before`, drawn by `seed`."""
+    """`period` random tokens twice over, behind the tokens `before`, drawn with `seed`."""
 
     before: tuple[int, ...]
     ids: tuple[int, ...]
@@ -149,7 +150,7 @@ class Twice:
 
 
 def drawn(vocabulary: Sequence[int], before: tuple[int, ...], limit: int | None, seed: int = SEED) -> Twice:
-    """Different tokens of `vocabulary`, as many as fit twice into `limit` after those of `before`."""
+    """Random distinct tokens of `vocabulary`, as many (up to `MOST`) as fit twice into `limit`."""
     room = MOST if limit is None else min(MOST, (limit - len(before)) // 2)
     order = torch.randperm(len(vocabulary), generator=torch.Generator().manual_seed(seed)).tolist()
     return Twice(before, tuple(vocabulary[i] for i in order[: max(room, 0)]), seed)
@@ -158,9 +159,10 @@ def drawn(vocabulary: Sequence[int], before: tuple[int, ...], limit: int | None,
 def repeated_scores(
     captured: Capture, heads: Sequence[int], names: Sequence[str], twice: Twice, after: str
 ) -> dict[str, HeadScores]:
-    """The measures `names` of every captured layer over `twice`; each says what was read and how sure it is.
+    """The measures `names` of every captured layer over repeated random tokens, described with their verdict.
 
-    `after` is how the tokens before the random ones are called.
+    `after` names the tokens before the random ones.
+
     """
     layers = tuple(dict.fromkeys(call.layer for call in captured.calls))
     calls = [captured.call(layer) for layer in layers]
@@ -179,7 +181,7 @@ def repeated_scores(
 
 
 def described(twice: Twice, after: str) -> str:
-    """What was read."""
+    """Names the repeated random tokens: `2 x 20 random tokens, seed 0`."""
     start = f" after {after}" if after else ""
     return f"2 x {twice.period} random tokens{start}, seed {twice.seed}"
 
@@ -194,7 +196,7 @@ def copying_scores(
     embedding: Float[Tensor, "token hidden"],
     unembedding: Float[Tensor, "token hidden"],
 ) -> HeadScores | str:
-    """The copying score of every captured head, NaN without its matrices; or why none has any."""
+    """The copying score of every captured head, NaN without its matrices; or why there is none at all."""
     layers = tuple(dict.fromkeys(call.layer for call in captured.calls))
     calls = [captured.call(layer) for layer in layers]
     if all(call.projection is None or call.value_projection is None for call in calls):
@@ -216,7 +218,7 @@ def _fits(call: AttentionCall, hidden: int) -> bool:
 def _circuit(
     call: AttentionCall, head: int, between: Float[Tensor, "hidden hidden"]
 ) -> Float[Tensor, "value_dim value_dim"]:
-    """W_O W_U W_E W_V of one head; a head that shares its values with others has those of the group."""
+    """The circuit matrix W_O W_U W_E W_V of one head; grouped-query heads use their group's W_V."""
     if call.projection is None or call.value_projection is None:
         return torch.full((call.v.shape[2],) * 2, torch.nan, dtype=EXACT)
     values = exact(call.value_projection[call.key_head(head)])

@@ -1,7 +1,8 @@
-"""What measures need of heads beside their weights, supplied as far as it is known, and why the rest is not.
+"""Supplies what measures need beside weights (masks, norms, kinds of tokens), and says what is missing.
 
-Tokens by sort are among it: which are special, which punctuation, which equal which, which of one text. Of a
-long head it is known by query and by key, never by pair.
+Kinds of tokens are special ones, punctuation, equal ones and those of one text. For a long head all of it
+is by query and by key, never by pair.
+
 """
 
 import unicodedata
@@ -30,7 +31,7 @@ def special(tokens: Tokens) -> Bool[Tensor, " token"]:
 
 
 def punctuation(tokens: Tokens) -> Bool[Tensor, " token"]:
-    """Those that are nothing but punctuation, as Unicode has it."""
+    """True for each token that consists of Unicode punctuation only."""
     return torch.tensor([_is_punctuation(token) for token in tokens.items], dtype=torch.bool)
 
 
@@ -40,7 +41,7 @@ def _is_punctuation(token: Token) -> bool:
 
 
 def alike(queries: Tokens, keys: Tokens) -> Bool[Tensor, "query key"]:
-    """Where a key is the same token as the query, or the same word, in whatever capitals; itself too.
+    """True where key and query are the same token, or the same word ignoring case; itself included.
 
     A patch or a frame is like none but itself.
     """
@@ -49,7 +50,7 @@ def alike(queries: Tokens, keys: Tokens) -> Bool[Tensor, "query key"]:
 
 
 def named(queries: Tokens, keys: Tokens) -> tuple[Int[Tensor, " query"], Int[Tensor, " key"]]:
-    """A number for every token of either side, equal where the tokens are the same."""
+    """A number for every query and key token, equal where the tokens are equal."""
     names = [_names(tokens) for tokens in (queries, keys)]
     numbers = {name: i for i, name in enumerate(dict.fromkeys([*names[0], *names[1]]))}
     first, second = (torch.tensor([numbers[name] for name in each]) for each in names)
@@ -65,18 +66,18 @@ def _names(tokens: Tokens) -> list[object]:
 
 
 def is_picture(tokens: Tokens) -> bool:
-    """Whether the positions are patches of a picture, and tokens that the model has learned."""
+    """Whether all positions are patches of a picture or learned tokens: there is no text."""
     return not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches)
 
 
 def together(queries: Tokens, keys: Tokens) -> Bool[Tensor, "query key"] | None:
-    """Where query and key are of the same one of several texts; None where there is one."""
+    """True where query and key belong to the same one of several texts; None for a single text."""
     found = parts(queries, keys)
     return None if found is None else found[0][:, None] == found[1][None, :]
 
 
 def parts(queries: Tokens, keys: Tokens) -> tuple[Int[Tensor, " query"], Int[Tensor, " key"]] | None:
-    """Which of several texts each token is of; None where there is one."""
+    """The number of the text that each query and key belongs to; None for a single text."""
     first, second = (torch.tensor([token.part for token in tokens.items]) for tokens in (queries, keys))
     return None if len({*first.tolist(), *second.tolist()}) < 2 else (first, second)
 
@@ -110,9 +111,10 @@ _AT_ONCE = 4096  # keys whose values are projected at once
 
 @dataclass(frozen=True, eq=False)
 class Supplies:
-    """The fields of a head's tile, by the place of its layer and its head; `missing` are those without.
+    """Makes the tile fields of a head by index of layer and head; `missing` says why needs are unmet.
 
-    `absent` are measures that have no meaning here whatever is known, by name.
+    `absent` says by name which measures have no meaning here in any case.
+
     """
 
     missing: Mapping[Need, str]
@@ -121,7 +123,7 @@ class Supplies:
 
 
 def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Supplies:
-    """What the tokens tell; `without` says why that is all."""
+    """Supplies from the tokens alone; `without` says why masks, norms and scores are missing."""
     facts = {
         Need.SPECIAL: special(keys),
         Need.PUNCTUATION: punctuation(keys),
@@ -141,17 +143,17 @@ def of_tokens(queries: Tokens, keys: Tokens, without: str) -> Supplies:
 def unmeasured(
     there: Mapping[Need, bool], queries: Tokens, keys: Tokens
 ) -> tuple[dict[Need, str], dict[str, str]]:
-    """Why needs are missing, some sorts of tokens not being `there`, and which measures mean nothing here."""
+    """Why needs are missing (no such tokens in the text), and which measures have no meaning here."""
     missing = {need: reason for need, reason in _SORTS.items() if not there[need]}
     in_rows = is_picture(queries) and is_picture(keys)
     return {**_APART, **missing}, dict.fromkeys(_IN_LINE, _IN_ROWS) if in_rows else {}
 
 
 def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, by: Unit) -> Supplies:
-    """What is known of weights between units, `by` which, or between the tokens that are left.
+    """Supplies for weights between units (`by`), or between the tokens left.
 
-    `allowed` says by the place of a layer and of a head which of these a query may look at; None where that
-    is not known.
+    `allowed` gives the mask by index of layer and head; None where it is not known.
+
     """
     by_tokens = of_tokens(queries, keys, "")
     lacking = _OF_WORDS if by.joins else dict.fromkeys(_OF_WORDS, _ALL_TOKENS)
@@ -170,7 +172,7 @@ def of_groups(queries: Tokens, keys: Tokens, allowed: AllowedPairs | None, by: U
 
 
 def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Tokens, keys: Tokens) -> Supplies:
-    """What the calls of some layers tell, whose tokens are `queries` and `keys`."""
+    """Supplies from captured calls whose tokens are `queries` and `keys`."""
     by_tokens = of_tokens(queries, keys, "")
     same = together(queries, keys)
     unread = all(call.projection is None for call in calls)
@@ -203,7 +205,7 @@ def of_calls(calls: Sequence[AttentionCall], heads: Sequence[int], queries: Toke
 
 
 def without_norms(calls: Sequence[AttentionCall], supplies: Supplies) -> tuple[str, ...]:
-    """That what some layers move is not known, where that of others is."""
+    """A note naming the layers without an output projection, where others have one; else nothing."""
     lacking = [str(call.layer) for call in calls if call.projection is None]
     if not lacking or Need.NORMS in supplies.missing:
         return ()
@@ -211,7 +213,7 @@ def without_norms(calls: Sequence[AttentionCall], supplies: Supplies) -> tuple[s
 
 
 def of_long_calls(calls: Sequence[AttentionCall], queries: Tokens, keys: Tokens) -> Supplies:
-    """Why some needs and measures are not there, as for a short text; the fields are those of `beside`."""
+    """Supplies that say what is missing for long calls; their fields come from `beside`."""
     first, second = named(queries, keys)
     there = {
         Need.SPECIAL: bool(special(keys).any()),
@@ -231,7 +233,7 @@ def _stands_twice(queries: Int[Tensor, " query"], keys: Int[Tensor, " key"]) -> 
 
 
 def beside(call: LongCall, head: int, queries: Tokens, keys: Tokens, needs: Collection[Need]) -> Beside:
-    """What the tiles of one head are told, as far as it is needed."""
+    """The fields that tiles of one long head get beside weights, as far as needed."""
     device = call.q.device
     wanted: dict[str, Any] = {}
     if Need.SPECIAL in needs:
@@ -247,7 +249,7 @@ def beside(call: LongCall, head: int, queries: Tokens, keys: Tokens, needs: Coll
 
 
 def norms(call: AttentionCall, head: int) -> Float[Tensor, " key"]:
-    """||f(x)|| of every key; NaN where no matrix takes the head's output on."""
+    """||f(x)|| of every key; NaN where the layer has no output projection."""
     keys = call.k.shape[1]
     if call.projection is None:
         return torch.full((keys,), torch.nan, dtype=EXACT)
@@ -262,5 +264,5 @@ def norms(call: AttentionCall, head: int) -> Float[Tensor, " key"]:
 
 
 def needs_of(names: Collection[str]) -> frozenset[Need]:
-    """What some measures need beside weights."""
+    """All needs of these measures beside weights."""
     return frozenset(need for name in names for need in MEASURES[name].needs)

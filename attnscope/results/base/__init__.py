@@ -1,1 +1,1 @@
-"""What every result is made of: where it came from, how it is presented, its special tokens, its words."""
+"""Base classes of results: provenance, certificates, presentation, special tokens, strongest links."""

@@ -1,9 +1,9 @@
-"""Which link of all heads says most of this text: what place, key, evenness and control texts leave of it.
+"""Finds the link (head, query, key) that is least explained by position, key, uniformity or control texts.
 
-A link is a head's weight from one query to one key. What explains it is known by four numbers: the most that
-control texts have at the same two places, the mean of the other queries at the same distance, the mean that
-other queries give the key, and what even attention gives. What its weight is above
-the largest of them is its evidence.
+A link is a head's weight from one query to one key. Four numbers may explain it: the largest weight in
+control texts at the same places, the mean of other queries at the same distance, the mean of other queries
+on the same key, and uniform attention. Its evidence is how far its weight exceeds the largest of them.
+
 """
 
 import re
@@ -40,12 +40,12 @@ Pairs = Bool[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Link:
-    """One link and what may explain it. `layer` and `head` count the rows and columns of the heads.
+    """One link and the alternatives that may explain its weight; `layer` and `head` are indices of the grid.
 
-    `query` and `key` are positions of tokens, `weight` is what the one gives to the other, 0 to 1. `controls`
-    is the most that any control text has there, None without; `distance` is the mean of the head's other
-    queries at that distance, None where distances have no meaning or no other query has such a key; `others`
-    is the mean that other queries give to this key, and `even` what each key would get if all were alike.
+    `query` and `key` are token positions, `weight` is from 0 to 1. `controls` is the largest weight there in
+    any control text, None without; `distance` is the mean weight of the head's other queries at that
+    distance, None where distances have no meaning or no other query has such a key; `others` is the mean
+    weight of other queries on this key, and `even` that of uniform attention.
     """
 
     layer: int
@@ -62,13 +62,13 @@ class Link:
 
     @property
     def evidence(self) -> float:
-        """The weight less the largest of the numbers that may explain it."""
+        """The weight less the largest of its alternative explanations."""
         explained = (self.controls, self.distance, self.others, self.even)
         return self.weight - max(each for each in explained if each is not None)
 
     @property
     def explained(self) -> tuple[tuple[str, float], ...]:
-        """What else may explain it, by name, and how much of the weight that gives."""
+        """The alternative explanations by name, with the weight that each predicts."""
         each = {
             "controls": self.controls,
             "distance": self.distance,
@@ -80,16 +80,17 @@ class Link:
 
 @dataclass(frozen=True)
 class Opening:
-    """The link that a page opens on, or None, and how many control texts it was held against."""
+    """The link that a page opens on, or None, and the number of control texts it was compared with."""
 
     link: Link | None
     controls: int = 0
 
 
 def telling_pairs(queries: Tokens, keys: Tokens, *, crosses: bool, causal: bool) -> Pairs:
-    """Pairs of two whole words: no special, unknown or punctuation token, no piece of a word, no neighbours.
+    """True for pairs of two different whole words: no special tokens, punctuation, pieces or neighbours.
 
-    Nor a token with itself or the same again, nor, since causal heads rest on it, the first key of a decoder.
+    The first key of a decoder is left out too, since causal heads rest on it.
+
     """
     asking, asked = (np.array([*_whole_words(side)], dtype=bool) for side in (queries, keys))
     pairs = asking[:, None] & asked
@@ -115,7 +116,7 @@ def _whole_words(tokens: Tokens) -> Iterator[bool]:
 
 
 def _joined(token: Token, texts: Sequence[str]) -> bool:
-    """Whether it is a part of what stands between two blanks: a link within that is one of its spelling."""
+    """Whether the token is joined to other letters by punctuation, as in `3.0` or `Rabbit-Hole`."""
     if token.span is None or not 0 <= token.part < len(texts):
         return False
     text, (start, end) = texts[token.part], token.span
@@ -123,7 +124,7 @@ def _joined(token: Token, texts: Sequence[str]) -> bool:
 
 
 def says_something(token: Token) -> bool:
-    """Whether a word has a meaning of its own, and is no article, preposition, conjunction or auxiliary."""
+    """Whether a word is a content word or pronoun: no article, preposition, conjunction or auxiliary."""
     return (
         not token.unknown and unicodedata.normalize("NFKC", token.text).strip(" '’").casefold() not in _EMPTY
     )
@@ -131,11 +132,11 @@ def says_something(token: Token) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Explained:
-    """What explains the links of one layer, head by head: axes `head query key`.
+    """Predictions of a layer's weights from position, key and uniformity alone: axes `head query key`.
 
-    `distance` is what a head's other queries give at the same distance, NaN where none has one, and `others`
-    what they give to the same key; `even` what each key would get if all were alike. A pair that no head
-    gives anything is masked, and not `allowed`.
+    `distance` is the mean weight of a head's other queries at the same distance, NaN where there is none,
+    and `others` that on the same key; `even` is that of uniform attention. A pair without weight in any head
+    is masked, and not `allowed`.
     """
 
     weights: Float[np.ndarray, "head query key"]
@@ -146,7 +147,7 @@ class Explained:
 
     @classmethod
     def of(cls, weights: Float[np.ndarray, "head query key"], *, crosses: bool) -> "Explained":
-        """Of the weights of a layer, 0 where there is none."""
+        """Computes the predictions from a layer's weights, which are 0 where masked."""
         allowed = np.asarray((weights > 0).any(axis=0))
         even = np.broadcast_to(1.0 / np.maximum(allowed.sum(axis=1, keepdims=True), 1), allowed.shape)
         found = [_elsewhere(head, allowed, crosses=crosses) for head in weights]
@@ -155,11 +156,11 @@ class Explained:
 
     @property
     def most(self) -> Float[np.ndarray, "head query key"]:
-        """The largest of the three."""
+        """The largest of the three predictions."""
         return np.asarray(np.fmax(np.fmax(self.distance, self.others), self.even))
 
     def link(self, layer: int, place: tuple[int, int, int], controls: float | None) -> Link:
-        """The link of a head, a query and a key."""
+        """The link at `place` (head, query, key) with its predictions."""
         _, query, key = place
         away = float(self.distance[place])
         known = None if np.isnan(away) else away, float(self.others[place]), float(self.even[query, key])
@@ -169,7 +170,7 @@ class Explained:
 def _elsewhere(
     weights: Float[np.ndarray, "query key"], allowed: Pairs, *, crosses: bool
 ) -> tuple[Float[np.ndarray, "query key"], Float[np.ndarray, "query key"]]:
-    """What a head's other queries give at the same distance, NaN where none has one, and to the same key."""
+    """Mean weight of other queries at the same distance (NaN where there are none), and on the same key."""
     held = np.where(allowed, weights, 0.0)
     others = (held.sum(axis=0) - held) / np.maximum(allowed.sum(axis=0) - allowed, 1)
     if crosses:
@@ -190,12 +191,12 @@ def most_telling_link(
     causal: bool,
     controls: Weights | None = None,
 ) -> Link | None:
-    """The link with the most evidence; None where none has `LEAST`.
+    """The link with the most evidence; None where no link has at least `LEAST`.
 
-    Of a link with a word that says nothing it counts half; a query across two texts also stands for the word
-    behind it, which the decoder writes there. Of links that have nearly as much, the one of the
-    deepest layer is taken, since the first ones see tokens and no text. A pair that no head of a layer gives
-    anything is masked. `controls` is by layer and head the most that any control text has there.
+    A link with a function word counts half; for a query across two texts its next word counts too, which the
+    decoder writes there. Among links with nearly as much, the deepest layer's is taken, since the first
+    layers see tokens and no text. A pair that no head of a layer attends to is masked. `controls` is, by
+    layer and head, the largest weight in any control text.
     """
     pairs, found, best = telling_pairs(queries, keys, crosses=crosses, causal=causal), list[Link](), LEAST
     telling = [np.array([says_something(token) for token in side.items]) for side in (queries, keys)]

@@ -1,18 +1,16 @@
-"""Tokens taken together: the pieces of a word, groups of keys and queries, and the special tokens.
+"""Groups tokens into words, sentences and passages, sums weights over groups, and weighs special tokens.
 
-A word is what the tokenizer itself cuts as one, by its words, its offsets and white space: it ends where the
-tokenizer's own splitting ends one, and at white space, which sentence-piece vocabularies keep within a piece.
-Bytes, marks and joiners of one character are never parted. Chinese, Japanese, Thai and other scripts that set
-no blanks keep the tokenizer's pieces, which are all the words there are. Special tokens, patches and frames
-stay by themselves. Weights between groups are the sum over a group of keys, the mean over a group of queries.
+A word is what the tokenizer cuts as one, by its words, its offsets and white space, which sentence-piece
+vocabularies keep within a piece. Bytes, marks and joiners of one character are never split. Scripts without
+blanks (Chinese, Japanese, Thai and others) keep the tokenizer's pieces as words. Special tokens, patches and
+frames are groups of their own. Weights between groups are summed over keys and averaged over queries.
 
-Sentences and passages hold whole words, and what the user typed in place of one, such as a mask. They begin
-by a plain rule that knows no language. A passage ends at a blank line. A sentence ends with its passage, and
-after `.`, `!`, `?` or `…` with the quotes and brackets that close behind it, where white space follows and
-what comes next is no small letter (in a text that has capitals at all). The full stop of a single capital
-letter (`J. Smith`) or of a title (`Dr.`, `Mrs.`, `St.`) ends none. Behind `。`, `！` and `？` no white
-space is needed. So `e.g. this` is one sentence and `in 1999. It` are two; what the rule gets wrong is seen
-where the sentences are listed.
+Sentences and passages consist of whole words, and special tokens that the user typed, such as a mask.
+Plain rules without a language find them. A passage ends at a blank line. A sentence ends with its
+passage, and after `.`, `!`, `?` or `…` with closing quotes and brackets, where white space follows and
+then no small letter (in a text with capitals). The full stop of a single capital letter (`J. Smith`) or
+of a title (`Dr.`, `Mrs.`, `St.`) ends none. After `。`, `！` and `？` no white space is needed. So `e.g.
+this` is one sentence and `in 1999. It` are two; mistakes of the rule show where sentences are listed.
 """
 
 import re
@@ -44,14 +42,14 @@ Groups = tuple[tuple[int, ...], ...]
 
 
 def units_of_text(tokens: Tokens, unit: Unit) -> Groups:
-    """Positions of the tokens of each unit, in order; `InputError` where the tokens have no offsets."""
+    """Token indices of each unit, in order; `InputError` where the tokens have no offsets."""
     if unit is Unit.TOKEN:
         return tuple((i,) for i in range(len(tokens)))
     return words_of(tokens) if unit is Unit.WORD else _stretches_of_text(tokens, unit)
 
 
 def _stretches_of_text(tokens: Tokens, unit: Unit) -> Groups:
-    """Groups by sentences or passages, each of one text; special tokens that were added are alone."""
+    """Groups by sentence or passage, each within one text; added special tokens are alone."""
     tokens = placed(tokens)
     _check_offsets(tokens, unit)
     starts = [starts_of(text, unit) for text in tokens.texts]
@@ -73,14 +71,14 @@ def _stretches_of_text(tokens: Tokens, unit: Unit) -> Groups:
 
 
 def _goes_along(tokens: Tokens, position: int, last: tuple[int, int] | None) -> bool:
-    """Whether a token that has no place in its text stands within what goes before it, as an unknown one."""
+    """Whether a token without an offset (as an unknown one) belongs to the stretch before it."""
     token = tokens.items[position]
     alone = token.special or token.padding or _stands_alone(tokens, position)
     return token.span is None and last is not None and token.part == last[0] and not alone
 
 
 def placed(tokens: Tokens) -> Tokens:
-    """The tokens with the place of each token that a model wrote, as far as it is found in its text."""
+    """The tokens with offsets found for generated tokens by searching their text."""
     ends, items = dict[int, int](), list[Token]()
     for i, token in enumerate(tokens.items):
         source = tokens.texts[token.part] if 0 <= token.part < len(tokens.texts) else ""
@@ -115,7 +113,7 @@ def _check_offsets(tokens: Tokens, unit: Unit) -> None:
 
 
 def words_of(tokens: Tokens) -> Groups:
-    """Positions of the tokens of each word, in order; `InputError` where the tokens have no offsets."""
+    """Token indices of each word, in order; `InputError` where the tokens have no offsets."""
     _check_offsets(tokens, Unit.WORD)
     items, alone = tokens.items, {place for each in tokens.stretches for place in each.positions}
     groups: list[list[int]] = []
@@ -128,7 +126,7 @@ def words_of(tokens: Tokens) -> Groups:
 
 
 def taken_together(groups: Groups, *spans: Sequence[int]) -> Groups:
-    """The groups with those at the places of each of `spans` as one; spans share none."""
+    """The groups with those at each of the disjoint `spans` merged into one."""
     first = {span[0]: span for span in spans}
     inside = {place for span in spans for place in span[1:]}
     return tuple(
@@ -139,7 +137,7 @@ def taken_together(groups: Groups, *spans: Sequence[int]) -> Groups:
 
 
 def joined(tokens: Tokens, groups: Groups, unit: Unit = Unit.WORD) -> Tokens:
-    """One token for each of `groups`, which may leave tokens out.
+    """One token per group; tokens in no group are left out.
 
     A word of several pieces has its text cut from the source, and no id of the vocabulary (-1). Positions
     stay those of the input, a word's that of its first piece; sentences and passages are counted by
@@ -218,7 +216,7 @@ def _continues(tokens: Tokens, word: Sequence[int], token: Token) -> bool:
 
 
 def _within_character(before: str, after: str) -> bool:
-    """Whether one visible character goes on: by a mark, joiner, skin tone, long vowel or joined part."""
+    """Whether `after` continues the same visible character: a mark, joiner, skin tone or long vowel."""
     toned = "\U0001f3fb" <= after <= "\U0001f3ff"
     drawn_out = unicodedata.name(after or " ", "").startswith("KATAKANA-HIRAGANA")
     return _is_mark(after) or after in _JOINERS or toned or drawn_out or before == "\u200d"
@@ -229,14 +227,14 @@ def _is_mark(character: str) -> bool:
 
 
 def sets_no_blanks(character: str) -> bool:
-    """Whether it is of a script that writes words without blanks between."""
+    """Whether the character's script writes words without blanks."""
     return bool(character) and unicodedata.name(character, "").startswith(_WITHOUT_BLANKS)
 
 
 def regrouped(
     weights: Float[np.ndarray, "query key"], queries: Groups, keys: Groups, *, renormalise: bool = False
 ) -> Float[np.ndarray, "query_group key_group"]:
-    """Weights by groups of tokens; with `renormalise` each row is divided by its sum, NaN where that is 0.
+    """Weights by groups of tokens; `renormalise` divides each row by its sum (NaN where that is 0).
 
     A row of NaN is a query without a key: it is left out of the mean over its group, which is NaN only
     where no piece has a key.
@@ -250,7 +248,7 @@ def regrouped(
 
 
 def members(groups: Groups, count: int) -> Bool[np.ndarray, "group token"]:
-    """Which of `count` tokens belong to each group."""
+    """True where a token belongs to a group."""
     members = np.zeros((len(groups), count), dtype=bool)
     for row, group in enumerate(groups):
         members[row, list(group)] = True
@@ -266,7 +264,7 @@ def _divided(
 
 
 def starts_of(text: str, unit: Unit) -> list[int]:
-    """The character at which each sentence or passage begins; the first begins with the text."""
+    """Character offsets at which each sentence or passage begins, starting with 0."""
     passages = [0, *(match.end() for match in _BLANK_LINE.finditer(text))]
     if unit is Unit.PASSAGE:
         return passages
@@ -284,7 +282,7 @@ def _ends_one(text: str, match: re.Match[str]) -> bool:
 
 
 def number_at(starts: list[int], character: int) -> int:
-    """Which of them holds this character."""
+    """The index of the unit that contains this character."""
     return bisect_right(starts, character) - 1
 
 
@@ -293,9 +291,9 @@ __all__ = ["Special", "SpecialMass", "special_mass"]
 
 @dataclass(frozen=True)
 class SpecialMass:
-    """Share of the weight, 0 to 1, that lies on special tokens: mean over the queries that have a key.
+    """Mean share of a query's weight, 0 to 1, that is on special tokens, over queries that have a key.
 
-    `by_name` splits it among them in the order of the text, those of one name together. `total` is all of it.
+    `total` is all of it; `by_name` splits it by token name, in order of the text.
     """
 
     total: float
@@ -303,7 +301,7 @@ class SpecialMass:
 
 
 def special_mass(weights: Sequence[Float[np.ndarray, "query key"]], keys: Tokens) -> SpecialMass | None:
-    """The mass of one head, or the mean over several; None without special tokens or answered queries."""
+    """The mean special mass over these heads; None without special tokens or queries that have a key."""
     special = [i for i, token in enumerate(keys.items) if token.special]
     rows = [each[~np.isnan(each).any(axis=1)] for each in weights]
     means = [each[:, special].mean(axis=0) for each in rows if len(each)]
@@ -317,7 +315,7 @@ def special_mass(weights: Sequence[Float[np.ndarray, "query key"]], keys: Tokens
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of what was read that can be taken away: its `text`, and the `positions` of its tokens."""
+    """A removable part of the input: its `text`, and the `positions` of its tokens."""
 
     text: str
     positions: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What every result carries: which attention, where the numbers come from, and what is proved of them."""
+"""Provenance, verdict and certificate of a result, and the kind of attention it is about."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ __all__ = ["Certificate", "Fault", "Kind", "Provenance", "Route", "Verdict"]
 
 
 class Verdict(StrEnum):
-    """What a certificate concludes, best first (see `attnscope.verify`).
+    """The conclusion of a certificate, best first (see `attnscope.verify`).
 
-    Of a result that was read from a file nothing better holds than `recomputed`: its numbers follow from the
-    queries, keys and values beside them; or `stored`: the file says so.
+    A result read from a file is at best `recomputed`: its numbers follow from the queries, keys and values
+    beside them; or `stored`: only the file says so.
     """
 
     CERTIFIED = "certified"
@@ -27,54 +27,53 @@ class Verdict(StrEnum):
 
     @property
     def proved(self) -> bool:
-        """Whether nothing is left open: it gets a tick, and need not be told beside a picture."""
+        """Whether everything was proved: certified, or recomputed from a file."""
         return self in (Verdict.CERTIFIED, Verdict.RECOMPUTED)
 
     @property
     def stands_out(self) -> bool:
-        """Whether a head that has it is marked among others; what a file says, it says of all of them."""
+        """Whether a head with this verdict is marked among others: not proved, and not just stored."""
         return not self.proved and self is not Verdict.STORED
 
     def from_file(self, follows: bool) -> "Verdict":
-        """What is left of it where a file says it: `follows` where the numbers were computed again."""
+        """The verdict once read from a file; `follows` says that its numbers were recomputed."""
         if follows and self.proved:
             return Verdict.RECOMPUTED
         return self if follows else max(self, Verdict.STORED, key=lambda verdict: verdict.rank)
 
     @property
     def rank(self) -> int:
-        """0 for the best verdict; the larger, the less it proves."""
+        """The rank of the verdict: 0 is best, larger proves less."""
         return list(Verdict).index(self)
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The verdict that proves least; `uncertified` where there is none at all."""
+    """The verdict that proves least; `uncertified` for no verdicts."""
     return max(verdicts, key=lambda verdict: verdict.rank, default=Verdict.UNCERTIFIED)
 
 
 def tallied(verdicts: Iterable[Verdict]) -> dict[Verdict, int]:
-    """How many there are of each verdict, the best first."""
+    """The number of each verdict, best first."""
     count = Counter(verdicts)
     return {each: count[each] for each in Verdict if count[each]}
 
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the numbers come from.
+    """The origin of a result: model, weights, inputs, kernel and versions.
 
-    `revision` is a hub commit, `digest` a SHA-256 of the weight files that were read, `part` how many of them
-    that is where it is not all. `unread` names weights in them that the model was trained with and run
-    without. `adapter` is the folder of an adapter that was put in, which `digest` takes in; `none` where the
-    model has one that was left out. `tokenizer` is where another than the model's own tokenizer comes from.
-    `inputs` is all that the model was called with, by name; empty where that
-    is not whole numbers alone, as of a picture, and where it is of no single text. `requested` is the name
-    that was asked for, `model` the one that ran, `demo` whether it is bundled, `architecture` its class.
-    `kernel`, `route`, `device` and `dtype` are how attention was computed and read. `versions` are those of
-    the libraries. `token_ids` is what was read.
+    `requested` is the model name asked for, `model` the one that ran, `demo` whether it is bundled,
+    `architecture` its class. `revision` is a hub commit, `digest` a SHA-256 of the weight files read, `part`
+    how many of them that is if not all. `unread` names weights in them that the model was trained with and
+    run without. `adapter` is the folder of an adapter, which `digest` includes; `none` where the model has
+    one that was left out. `tokenizer` is the source of a tokenizer other than the model's own. `kernel`,
+    `route`, `device` and `dtype` are how attention was computed and read. `versions` are those of the
+    libraries. `token_ids` is what was read. `inputs` is all that the model was called with, by name; empty
+    where that is not whole numbers alone, as for a picture, or is of several texts.
 
-    `read` and `run` are what was read and which model ran how, as words of a command: ("The door opened.",
-    "--truncate") and ("-m", "demo"). `read` is None where no words say it, `run` empty of a model in memory.
-    `files` are those that were read, each with its SHA-256.
+    `read` and `run` are the input and the model as words of a command: ("The door opened.", "--truncate")
+    and ("-m", "demo"). `read` is None where no words say it, `run` empty for a model in memory. `files` are
+    the files read, each with its SHA-256.
     """
 
     requested: str
@@ -100,12 +99,12 @@ class Provenance:
 
     @property
     def of_no_text(self) -> "Provenance":
-        """This origin without a text, for numbers that are those of no single one."""
+        """This provenance without its text, for numbers that come from several texts."""
         return replace(self, token_ids=(), inputs={}, read=None, files={})
 
     @property
     def source(self) -> str:
-        """What pins the weights down, commit or start of their hash, and how many of them were not read.
+        """The pin of the weights (commit or start of a hash), with remarks on what was not read.
 
         A commit says nothing of an adapter from elsewhere: the hash stands beside it.
         """
@@ -120,10 +119,11 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Fault:
-    """A mistake put into the recomputation on purpose, and how far the result then lies off the model's.
+    """A deliberate mistake in the recomputation, and the error that it causes.
 
-    `power` is the distance over the tolerance: above 1 the certificate would have caught the mistake.
-    `weight_error` and `output_error` are these distances.
+    `weight_error` and `output_error` are its errors, and `power` is the error over the tolerance: above 1 the
+    certificate would have caught the mistake.
+
     """
 
     name: str
@@ -134,7 +134,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Reach:
-    """Whether a head's answer acts, and on which rows, as `runs` forward passes with other answers told.
+    """Whether changing a head's output changes the model's, and at which rows, tested in `runs` passes.
 
     `reason` says why that is not known, `beside` what else was seen of its block, which is no fault.
     """
@@ -147,14 +147,14 @@ class Reach:
 
 @dataclass(frozen=True)
 class Certificate:
-    """One head's recomputed attention against the model's own.
+    """A comparison of one head's recomputed attention with the model's own.
 
-    `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry over
-    the largest value entry. Both are dimensionless, as are their tolerances; `precision` says what the
-    tolerance was derived from. Faults come smallest power first. `positions` says whether each query, key and
-    value was seen to stand for the token at its place, `positions_tried` how that was seen where not every
-    token was told from every other. `weight_tolerance` and `output_tolerance` are the most that rounding
-    explains. `reason` says why it is not certified, where it is not.
+    `weight_error` is the largest absolute difference of a weight; `output_error` that of an output entry
+    over the largest value entry. `weight_tolerance` and `output_tolerance` are the most that rounding
+    explains. All four are dimensionless; `precision` says what the tolerances were derived from. `faults`
+    come smallest power first. `positions` says whether each query, key and value was seen to belong to the
+    token at its place, `positions_tried` how that was tested where not every token was told from every
+    other. `reason` says why the head is not certified, if it is not.
     """
 
     verdict: Verdict
@@ -173,32 +173,32 @@ class Certificate:
 
     @property
     def power(self) -> float:
-        """Power of the fault that is hardest to see; 0 when no fault could be tried."""
+        """The smallest power of any fault; 0 where no fault could be tried."""
         return min((fault.power for fault in self.faults), default=0.0)
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Names of the faults that this certificate would have missed."""
+        """Names of the faults that the certificate would miss (power at most 1)."""
         return tuple(fault.name for fault in self.faults if not fault.power > 1)
 
 
 class Certified:
-    """What one `certificate` is about."""
+    """Base of results with one `certificate`."""
 
     certificate: Certificate
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of its certificate."""
+        """The verdict of the certificate."""
         return self.certificate.verdict
 
 
 class Counted:
-    """What many heads were certified for: so many of each verdict."""
+    """Base of results about many heads, with a count of each verdict."""
 
     certified: dict[Verdict, int]
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of any head that was certified."""
+        """The worst verdict of any certified head."""
         return worst(each for each, count in self.certified.items() if count)

@@ -1,4 +1,4 @@
-"""How a result shows itself: in a console, in a notebook, in a picture, in a table and in a file."""
+"""The display interface of results: console, notebook, plots, tables and files."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Presented:
-    """What every result can do for somebody who looks at it; `repr` is one line, `print` the whole.
+    """Base of every result: display, plotting, saving and tables; `repr` is one line, `print` the whole.
 
     All of it is done by the presenter that the package names (`attnscope.render.present`); matplotlib and
     pandas are loaded when they are needed.
@@ -31,9 +31,7 @@ class Presented:
 
     @property
     def verdict(self) -> Verdict | None:
-        """What is proved of its numbers, the worst of it; None where there is nothing to certify:
-        an outline computes nothing, for a prediction the model runs untouched.
-        """
+        """The worst verdict on its numbers; None where nothing is certified (an outline, a prediction)."""
         return None
 
     def __repr__(self) -> str:
@@ -46,7 +44,7 @@ class Presented:
         return str(presenter.load().html(self))
 
     def page(self) -> Any:
-        """The interactive page, which a notebook shows where a cell ends with it; `save` writes it as .html.
+        """The interactive page: a notebook shows it as a cell's last value, `save` writes it as .html.
 
         Raises `InputError` where it is too large for a notebook.
         """
@@ -66,7 +64,7 @@ class Presented:
         scale: str | None = None,
         **look: Any,
     ) -> "Axes | Figure":
-        """Draw it on `ax`, which is returned, or without one on a page of its own, a finished Figure.
+        """Draws the result on `ax` and returns `ax`, or returns a new Figure.
 
         `show` is the stage of a head (`weights`, `scores`, `scaled`, `q`, `k`, `v`, `output`), `query` and
         `key` are tokens by text or position, `scale` is how dark weights are (`auto`, `max`, `row`, `1`,
@@ -89,13 +87,12 @@ class Presented:
         scale: str | None = None,
         **look: Any,
     ) -> Path:
-        """Write it to `path`, whole or not at all, as .png, .svg, .pdf, .npz, .json or .csv; the path again.
+        """Writes the result atomically to `path` (.png, .svg, .pdf, .npz, .json or .csv); returns the path.
 
-        `show`, `query`, `key` and `scale` are those of `plot`.
-
-        Of a claim also as .py, a script that computes its figures again with torch and transformers alone.
-        Raises `InputError` for another suffix, for a picture where there is none, and where it cannot be
-        written. A picture is that of `plot`, with the same `look`; numbers are always all of them.
+        `show`, `query`, `key` and `scale` are those of `plot`. A claim is also written as .py, a script that
+        computes its figures again with torch and transformers alone. Raises `InputError` for another suffix,
+        for a picture where there is none, and where it cannot be written. A picture is that of `plot`, with
+        the same `look`; numbers are always all of them.
         """
         written: Path = presenter.load().save(
             self, path, show=show, query=query, key=key, scale=scale, look=look
@@ -111,16 +108,15 @@ class Presented:
         scale: str | None = None,
         width: int | None = None,
     ) -> str:
-        """What a terminal of `width` cells shows, without colour; `print(result)` is that of the whole.
+        """The text that a terminal of `width` cells shows, without colour.
 
-        `show`, `query`, `key` and `scale` are those of `plot`.
-
-        Raises `InputError` for a stage or a token that the result does not have.
+        `show`, `query`, `key` and `scale` are those of `plot`. Raises `InputError` for a stage or a token
+        that the result does not have.
         """
         return str(presenter.load().text(self, show=show, query=query, key=key, scale=scale, width=width))
 
     def to_pandas(self, show: str | None = None) -> "DataFrame":
-        """The numbers with their names: a row a query, layer, head, point or guess, as the result has them.
+        """The numbers as a DataFrame, a row per query, layer, head, point or guess.
 
         `show` is a stage of a head. Raises `InputError` where pandas is not installed, which comes with
         `pip install 'attnscope[pandas]'`.
@@ -140,14 +136,14 @@ def fits(right: bool | np.bool_, wrong: str) -> None:
 
 
 def in_chances(values: Iterable[float], name: str, together: bool = False) -> None:
-    """Checks that these lie in 0..1 or are NaN, and that they do not exceed 1 where all are `together`."""
+    """Raises `Damaged` where values are no probabilities, or, if `together`, sum to more than 1."""
     every = np.fromiter(values, float)
     fits(not ((every < 0) | (every > 1 + _ROUNDING)).any(), f"'{name}' is no probability")
     fits(not together or not np.nansum(every) > 1 + _ROUNDING, f"'{name}' are above 1 together")
 
 
 def within(position: int | None, size: int) -> bool:
-    """Whether `position` is one of `size`; None stands for no position, and is allowed."""
+    """Whether `position` is a valid index below `size`; None (no position) is allowed."""
     return position is None or 0 <= position < size
 
 
@@ -156,13 +152,13 @@ def in_tokens(positions: Iterable[int | None], size: int, name: str) -> None:
 
 
 def one_for_each(rows: tuple[tuple[Any, ...], ...], shape: tuple[int, ...], name: str) -> None:
-    """Checks that there is one for each layer and head."""
+    """Raises `Damaged` where `rows` does not have an entry for each layer and head."""
     right = [len(row) for row in rows] == [shape[1]] * shape[0] and bool(rows) and bool(shape[1])
     fits(right, f"'{name}' are not one for each of the layers and heads")
 
 
 def columns_of(rows: Iterable[Any], whole: tuple[str, ...], numbers: tuple[str, ...] = ()) -> Arrays:
-    """A column for each attribute of `rows`: -1 for a whole number that there is not, NaN for another."""
+    """A column for each attribute of `rows`; None becomes -1 in integer columns and NaN in others."""
     every = list(rows)
     kinds = [(whole, np.int64, -1), (numbers, np.float64, np.nan)]
     return {

@@ -1,8 +1,8 @@
-"""Which link of a head is called its strongest, what is passed over for it, and what position may explain.
+"""Defines a head's strongest link: which pairs are passed over, and what position alone may explain.
 
-Special tokens, the query itself, and a token that alone takes more than half of the head's weight, as the
-first of a text does in many heads, take weight from nearly every query and say little of the text. One head
-decides for itself, so that it has the same link alone, in a grid of heads and on a page.
+Special tokens, the query itself, and a key with more than half of the head's weight (often the first token)
+take weight from nearly every query and say little of the text. The rule uses one head alone, so that it has
+the same link alone, in a grid of heads and on a page.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ Pairs = Bool[np.ndarray, "query key"]
 
 @dataclass(frozen=True, eq=False)
 class Rest:
-    """What of one head is left to have its strongest link, and what is passed over.
+    """The pairs of one head among which its strongest link is chosen, and those passed over.
 
-    `special` are the pairs on a special token, `sink` is the key that takes more than half of the weight, -1
-    without one, and `own` are the pairs of a token with itself. `pairs` are all others of queries that are
-    not special; where those are none, every pair of a query that has a choice, and then `whole` is true.
+    Passed over are pairs on a `special` token, on the `sink` (a key with more than half of the weight, -1
+    without one), and of a token with itself (`own`). `pairs` are all others of queries that are not special;
+    if there are none, all pairs of queries that have a choice, and then `whole` is true.
     """
 
     weights: Weights
@@ -38,25 +38,25 @@ class Rest:
 
     @property
     def parts(self) -> tuple[Pairs, Pairs, Pairs]:
-        """What is passed over, each pair once: on special tokens, on the sink, on the query itself."""
+        """The pairs passed over, each once: on special tokens, on the sink, on the query itself."""
         on_sink = np.zeros(self.pairs.shape, dtype=bool)
         if self.sink >= 0:
             on_sink[:, self.sink] = True
         return self.special, on_sink, self.own & ~self.special & ~on_sink
 
     def share(self, pairs: Pairs) -> float:
-        """The share of the weight on some pairs, mean over the queries that have a key; NaN without any."""
+        """The share of weight on some pairs, mean over queries that have a key; NaN without any."""
         answered = ~np.isnan(self.weights).any(axis=1)
         return float((self.weights * pairs)[answered].sum(axis=1).mean()) if answered.any() else float("nan")
 
     @property
     def aside(self) -> float:
-        """The share of the weight that is passed over."""
+        """The share of weight on pairs that are passed over."""
         return sum(self.share(each) for each in self.parts) if not self.whole else 0.0 * self.share(self.own)
 
     @property
     def strongest(self) -> tuple[int, int]:
-        """The query and the key of the largest weight of the rest; (-1, -1) where no query has a key."""
+        """The query and key of the largest remaining weight; (-1, -1) where no query has a key."""
         if not self.pairs.any():
             return -1, -1
         query, key = np.unravel_index(np.where(self.pairs, self.weights, -1.0).argmax(), self.pairs.shape)
@@ -64,7 +64,7 @@ class Rest:
 
 
 def rest_of(weights: Weights, queries: Tokens, keys: Tokens, *, crosses: bool, every: bool = False) -> Rest:
-    """What is left of a head; with `every` all pairs of queries that have a choice, special tokens too.
+    """The remaining pairs of a head; with `every`, all pairs of queries that have two keys or more.
 
     A weight of exactly 0 is that of a masked pair. A query that sees one key alone gives it 1 in every head.
     """
@@ -87,14 +87,14 @@ def rest_of(weights: Weights, queries: Tokens, keys: Tokens, *, crosses: bool, e
 
 
 def sink_of(shares: Float[np.ndarray, " key"], queries: int) -> int:
-    """The key that takes more than half of the weight of so many queries; -1 without one."""
+    """The key with more than half of the weight, given at least `FEWEST` queries; -1 without one."""
     key = int(np.nan_to_num(shares).argmax())
     return key if queries >= FEWEST and shares[key] > MOST else -1
 
 
 @dataclass(frozen=True)
 class AtDistance:
-    """The distance at which most rows look hardest: in `rows` of the `of` rows that have a choice."""
+    """The most frequent offset of a row's strongest key: in `rows` of the `of` rows with a choice."""
 
     offset: int
     rows: int
@@ -103,7 +103,7 @@ class AtDistance:
 
 @dataclass(frozen=True, eq=False)
 class Distances:
-    """The distance at which most rows look hardest, by layer and head.
+    """The most frequent offset of a row's strongest key, by layer and head.
 
     `queries` are the rows that have a choice. `offset` is that distance, of keys before the query below 0,
     `rows` in how many rows it is.
@@ -114,17 +114,18 @@ class Distances:
     queries: Int[np.ndarray, "layer head"]
 
     def of(self, place: tuple[int, int]) -> AtDistance:
-        """The distance of one head, by its place in the arrays."""
+        """The offset of one head, by its place in the arrays."""
         return AtDistance(*(int(each[place]) for each in (self.offset, self.rows, self.queries)))
 
 
 @dataclass(frozen=True, eq=False)
 class Aimed:
-    """What the weights around one query, or one pair, say of it.
+    """Context for the weights at one query or one pair, to compare them with.
 
-    `even_attention` is what it gives each key of the query. Of a pair `largest` counts the heads that give
-    its key more than any other, and `elsewhere` is by head the mean weight that the other queries give the
-    key at the same distance from them, NaN where no other has one; None where distances have no meaning.
+    `even_attention` is the weight of uniform attention on each key of the query. For a pair, `largest`
+    counts heads that give its key more than any other, and `elsewhere` is by head the mean weight of other
+    queries on the key at the same distance, NaN where no other has one; None where distances have no
+    meaning.
     """
 
     even_attention: float
@@ -133,7 +134,7 @@ class Aimed:
 
 
 def at_distance(weights: Weights, allowed: Pairs, positions: Sequence[int]) -> AtDistance:
-    """At which distance most rows of one head look hardest."""
+    """The most frequent offset from a query to its strongest key in one head."""
     places = np.asarray(positions)
     rows = np.flatnonzero((allowed.sum(axis=1) > 1) & np.isfinite(weights).all(axis=1))
     chosen = np.where(allowed[rows], weights[rows], -1.0).argmax(axis=1) if len(rows) else rows
@@ -144,18 +145,18 @@ def at_distance(weights: Weights, allowed: Pairs, positions: Sequence[int]) -> A
 
 
 def even(allowed: Pairs, query: int) -> float:
-    """What a row gives each of its keys that weighs all alike."""
+    """The weight of uniform attention on each key of a query."""
     return 1.0 / max(int(allowed[query].sum()), 1)
 
 
 def even_share(allowed: Pairs, queries: Sequence[int], keys: Sequence[int]) -> float:
-    """What rows that weigh all of their keys alike give these keys together: the mean over the queries."""
+    """The share that uniform attention gives these keys together, mean over the queries."""
     rows = allowed[list(queries)]
     return float((rows[:, list(keys)].sum(axis=1) / rows.sum(axis=1).clip(min=1)).mean())
 
 
 def elsewhere(weights: Weights, allowed: Pairs, query: int, key: int) -> float:
-    """The mean weight of other queries on the key at the same distance; NaN where no other has one."""
+    """Mean weight of other queries on the key at the same distance; NaN where none has one."""
     apart = key - query
     others = [(i, i + apart) for i in range(len(weights)) if i != query and 0 <= i + apart < weights.shape[1]]
     found = [float(weights[pair]) for pair in others if allowed[pair] and np.isfinite(weights[pair])]

@@ -1,1 +1,1 @@
-"""Claims about heads, each beside its control: which heads do it, and does the model use them."""
+"""Claims about heads beside their controls: rankings, effects of ablation, many prompts, attributions."""

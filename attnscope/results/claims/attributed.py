@@ -1,4 +1,4 @@
-"""What ways back to the input give its tokens, and how far each is to be trusted."""
+"""Attributions of an answer to input tokens, and the trust in each method."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +10,7 @@ DISTANCE = "distance alone"  # the control that knows no attention
 
 
 class ByGradients(StrEnum):
-    """The methods that go from the answer back by gradients."""
+    """Attribution methods that use gradients."""
 
     GRADIENT = "gradient x input"
     INTEGRATED = "integrated gradients"
@@ -22,11 +22,11 @@ GRADIENT, INTEGRATED, WEIGHED = ByGradients
 
 @dataclass(frozen=True)
 class Trust:
-    """Spearman's rank correlation of what a `method` gives to input tokens with what replacing these does.
+    """Spearman's rank `correlation` of a `method`'s attributions with the effects of replacing tokens.
 
-    `low` and `high` hold the middle nine tenths of the controls, the same for effects that were shuffled
-    among the tokens; `below` counts those that it exceeds. All NaN where it has no meaning. `correlation` is
-    that one.
+    `low` and `high` hold the middle nine tenths of the correlations with effects that were shuffled among the
+    tokens; `below` counts those that it exceeds. All are NaN where the method has no meaning.
+
     """
 
     method: str
@@ -38,13 +38,13 @@ class Trust:
 
 @dataclass(frozen=True, eq=False)
 class Attributed:
-    """What a `method` that goes back by gradients gives to every token; `absent` says why there is none.
+    """Token attributions by a gradient `method`, or `absent` with the reason.
 
-    `gradient x input` (`values` in what the effects are measured in), `integrated gradients` (Sundararajan et
-    al. 2017, the same), `attention x gradient` (Chefer et al. 2021, shares). NaN for tokens that it says
-    nothing of. Of integrated gradients it is known what the parts sum to, the `whole`: what replacing all
-    tokens at once costs, found with so many `steps`. `off` is how far the sum is from that, `each_off` how
-    far one token may be off: what halving every step of twice this length changes at most. NaN where unknown.
+    `gradient x input` and `integrated gradients` (Sundararajan et al. 2017) have `values` in the unit of the
+    effects, `attention x gradient` (Chefer et al. 2021) in shares. NaN for tokens that the method says
+    nothing of. Integrated gradients should sum to the `whole`, the effect of replacing all tokens at once,
+    and take so many `steps`. `off` is how far the sum is from it, `each_off` how far one token may be off:
+    the largest change when every step of twice the length is halved. NaN where unknown.
     """
 
     method: ByGradients
@@ -58,11 +58,11 @@ class Attributed:
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """That the question is about the one vector that a model makes of a text, and `how` it makes it.
+    """The pooling of a text's one vector from its tokens' last hidden states (`how`).
 
-    `weights` say how much of each token's last vector is in it, or in what a pooler reads; they sum to 1.
-    `own` is the share of the vector itself that each token's own last vector is, its part along it: of a mean
-    of several vectors, else None.
+    `weights` are the share of each token's last hidden state in it, or in the pooler's input; they sum to 1.
+    `own` is, for a mean of several vectors, the part of each token's vector along the mean, as a share; else
+    None.
     """
 
     how: str

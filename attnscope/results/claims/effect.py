@@ -1,4 +1,4 @@
-"""What a model answers, and what becomes of that where something in it is changed, beside controls."""
+"""A model's answer, and its change under interventions, beside controls."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,9 +15,7 @@ LITTLE = 0.1  # nats or logits: less is hardly a change
 
 
 class Part(StrEnum):
-    """Which part of a model is changed: a head, an MLP, all heads of a layer, what a layer hands on, a
-    learned vector of a position.
-    """
+    """The part of a model that is changed: head, MLP, a layer's attention, residual, position vector."""
 
     HEAD = "head"
     MLP = "mlp"
@@ -27,7 +25,7 @@ class Part(StrEnum):
 
 
 class Measured(StrEnum):
-    """What of the answer is measured, and in what a change of it is: nats, logits, or cosine.
+    """The quantity measured of an answer: log probability, logit difference or cosine.
 
     The logarithm of its probability; how far its logit lies above another answer's; the cosine of the text's
     vector to what it is in the untouched run, or to the vector of a second text.
@@ -40,22 +38,19 @@ class Measured(StrEnum):
 
     @property
     def unit(self) -> str:
-        """`nats`, `logits`, `of cosine`."""
+        """The unit of a change: `nats`, `logits` or `of cosine`."""
         units = {Measured.CHANCE: "nats", Measured.DIFFERENCE: "logits"}
         return units.get(self, "of cosine")
 
     @property
     def little(self) -> float:
-        """A change that is smaller is hardly one."""
+        """The size below which a change is negligible."""
         return LITTLE if self in (Measured.CHANCE, Measured.DIFFERENCE) else LITTLE / 10
 
 
 @dataclass(frozen=True, eq=False)
 class ControlIds:
-    """Control texts by the ids of their tokens, as the model reads them in its `input` of that name.
-
-    `ids` has a row for each of them.
-    """
+    """Control texts as rows of token `ids`, for the model input named `input`."""
 
     input: str
     ids: Int[np.ndarray, "control token"]
@@ -63,12 +58,11 @@ class ControlIds:
 
 @dataclass(frozen=True)
 class Intervention:
-    """Whether what was done is what was asked for.
+    """The fidelity of interventions, as read back from the model.
 
-    Of the attentions that were changed `read_back` were found at the model's next operation as they should
-    be, bit for bit (the row of a cut link within rounding), `lost` were not, and `unseen` cannot be found,
-    since the model makes something else of them first. `faithful` says that watching alone changed no bit of
-    the answer's scores.
+    Of the changed attentions, `read_back` were found as intended at the model's next operation, bit for bit
+    (the row of a cut link within rounding), `lost` were not, and `unseen` cannot be found, since the model
+    transforms them first. `faithful` says that watching alone changed no bit of the answer's scores.
     """
 
     read_back: int
@@ -79,7 +73,7 @@ class Intervention:
 
     @classmethod
     def of(cls, read_back: int, lost: int, unseen: int, faithful: bool) -> "Intervention":
-        """With the verdict that follows from what was seen."""
+        """Makes the intervention with the verdict that its counts imply."""
         verdict = Verdict.CERTIFIED if faithful else Verdict.INCONCLUSIVE
         if lost or not read_back + unseen:
             verdict = Verdict.FAILED
@@ -92,9 +86,7 @@ _ROUNDING = 1e-6  # of a change
 
 
 class Asks(StrEnum):
-    """What the answer is: of a mask, after the text, of a pair, the text written, of a classifier, the tag of
-    a token, a span of the text, or the vector that a model without any head makes of the text.
-    """
+    """The kind of answer: mask, next token, pair verdict, written text, class, tag, span, or vector."""
 
     MASK = "mask"
     NEXT = "next"
@@ -108,13 +100,13 @@ class Asks(StrEnum):
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model answers, untouched, and with which probability.
+    """The answer of the unchanged model, and its probability.
 
-    `ids` are tokens of the vocabulary, of a text that was written all of them, or the number of a class or
-    tag, of a span the positions of both ends. `position` is the mask, the token that has the tag, or the
-    token after which the answer comes; None where it is of the text as a whole.
-    `likeliest` is False of one that was asked for and is not what the model would answer. Of a vector there
-    are no `ids`, and `probability` is its cosine to what it is held against.
+    `ids` are tokens of the vocabulary (all of a written text), the number of a class or tag, or for a span
+    the positions of both ends. `position` is the mask, the tagged token, or the token before the answer;
+    None where the answer is about the whole text. `likeliest` is False where the answer was named and is not
+    what the model would answer. A vector has no `ids`, and its `probability` is the cosine to the vector it
+    is compared with.
     """
 
     asks: Asks
@@ -131,14 +123,12 @@ class Answer:
 
 @dataclass(frozen=True)
 class Effect:
-    """The answer's probability, `before` and `after`; `change` is that of its logarithm, after less before.
+    """An answer's probability `before` and `after`; `change` is that of its logarithm, after less before.
 
-    Where something else is measured, the logit difference or the cosine before and after, and the change of
-    it.
-    `kl` is the Kullback-Leibler divergence of all that might have been answered, of after from before. Both
-    in nats; of a text that was written summed over its tokens; of a vector 1 less the cosine to what it was.
-    `instead` is what the model then answers where its likeliest answer is another one than before; empty of a
-    text that was written.
+    Where the logit difference or the cosine is measured, they are this quantity and its change. `kl` is the
+    Kullback-Leibler divergence of the distribution after from that before; both are in nats, summed over the
+    tokens of a written text, and for a vector `kl` is 1 less the cosine to what it was. `instead` is the
+    likeliest answer after, if it is another one than before; empty for a written text.
     """
 
     before: float
@@ -151,7 +141,7 @@ class Effect:
         fits(not self.kl < 0, "'kl' is below 0")
 
     def check_change(self, measured: Measured) -> None:
-        """Of a probability that is too small for a float the logarithm cannot be held against it."""
+        """Raises `Damaged` where `change` does not follow from `before` and `after`."""
         change = self.after - self.before
         if measured is Measured.CHANCE:
             in_chances((self.before, self.after), "before' or 'after")
@@ -163,11 +153,11 @@ class Effect:
 
 @dataclass(frozen=True)
 class Beside(Effect):
-    """What becomes of the answer without something of a layer, beside what others do in its place.
+    """The effect of removing part of a layer, compared with removing other parts (controls).
 
-    `layer` is -1 of what is handed on before the first layer. `typical` is the median size of the change that
-    `controls` others make, each taken alone; `below` of these make a smaller one. Where the change was let
-    along one path only, `whole` is the change that is made where it comes to everything.
+    `layer` is -1 for the input of the first layer. `typical` is the median size of the change by one of the
+    `controls`; `below` of them make a smaller one. With path patching, `whole` is the change without
+    restricting its path.
     """
 
     layer: int
@@ -182,18 +172,18 @@ class Beside(Effect):
 
     @property
     def rank(self) -> int:
-        """1 for the largest change among itself and the others that it is held against."""
+        """The rank of this change among its controls: 1 is the largest."""
         return 1 + self.controls - self.below
 
 
 @dataclass(frozen=True)
 class HeadEffect(Beside):
-    """What becomes of the answer without one head, or, of a group, without all of several at once.
+    """The effect of ablating one head (or a group), compared with other heads of the layer.
 
-    `typical` is the median size of the change that `controls` heads of the same layer make, each taken
-    alone (of a group: other groups of as many); `below` of these make a smaller one. `predicted` is the
-    change that the gradient foretells. `layer` and `head` are its numbers. Where the change was let along one
-    path only, `whole` is the change that is made where it comes to everything.
+    `layer` and `head` are its numbers. `typical` is the median size of the change by `controls` heads of the
+    same layer, each ablated alone (for a group, by other groups of as many); `below` of them make a smaller
+    one. `predicted` is the change that the gradient foretells. With path patching, `whole` is the change
+    without restricting its path.
     """
 
     head: int
@@ -201,20 +191,19 @@ class HeadEffect(Beside):
 
     @property
     def excess(self) -> float:
-        """How many nats more it moves the answer than the typical head of its layer, if there is one."""
+        """The size of the change beyond that of the median other head of the layer."""
         return abs(self.change) - (self.typical or 0.0)
 
 
 @dataclass(frozen=True)
 class PlaceEffect(Beside):
-    """What becomes of the answer without a part of a layer, at all tokens or at some of them.
+    """The effect of ablating part of a layer, at all tokens or at some.
 
-    `layer` is -1 of what is handed on before the first layer, `head` None where it is no head's, `positions`
-    are empty where all tokens are meant, of a link those of the keys that are not looked at. `typical` is the
-    median size of the change that `controls` other places make, each alone; `below` of these make a smaller
-    one. `enough` is the change in the other text where this part is put in from this one: what of the answer
-    it brings back. Where the change was let along one path only, `whole` is the change that is made where it
-    comes to everything.
+    `layer` is -1 for the input of the first layer, `head` None where it is no head's. `positions` are empty
+    for all tokens; for a link they are the keys that are cut. `typical` is the median size of the change by
+    one of the `controls`, other places; `below` of them make a smaller one. `enough` is the change in the
+    other text where this part is put in from this one: how much of the answer it brings back. With path
+    patching, `whole` is the change without restricting its path.
     """
 
     head: int | None = None
@@ -224,11 +213,11 @@ class PlaceEffect(Beside):
 
 @dataclass(frozen=True)
 class Group:
-    """Several heads (layer and head) without which the model ran at once, and what became of its answer.
+    """Several heads (layer and head) ablated at once, and the effect on the answer.
 
-    `controls` are groups of as many other heads of the same layers, or, `of_layers`, of as many whole layers:
-    `typical` is the median size of the change that these make, and `below` of them make a smaller one.
-    `drawn` are these other groups themselves.
+    `controls` is the number of other groups with as many heads of the same layers or, `of_layers`, of as
+    many whole layers; `drawn` are these groups. `typical` is the median size of the change that they make,
+    and `below` of them make a smaller one.
     """
 
     heads: tuple[tuple[int, int], ...]
@@ -245,12 +234,12 @@ class Group:
 
 @dataclass(frozen=True)
 class Floor:
-    """What the same experiment shows where there is nothing to be seen.
+    """The noise floor: changes from rounding alone, and from random heads.
 
-    `rounding` is the largest change of the answer's log probability that rounding makes: in `runs` in
-    which nothing was changed, but others in the same batch were, and in one in which every output of the
-    first layer that is looked at was moved by its own precision. `rounding_kl` is the largest divergence of
-    these. `random` are heads of the same layers that were drawn with `seed`.
+    `rounding` is the largest change of the answer's log probability by rounding: in `runs` where nothing but
+    other entries of the batch was changed, and in one where every output of the first layer tested was moved
+    by its own precision. `rounding_kl` is the largest divergence of these. `random` are heads of the same
+    layers that were drawn with `seed`.
     """
 
     rounding: float
@@ -262,10 +251,7 @@ class Floor:
 
 @dataclass(frozen=True)
 class Predicted:
-    """What one backward pass foretells for a head: `change`, that of the answer's log probability.
-
-    Of its logit, where that is what heads were ranked by.
-    """
+    """The `change` of the answer's log probability (or logit) that one backward pass predicts for a head."""
 
     layer: int
     head: int
@@ -274,7 +260,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Receiver:
-    """A head that a change comes to.
+    """A head that receives a change in path patching.
 
     `layer` and `head` are its numbers. `inputs` are those of its queries, keys and values (`q`, `k`, `v`)
     that the change comes to.
@@ -287,12 +273,12 @@ class Receiver:
 
 @dataclass(frozen=True)
 class Path:
-    """The one way that a change was let along, past which everything stays as it is.
+    """The path of a change in path patching: it enters the receivers, everything else stays fixed.
 
-    The `receivers` are the heads that the change comes to: what they answer then goes on everywhere. All
-    other heads read nothing of it on the way. `direct` says that it comes to the answer itself as well, past
-    all heads. `others` are other heads of the receivers' layers, as many at once, and what the change that
-    moves the answer most does where it comes to these instead.
+    `receivers` are the heads that the change enters; their outputs then act everywhere, all other heads on
+    the way stay as they are. `direct` says that the change also reaches the answer past all heads. `others`
+    are groups of as many other heads of the receivers' layers, with the effect of the strongest change when
+    it enters them instead.
     """
 
     receivers: tuple[Receiver, ...]
@@ -302,7 +288,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Choice:
-    """One of the answers that there might be at a place, and its probability before and after."""
+    """A possible answer, and its probability before and after ablation."""
 
     text: str
     before: float
@@ -321,13 +307,13 @@ class Place:
 
     @property
     def likeliest(self) -> int:
-        """The number of the choice that is the likeliest without the heads."""
+        """The index of the likeliest choice after ablation."""
         return max(range(len(self.choices)), key=lambda number: self.choices[number].after)
 
 
 @dataclass(frozen=True, eq=False)
 class Without:
-    """The answer with all heads and without `heads`, whose outputs are zeros, place by place.
+    """The answer with all heads and with `heads` ablated to zero, place by place.
 
     `position` is the mask, or the token after which the answer comes; None where it is of the whole text.
     """
@@ -339,7 +325,7 @@ class Without:
 
 
 class Method(StrEnum):
-    """What stands in the place of a head's output."""
+    """The replacement of a head's output: zeros, a mean, another text's, or its own with a link cut."""
 
     ZERO = "zero"
     MEAN = "mean"
@@ -348,5 +334,5 @@ class Method(StrEnum):
 
 
 def ranked(heads: tuple[HeadEffect, ...]) -> tuple[HeadEffect, ...]:
-    """The heads by how far they exceed the typical head of their layer; of equal ones the first in order."""
+    """The heads by their excess over the median head of their layer, largest first."""
     return tuple(sorted(heads, key=lambda each: (-each.excess, each.layer, each.head)))

@@ -1,4 +1,4 @@
-"""One question put to many prompts: each figure by prompt, its mean and interval, and who goes against it."""
+"""One question over many prompts: each figure by prompt, its mean, interval and exceptions."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ _ALIKE = 1e-9  # of the mean: a smaller spread is that of rounding
 
 
 class Asked(StrEnum):
-    """Which question was put to each prompt."""
+    """The kind of question put to each prompt."""
 
     FIND = "find"
     LIKE = "find like"
@@ -37,17 +37,17 @@ class Asked(StrEnum):
 
     @property
     def signed(self) -> bool:
-        """Whether a figure may be on either side of 0, and its sign is what counts."""
+        """Whether figures may be negative, with a sign that matters."""
         return self in (Asked.ABLATE, Asked.RANK) or self.of_parts
 
     @property
     def of_parts(self) -> bool:
-        """Whether its figures are parts of one sum, each beside what is lost without it."""
+        """Whether figures are parts of one sum, each compared with the effect of removing it."""
         return self in (Asked.WHY, Asked.ANSWER)
 
 
 class Case(StrEnum):
-    """What can be said of the figure that comes first; of answers, layers and parts what they are."""
+    """The conclusion about the first figure."""
 
     NOTHING = "no figure"
     FEW = "too few prompts"  # for an interval
@@ -65,7 +65,7 @@ _SURER = (Case.HOLDS, Case.ALONE, Case.CANNOT_TELL, Case.FEW)
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt that was answered: its `text` and the number of its `line`, from 1."""
+    """An answered prompt: its `text` and its `line` number, from 1."""
 
     line: int
     text: str
@@ -73,14 +73,14 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Refused:
-    """A `line` without an answer, by its number, and the `reason` why."""
+    """A `line` that gave no answer (its number), and the `reason`."""
 
     line: int
     reason: str
 
 
 def by_reason(refused: Iterable[Refused]) -> dict[str, list[int]]:
-    """The lines that one reason was told of, reason by reason: as far as it is the same of all of them.
+    """The line numbers for each reason of refusal; reasons that differ only after a colon are joined.
 
     What follows a colon is of the text of each line, such as which tokens it has.
     """
@@ -94,16 +94,16 @@ def by_reason(refused: Iterable[Refused]) -> dict[str, list[int]]:
 
 
 def lines_told(lines: Sequence[int]) -> str:
-    """`1,3,4`, of many the first ones and how many more."""
+    """Line numbers as text: `1,3,4`, with a count of those beyond `_LINES`."""
     more = f" and {len(lines) - _LINES} more" if len(lines) > _LINES else ""
     return f"{','.join(map(str, lines[:_LINES]))}{more}"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """What has a number in every prompt: a head, a part of a score, a method, a field, an answer, a layer.
+    """A quantity with one number per prompt: of a head, a part of a score, a method, an answer or a layer.
 
-    `name` is what it is called; `layer` and `head` are None of what is of none; `measured` says what the
+    `name` is its label; `layer` and `head` are None where it belongs to none; `measured` says what the
     number is.
     """
 
@@ -117,19 +117,18 @@ class Figure:
 class Prompts(Presented):
     """The figures of one question over the prompts of a `file`, a row each, NaN where a prompt has none.
 
-    `values` are what the question gives in each prompt alone, `controls` what stands beside it there, drawn
-    for this prompt. `effects` are what taking a part away really does, of parts of a sum, and of heads that
-    were ranked by what is foretold of them, where they were taken away; NaN of all else.
-    `stands` says whether the figure stands out in that prompt by the rule for one prompt.
+    `values` are the question's figures for each prompt alone, `controls` their controls, drawn for this
+    prompt. `effects` are the measured effect of removing a part of a sum, or a head ranked by its predicted
+    effect; NaN for all else. `stands` says whether the figure stands out in that prompt by the rule for one
+    prompt.
 
-    `prompts` and `figures` are what the columns and rows of these arrays are, `asked` the kind of question.
-    `low` and `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t), no
-    farther than such a number can be; NaN of fewer than six prompts.
-    `excess_low` and `excess_high` those of the mean of what is beyond the control, and `excess_surely` the
-    lower end where all figures of one measure are to hold at once (Bonferroni). `question` says what was
-    asked, `certified` counts the prompts by verdict; `refused` are the lines without an answer. `kind` and
-    `tower` say of which attention it is; None where it is of none; `by` and `special` how that was looked at.
-    `notes` are those of any prompt.
+    `prompts` and `figures` are the columns and rows of these arrays, `asked` the kind of question. `low` and
+    `high` are the ends of the 95 % interval of each mean, prompts as trials (Student's t), clipped to
+    possible values; NaN for fewer than six prompts. `excess_low` and `excess_high` are those of the mean
+    excess over the control, and `excess_surely` its lower end where all figures of one measure are to hold
+    at once (Bonferroni). `question` is the question in words, `certified` counts the prompts by verdict;
+    `refused` are the lines without an answer. `kind` and `tower` name the attention, None where there is
+    none; `by` and `special` are its unit and special tokens. `notes` are those of any prompt.
     """
 
     asked: Asked
@@ -159,63 +158,63 @@ class Prompts(Presented):
 
     @property
     def verdict(self) -> Verdict | None:
-        """The worst verdict of any prompt; None where the model ran untouched and nothing is certified."""
+        """The worst verdict of any prompt; None where nothing is certified, as for untouched runs."""
         return worst(each for each, count in self.certified.items() if count) if self.certified else None
 
     @cached_property
     def mean(self) -> Float[np.ndarray, " figure"]:
-        """Of each figure over the prompts that have it."""
+        """The mean of each figure over the prompts that have it."""
         return means(self.values)
 
     @cached_property
     def control_mean(self) -> Float[np.ndarray, " figure"]:
-        """The mean of the controls of each figure."""
+        """The mean of each figure's controls."""
         return means(self.controls)
 
     @cached_property
     def spread(self) -> Float[np.ndarray, " figure"]:
-        """The standard deviation over prompts; NaN of fewer than two."""
+        """The standard deviation of each figure over prompts; NaN for fewer than two."""
         return spreads(self.values)
 
     @cached_property
     def excess(self) -> Float[np.ndarray, "figure prompt"]:
-        """How far each is beyond its control: above it, of distances below it, of changes in size.
+        """By how much each value exceeds its control (distances: falls below it; changes: in size).
 
-        Of a part of a score how much more is lost without it than without the largest of its controls.
+        For a part of a score: how much more is lost without it than without the largest of its controls.
         """
         return beyond(self.asked, self.values, self.controls, self.effects)
 
     @cached_property
     def against(self) -> Bool[np.ndarray, "figure prompt"]:
-        """Which prompts go against the mean: of the other sign, or not beyond their control."""
+        """True where a prompt contradicts the mean: opposite sign, or not beyond its control."""
         if self.asked.signed:
             return np.asarray(self.values * np.sign(self.mean)[:, None] <= 0)
         return np.asarray(self.excess <= 0)
 
     def count(self, figure: int) -> int:
-        """How many prompts have this figure."""
+        """The number of prompts that have this figure."""
         return int(np.isfinite(self.values[figure]).sum())
 
     def opposed(self, figure: int) -> tuple[int, ...]:
-        """The lines that go against it."""
+        """Line numbers of the prompts that contradict this figure."""
         return tuple(each.line for each, one in zip(self.prompts, self.against[figure], strict=True) if one)
 
     @cached_property
     def errors(self) -> Float[np.ndarray, " figure"]:
-        """The mean of what is beyond the control in its standard errors; the spread is .02 at least."""
+        """The mean excess over the control in standard errors; the spread counts as at least .02."""
         spread = np.fmax(spreads(self.excess), LEAST_SPREAD)
         count = np.isfinite(self.excess).sum(axis=1)
         return np.asarray(means(self.excess) / spread * np.sqrt(count))
 
     @cached_property
     def ranking(self) -> tuple[int, ...]:
-        """The figures, those first that more can be said of (`_case_of`).
+        """Indices of the figures, those with the strongest conclusion (`_case_of`) first.
 
-        Of these the largest mean comes first, of distances the smallest; where none lies beyond its control
-        the one that comes nearest to that, in its own standard error, but of heads taken away the largest. Of
-        methods and fields those first that lie clearest beyond their control, in that error. Of parts of a
-        score those first that stand in most prompts, then those with the largest share; answers and layers as
-        they come; methods before fields.
+        Within a conclusion the largest mean comes first (for distances the smallest); where none exceeds its
+        control, the one that is nearest to it in standard errors, but for ablated heads the largest. Methods
+        and fields are ordered by their excess in standard errors, methods first. Parts of a score are
+        ordered by the number of prompts they stand out in, then by share; answers and layers keep their
+        order.
         """
 
         def order(i: int) -> tuple[float, ...]:
@@ -239,7 +238,7 @@ class Prompts(Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said of the first of them."""
+        """The conclusion about the first figure of the ranking."""
         if not self.ranking:
             return Case.NOTHING
         if self.asked.of_parts:
@@ -258,11 +257,11 @@ class Prompts(Presented):
         return Case.HOLDS if self._first_by_luck(figure) <= 1 - SURE else Case.ALONE
 
     def _first_by_luck(self, figure: int) -> float:
-        """How probable it is that some head is first in so many prompts, were it drawn by lot in each.
+        """The chance that some head is first in so many prompts if each prompt's first were random.
 
-        Of heads taken away, drawn among those of its layer that are figures; it is first among these where
-        the others, and what else it was held against there, move the answer less. The binomial tail times
-        the number of heads (Bonferroni). 1 of all else.
+        Only for ablated heads, else 1. The first is drawn among the figures of heads in its layer; a head is
+        first where these, and its other controls, move the answer less. The chance is the binomial tail
+        times the number of heads (Bonferroni).
         """
         mine = self.figures[figure]
         if self.asked is not Asked.ABLATE or mine.head is None:
@@ -286,7 +285,7 @@ class Prompts(Presented):
         fits(bool(self.prompts), "'prompts' are none")
 
     def derived(self) -> dict[str, Value]:
-        """Every figure with what the prompts make of it, in the order of the ranking."""
+        """Every figure with its mean, intervals and counts, in order of the ranking."""
         return {"ranked": list(self._rows())}
 
     def _rows(self) -> Iterator[dict[str, Value]]:
@@ -307,7 +306,7 @@ class Prompts(Presented):
 
 
 def means(values: Float[np.ndarray, "figure prompt"]) -> Float[np.ndarray, " figure"]:
-    """Over the prompts that have one; NaN where none has."""
+    """The mean of each figure over the prompts that have it; NaN where none has."""
     there = np.isfinite(values)
     count = there.sum(axis=1)
     total = np.where(there, values, 0.0).sum(axis=1)
@@ -315,7 +314,7 @@ def means(values: Float[np.ndarray, "figure prompt"]) -> Float[np.ndarray, " fig
 
 
 def spreads(values: Float[np.ndarray, "figure prompt"]) -> Float[np.ndarray, " figure"]:
-    """Standard deviations over the prompts that have one; NaN where fewer than two have."""
+    """Standard deviations over the prompts that have the figure; NaN for fewer than two."""
     there = np.isfinite(values)
     count = there.sum(axis=1)
     off = np.where(there, values - means(values)[:, None], 0.0)
@@ -330,7 +329,7 @@ def beyond(
     controls: Float[np.ndarray, "figure prompt"],
     effects: Float[np.ndarray, "figure prompt"],
 ) -> Float[np.ndarray, "figure prompt"]:
-    """How far each figure is beyond its control (`Prompts.excess`)."""
+    """By how much each value exceeds its control (`Prompts.excess`)."""
     if asked.of_parts:
         return np.asarray(effects * np.sign(values) - controls)
     if asked is Asked.LIKE:

@@ -1,4 +1,4 @@
-"""The rule by which heads are ranked: how strong the evidence for each is, beside its controls."""
+"""Ranks heads by the evidence for each, compared with its controls."""
 
 import math
 from dataclasses import dataclass
@@ -28,15 +28,13 @@ Even = TypeVar("Even", float, ByHead)
 
 
 def much(even: Even) -> Even:
-    """What a weight is called weight from: twice even attention, or halfway from it to 1 if that is less."""
+    """The smallest weight that counts as much: twice uniform attention, or halfway from it to 1 if less."""
     found: Even = np.minimum(TWICE * even, (1 + even) / 2)
     return found
 
 
 class DependsOn(StrEnum):
-    """What a weight depends on: it stays with the position, is given to that key by other queries as well,
-    goes with the word, or needs the context.
-    """
+    """The condition a weight depends on: the position, the key (for any query), the word, or the context."""
 
     POSITION = "position"
     KEY = "key"
@@ -45,7 +43,7 @@ class DependsOn(StrEnum):
 
 
 class Group(StrEnum):
-    """How strong the evidence for a head is, the strongest first."""
+    """The strength of evidence for a head, strongest first."""
 
     STANDS_OUT = "stand out"
     ABOVE_ITS_OWN = "above their own controls only"
@@ -56,7 +54,7 @@ class Group(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The number of each head beside what its controls have: the same names as those of a finding."""
+    """The value of each head beside its controls; field names are those of a finding."""
 
     weights: ByHead
     mean: ByHead
@@ -71,13 +69,13 @@ class Evidence:
 
     @cached_property
     def excess(self) -> ByHead:
-        """How far a head stands clear of its own controls, in its own spread over them (at least .1)."""
+        """The excess of each head over its controls, in standard deviations over them (at least .1)."""
         clear = self.mean - self.weights if self.smaller_is_better else self.weights - self.mean
         return np.asarray(clear / np.maximum(self.spread, STEADIEST))
 
     @property
     def of_place(self) -> ByHead:
-        """What of each number stays where other words stand in the place of the key."""
+        """The value that stays when other words take the key's place."""
         return self.mean if self.stayed is None else self.stayed
 
     @property
@@ -87,14 +85,14 @@ class Evidence:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The groups in the order of their evidence; with too few controls `neither` says no less."""
+        """The groups in order of evidence; with too few controls `neither` comes before explained heads."""
         explained = Group.POSITION, Group.KEY
         last = (Group.NEITHER, *explained) if self.few else (*explained, Group.NEITHER)
         return Group.STANDS_OUT, Group.ABOVE_ITS_OWN, *last
 
     @cached_property
     def ranking(self) -> tuple[Place, ...]:
-        """The places of all heads that have a number, by their group.
+        """Places (layer, head) of all heads with a value, ordered by group, then by value.
 
         In each the largest number comes first, of likeness the smallest; of equal ones the first.
         """
@@ -107,14 +105,15 @@ class Evidence:
         return tuple(sorted(places, key=evidence))
 
     def as_far(self, place: Place) -> int:
-        """In how many controls some head stands as far clear of its own others as this one does here."""
+        """The number of controls in which some head exceeds its own controls as far as this head does."""
         return int((self.best_excess >= self.excess[place] - _SAME).sum())
 
     def group(self, place: Place) -> Group:
-        """The evidence for a head: one that position or the key explains is so however far it stands clear.
+        """The group of a head; position or key explain it however far it exceeds its controls.
 
-        It stands out where at most 5 % of controls have a head as far clear (Westfall and Young 1993).
+        A head stands out where at most 5 % of controls have a head as far clear (Westfall and Young 1993).
         Nothing is shown of a head that gives no more than even attention.
+
         """
         return self._groups[place]
 
@@ -141,15 +140,14 @@ class Evidence:
         return (1 + reaching) / (len(self.best_excess) + 1) <= LEVEL + 1e-12
 
     def of_group(self, group: Group) -> tuple[Place, ...]:
-        """The places of the heads of one group, best first."""
+        """Places of the heads in one group, best first."""
         return tuple(place for place in self.ranking if self._groups[place] is group)
 
     def depends_on(self, place: Place) -> DependsOn | None:
-        """Where half of a head's weight or more is found again, in the controls or from other queries of the
-        text; the context where nowhere.
+        """The condition that keeps half or more of a head's weight (position, key or word), else the context.
 
-        None of likeness, and of a head that has no more there than even attention; of one that stays, no
-        more than `much` of that.
+        None for likeness, for a head with no more weight than uniform attention, and for one whose weight
+        stays with the position but is not `much`.
         """
         own, even = float(self.weights[place]), self.even_attention
         if self.smaller_is_better or even is None or not own > float(even[place]):
@@ -164,11 +162,11 @@ class Evidence:
 
 @cache
 def times(count: int, others: int, level: float = LEVEL, least: float = AHEAD) -> float:
-    """How many times the largest of the `others` so many sizes have to be to stand ahead, at `least`.
+    """The factor by which `count` sizes must exceed the largest of `others` to stand out, at least `least`.
 
-    Of independent exponential sizes c are all t times as large as each of m others by a chance of
-    binom(m + c, c) prod k / (k + c t), k from 1 to m: t is where that is the `level`. For one size and 1 in
-    20 it is 39 beside one other, 9.5 beside two, 4.6 beside four and 2 from 40 on.
+    Of independent exponential sizes, c are all t times as large as each of m others with probability binom(m
+    + c, c) prod k / (k + c t), k from 1 to m; t makes this the `level`. For one size and level 1 in 20, t is
+    39 beside one other, 9.5 beside two, 4.6 beside four and 2 from 40 on.
     """
 
     def luck(factor: float) -> float:
@@ -187,7 +185,7 @@ def times(count: int, others: int, level: float = LEVEL, least: float = AHEAD) -
 def beyond(
     value: float | Float[np.ndarray, "..."], controls: Float[np.ndarray, "..."], smaller: bool
 ) -> Float[np.ndarray, "..."]:
-    """How many of the `controls`, their first axis, the value goes beyond by more than rounding.
+    """The number of `controls` (first axis) that the value exceeds by more than rounding.
 
     Controls are read in batches, where sums are added in another order than in a text alone: what is equal
     in both, as where a head looks at places alone, differs by some machine epsilons of float32.
@@ -198,7 +196,7 @@ def beyond(
 
 
 class Contents(StrEnum):
-    """What controls are made of: the words of a text, the patches of a picture or the frames of a sound."""
+    """The contents that controls rearrange: words of a text, patches of a picture, frames of a sound."""
 
     TEXT = "text"
     PICTURE = "picture"
@@ -206,11 +204,11 @@ class Contents(StrEnum):
 
     @property
     def part(self) -> str:
-        """One of what changes places."""
+        """One part that moves: `word`, `patch` or `frame`."""
         return {Contents.TEXT: "word", Contents.PICTURE: "patch", Contents.SOUND: "frame"}[self]
 
     @property
     def parts(self) -> str:
-        """What changes places."""
+        """The parts that move: `words of the text`, `patches of the picture`, `frames of the sound`."""
         named = {Contents.PICTURE: "patches of the picture", Contents.SOUND: "frames of the sound"}
         return named.get(self, "words of the text")

@@ -1,4 +1,4 @@
-"""Results in files: how each is written as JSON and npz, and beside it how it is made again from them.
+"""Results in files: writes them as JSON and npz, reads them, and recomputes what was read.
 
     result -> codec (slots: its fields; also: what follows from them) -> document -> write -> JSON, npz
     file -> load -> document -> codec (arrays: axes and numbers; checks: what types do not say) -> result

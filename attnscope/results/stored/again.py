@@ -1,7 +1,6 @@
-"""A stored head computed again from its queries, keys, values and mask, in NumPy alone.
+"""Recomputes a stored head from its queries, keys, values and mask, with NumPy only.
 
-The arithmetic of `attnscope.arithmetic`, written a second time: a file can be held against itself on a
-machine without torch.
+It repeats the arithmetic of `attnscope.arithmetic`, so that a file can be checked without torch.
 """
 
 from collections.abc import Iterator
@@ -17,14 +16,14 @@ Stage = tuple[str, Float[np.ndarray, "query column"], Float[np.ndarray, "query c
 
 
 def can_be_computed(head: HeadAttention) -> bool:
-    """Whether everything is there that its weights are made of; a sink of each query is not stored."""
+    """Whether the weights can be recomputed; they cannot where each query has its own sink."""
     return not head.sink_by_query
 
 
 def wrong_stage(head: HeadAttention) -> str:
-    """The first stage that does not follow from what is stored before it, by name; empty where all do.
+    """The name of the first stage that does not follow from the stored ones before it; empty where all do.
 
-    A stage may lie off by what adding its terms up in another order moves it by (Higham 2002).
+    The tolerance is the rounding error of adding the terms of a stage in another order (Higham 2002).
     """
     for name, tolerated, again in _stages(head):
         stored = getattr(head, name)
@@ -71,7 +70,7 @@ def _stages(head: HeadAttention) -> Iterator[Stage]:
 
 
 def view_follows(view: HeadView) -> bool:
-    """Whether weights and allowed pairs of a view are those of its head in its groups."""
+    """Whether a view's weights and allowed pairs follow from its head and groups."""
     scaled = view.special is Special.RENORMALISE
     again = regrouped(view.head.weights, view.query_groups, view.key_groups, renormalise=scaled)
     rows = members(view.query_groups, len(view.head.query_tokens))

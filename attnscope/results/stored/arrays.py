@@ -1,6 +1,6 @@
-"""Arrays of a document: by name in an npz, nested lists in JSON; their axes and numbers as annotations say.
+"""Arrays in documents: by name in an npz or as nested lists in JSON, checked by their annotations.
 
-An axis has one length wherever its name stands in one object of a file, and in the objects within it.
+An axis name has one length within an object of a file and the objects inside it.
 """
 
 from dataclasses import dataclass, fields, is_dataclass
@@ -27,7 +27,7 @@ _NUMBERS = {
 
 
 def array_of(hint: Hint) -> Hint | None:
-    """The annotation of the arrays that a hint is of, or is tuples of; else None."""
+    """The array annotation in a type (an array, or tuples of arrays); None without one."""
     origin: Any = get_origin(hint)
     if origin is tuple and get_args(hint):
         return array_of(get_args(hint)[0])
@@ -35,9 +35,9 @@ def array_of(hint: Hint) -> Hint | None:
 
 
 def parted(value: Value, arrays: Arrays, path: tuple[str, ...] = ()) -> Value:
-    """`value` with names in place of its arrays, which are put into `arrays`.
+    """Replaces the arrays in `value` by names, and puts them into `arrays`.
 
-    They are called by the keys that lead to them; one that stands in several places is there once.
+    Names are made of the keys that lead to an array; one that occurs several times is stored once.
     """
     if isinstance(value, np.ndarray):
         again = next((name for name, each in arrays.items() if each is value), None)
@@ -55,7 +55,7 @@ def parted(value: Value, arrays: Arrays, path: tuple[str, ...] = ()) -> Value:
 
 
 def array_in(value: Value, hint: Hint, name: str, arrays: Arrays | None, sizes: Sizes) -> Any:
-    """The array that stands at `name`, or the arrays; `Damaged` where there is none."""
+    """The array (or tuples of arrays) at `name`; `Damaged` where it is missing or does not fit."""
     depth, wanted = 0, hint
     while not hasattr(wanted, "dim_str"):
         depth, wanted = depth + 1, get_args(wanted)[0]
@@ -117,7 +117,7 @@ def _listed(value: Value, name: str, hint: Hint) -> Shaped[np.ndarray, "..."]:
 
 @dataclass(frozen=True)
 class Slot:
-    """One field as a file has it."""
+    """One dataclass field as it is stored in a file."""
 
     name: str
     key: str
@@ -134,12 +134,12 @@ class Slot:
 
     @cached_property
     def prefix(self) -> str:
-        """What stands before the keys of tokens: `query_` of `query_tokens`."""
+        """The prefix of a token field's keys: `query_` for `query_tokens`."""
         return self.key.removesuffix("tokens")
 
     @property
     def order(self) -> int:
-        """When it is read: first what tells the lengths of axes, then arrays, then parts of the object."""
+        """The reading order: axis lengths before arrays, arrays before parts of the object."""
         if self.holds_tokens or self.spread:
             return 1
         return 2 if any(map(array_of, options(self.hint))) else 3 if _holds_dataclass(self.hint) else 0
@@ -147,7 +147,7 @@ class Slot:
 
 @cache
 def slots(kind: Any) -> tuple[Slot, ...]:
-    """The fields of a dataclass."""
+    """The slots (stored fields) of a dataclass."""
     hints, found = get_type_hints(kind), []
     for each in fields(kind):
         told = dict(each.metadata)
@@ -157,26 +157,26 @@ def slots(kind: Any) -> tuple[Slot, ...]:
 
 @cache
 def in_order(kind: Any) -> tuple[Slot, ...]:
-    """The fields of a dataclass as they are read."""
+    """The slots of a dataclass in reading order."""
     return tuple(sorted(slots(kind), key=lambda slot: slot.order))
 
 
 @cache
 def options(hint: Hint) -> tuple[Hint, ...]:
-    """What a value of this type may be; of a type that is no union the type alone."""
+    """The members of a union type; for another type only itself."""
     origin: Any = get_origin(hint)
     return get_args(hint) if origin in (Union, UnionType) else (hint,)
 
 
 @cache
 def several(hint: Hint) -> bool:
-    """Whether it may be one of several classes; an object then says which, in `of`."""
+    """Whether a type is a union of several dataclasses; an object then names its class in `of`."""
     return sum(map(is_dataclass, options(hint))) > 1
 
 
 @cache
 def form(hint: Hint) -> Any:
-    """Of a type that is no union: `np.ndarray`, `object` for a dataclass, `tuple`, `Mapping`, or itself."""
+    """The form of a non-union type: `np.ndarray`, `object` (a dataclass), `tuple`, `Mapping`, or itself."""
     if array_of(hint) is not None:
         return np.ndarray
     return object if is_dataclass(hint) else get_origin(hint) or hint

@@ -1,8 +1,8 @@
-"""Results as plain values and back, by nothing but the fields of their classes and the types of these.
+"""Encodes results as plain values and decodes them, by their classes' fields and annotations.
 
-`encode` makes the plain values, with arrays among them; `decode` reads them again. Beside its fields an
-object has what it names in `for_readers`, and what `derived` gives. Every key of a field has to be there, and
-no other than these may be. What is wrong is a `Damaged` that says where and what.
+`encode` makes plain values with arrays among them; `decode` reads them. Beside its fields an object has the
+properties named in `for_readers`, and the entries of `derived`. Every field's key is required, and no other
+key is allowed. Errors are `Damaged`, saying where and what.
 """
 
 import math
@@ -41,7 +41,7 @@ _WORDS = {str: "text", int: "whole number", bool: "true or false"}
 
 
 def encode(value: Any, *, npz: bool, hint: Hint = Any) -> Value:
-    """`value` as plain values with arrays among them; with `npz` also those that JSON leaves out."""
+    """The plain form of `value`, with arrays in it; `npz` includes those that JSON leaves out."""
     if value is None or type(value) in (str, bool):
         return value
     kinds = options(hint)
@@ -112,10 +112,11 @@ def _holds_arrays(told: Value) -> bool:
 
 
 class Place(NamedTuple):
-    """Where in a file a value stands, the arrays of its npz (None in JSON), and how long axes are there.
+    """A position while decoding: its key path, the npz arrays (None in JSON), and known axis lengths.
 
-    What is proved of the numbers is `believed` in our own memory alone. Elsewhere heads are computed again;
-    those that `follow` from what is stored with them are all that there is in the file, or else a part of it.
+    `believed` documents (from our own memory) keep their verdicts. In others heads are recomputed: where they
+    are all that the file shows (`follow`) they are `recomputed`, else `stored` at best.
+
     """
 
     name: str
@@ -133,7 +134,7 @@ class Place(NamedTuple):
 
 
 def decode(hint: Hint, value: Value, place: Place) -> Any:
-    """`value` as what a type says; `Damaged` where it is none. null is NaN where a number belongs."""
+    """Decodes `value` as the type `hint`; `Damaged` where it does not fit. null becomes NaN for numbers."""
     kinds = options(hint)
     if value is None and NoneType in kinds:
         return None
@@ -234,7 +235,7 @@ def _decode_fields(kind: Any, value: Object, place: Place) -> tuple[Any, set[str
 
 
 def _computed(head: HeadAttention, value: Object, place: Place) -> HeadAttention:
-    """A head with what is left of its certificate; `Departs` where its stages do not follow."""
+    """The head with the verdict left after recomputing; `Departs` where its stages do not follow."""
     if not can_be_computed(head):
         return head
     if wrong := wrong_stage(head):
@@ -253,13 +254,13 @@ def _decode_field(slot: Slot, value: Value, place: Place) -> Any:
 
 
 def _fuller(kind: Any, value: Object, place: Place) -> Any:
-    """A head in full, where it says which key head it reads; else no more than its weights were returned."""
+    """`HeadAttention` where the document has a key head, else `HeadWeights`; other kinds unchanged."""
     full = kind is HeadWeights and _there("key_head", value, place) is not None
     return HeadAttention if full else kind
 
 
 def _lengths(name: str, value: Any) -> Iterator[tuple[str, int]]:
-    """Lengths of axes that a field tells: `layers` that of `layer`, `key_tokens` that of `key`."""
+    """Axis lengths that a field implies: `layers` for `layer`, `key_tokens` for `key`."""
     if isinstance(value, Tokens):
         axes = ("query", "key") if name == "tokens" else (name.removesuffix("_tokens"),)
         yield from ((axis, len(value)) for axis in axes)

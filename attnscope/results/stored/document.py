@@ -1,13 +1,11 @@
-"""A result in a file, as JSON or as npz, and read again; between it and its fields stands the codec.
+"""Writes results as JSON or npz files with hashes, and reads and checks them.
 
-Both have a versioned schema and keys named by the words of the axes. Numbers that are no numbers are null
-in JSON and `nan` in npz. The same result gives the same bytes. The dense weights of an overview, the pixels
-of a picture and the samples and the spectrogram of a sound stand in their npz only. Whatever is wrong with a
-file that is read is one line.
+Both formats have a versioned schema and keys named after the axes. NaN is null in JSON and `nan` in npz.
+Equal results give equal bytes. Only npz files hold the dense weights of an overview, the pixels of a
+picture, and the samples and the spectrogram of a sound. Every error in a file is one line.
 
-What a file holds is told by hashes: a key or an array that was changed afterwards is named. They find what
-was damaged, edited or mixed up. Who changes a file on purpose can write them anew: what is shown with a tick
-was computed again (`again`).
+Hashes show which key or array was changed, so that damaged, edited or mixed files are found. Anyone can
+write new hashes on purpose: only numbers that were recomputed (`again`) are marked as proved.
 """
 
 import hashlib
@@ -42,15 +40,15 @@ ARCHIVE, ARRAY = b"PK\x03\x04", b"\x93NUMPY"  # how the files begin
 
 
 class Readable(Protocol):
-    """Bytes from the place on where the last call stopped."""
+    """A byte stream that reads on from its last position."""
 
     def read(self, size: int = -1, /) -> bytes: ...
 
 
 def arrays_in(content: bytes, name: str) -> Arrays:
-    """Every array of an npz by its name; `name` is what an error calls the file.
+    """All arrays of an npz by name; error messages call the file `name`.
 
-    `InputError` for what is no such archive; `DoesNotFitError` where what it says that it holds has no room.
+    `InputError` for another kind of file; `DoesNotFitError` where its arrays would not fit in memory.
     """
     with _whole(name), zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
@@ -73,14 +71,14 @@ def _key(member: zipfile.ZipInfo) -> str:
 
 
 def array_in(content: bytes, name: str) -> np.ndarray:
-    """The array of an npy."""
+    """The array in an npy file's content."""
     with _whole(name):
         _size(io.BytesIO(content), len(content))
         return _array(io.BytesIO(content))
 
 
 def _size(stream: Readable, most: int) -> int:
-    """Bytes of an array as its header says; `ValueError` where so many cannot be there."""
+    """The size of an array in bytes by its header; `ValueError` where the file is smaller."""
     major, _ = np.lib.format.read_magic(stream)
     header = np.lib.format.read_array_header_1_0 if major == 1 else np.lib.format.read_array_header_2_0
     shape, _, dtype = header(stream)
@@ -113,7 +111,7 @@ def _whole(name: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class MeasureListed:
-    """A measure as it is described with its numbers, its `range` in words and its `formula`.
+    """A measure's description, with its `range` in words and its `formula`.
 
     In a formula a is the weight of query q on key k, mean the mean over queries, and f(x_k) what arrives of
     the value of k through the output projection.
@@ -126,7 +124,7 @@ class MeasureListed:
 
 @dataclass(frozen=True)
 class MeasuresListing:
-    """What can be measured of a head: `measures` are all of them, or those that were asked for."""
+    """A list of measures of heads: all `measures`, or those requested."""
 
     measures: tuple[MeasureListed, ...]
 
@@ -135,7 +133,7 @@ LISTINGS = {"measures": MeasuresListing}
 
 
 def measures_document(listing: MeasuresListing, answer: str) -> str:
-    """One measure a line."""
+    """The listing as JSON, one measure per line."""
     head = {"schema": f"attnscope.measures/{VERSION}", "answer": answer}
     begun = json.dumps(head, indent=2).removesuffix("\n}")
     rows = [
@@ -154,12 +152,12 @@ NO_RESULT = "is no result of attnscope"
 
 
 def schema(result: Result) -> str:
-    """What a file says that it is: `attnscope.head/2`."""
+    """The schema name of a result: `attnscope.head/2`."""
     return f"attnscope.{name_of(type(result))}/{VERSION}"
 
 
 def document(result: Result, *, npz: bool = False) -> dict[str, Value]:
-    """The result as plain values with its arrays among them, with `npz` also those that JSON leaves out."""
+    """The result as plain values and arrays; `npz` includes arrays that JSON leaves out."""
     told: dict[str, Value] = encode(result, npz=npz)
     asked = {"asked_by": encode(result.asked_by, npz=npz, hint=_WORDS)} if result.asked_by else {}
     files = {"asked_of": dict(result.asked_of)} if result.asked_of else {}
@@ -167,7 +165,7 @@ def document(result: Result, *, npz: bool = False) -> dict[str, Value]:
 
 
 def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
-    """The result of a document and its arrays, by its schema; `name` is what an error calls it."""
+    """Reads a document and its arrays as a result; error messages call it `name`."""
     said = told.get("schema") if isinstance(told, dict) else None
     match = _SCHEMA.fullmatch(said) if isinstance(said, str) else None
     if match is None:
@@ -185,10 +183,11 @@ def restored(told: Any, arrays: Arrays | None, name: str) -> Result:
 
 
 def of_document(told: dict[str, Value], arrays: Arrays | None, believed: bool = True) -> Result:
-    """The result of a document that this attnscope knows; what is wrong with it is `Damaged` or `Departs`.
+    """The result of a document in the current layout; raises `Damaged` or `Departs`.
 
-    Unless it is `believed`, as our own memory is, what it says of proofs is `stored` at best, or where all
-    that is shown was computed again `recomputed`.
+    Unless `believed` (from our own memory) its verdicts become `stored` at best, or `recomputed` where all it
+    shows was computed again.
+
     """
     plain = exactly(told)
     kind = KINDS[plain["schema"].removeprefix("attnscope.").partition("/")[0]]
@@ -219,14 +218,14 @@ def _check_known(match: re.Match[str], layout: Value, name: str) -> None:
 
 
 def as_json(result: Result, said: Mapping[str, Value] | None = None) -> str:
-    """Strict JSON; one key a line, one row of a matrix or one token a line; `said` of it in words."""
+    """Strict JSON with one key, matrix row or token per line; `said` adds texts such as the answer."""
     plain = sealed(strict(_beside(result, said or {})))
     entries = [f"  {_written(key)}: {_laid_out(value)}" for key, value in plain.items()]
     return "{\n" + ",\n".join(entries) + "\n}\n"
 
 
 def as_json_line(result: Result, said: Mapping[str, Value], first: Mapping[str, Value]) -> str:
-    """Strict JSON on one line, behind what comes `first`."""
+    """Strict JSON on one line; the entries of `first` come first."""
     return _written({**strict(dict(first)), **sealed(strict(_beside(result, said)))})
 
 
@@ -237,11 +236,11 @@ def _beside(result: Result, said: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def as_npz(result: Result) -> bytes:
-    """An archive that `np.load` reads without pickles: the arrays bit by bit, the rest as JSON in `meta`.
+    """An npz archive for `np.load`, without pickles: arrays bit by bit, the rest as JSON in `meta`.
 
-    There {"npz": name} stands where an array belongs.
+    {"npz": name} stands there in place of an array. Members are dated 1980, so that equal results give equal
+    bytes. `InputError` for a result read from JSON without its arrays.
 
-    Its members are all dated 1980, never now. `InputError` for what was read from JSON without its arrays.
     """
     arrays: Arrays = result.npz_columns() if hasattr(result, "npz_columns") else {}
     plain = strict(parted(document(result, npz=True), arrays))
@@ -258,7 +257,7 @@ def _laid_out(value: Value) -> str:
 
 
 def _written(value: Value) -> str:
-    """Characters as they are, but for those that could steer the terminal on which a document is printed."""
+    """JSON text with characters that could control a terminal escaped."""
     plain = json.dumps(value, ensure_ascii=False, allow_nan=False)
     return plain if plain.isprintable() else "".join(map(_harmless, plain))
 
@@ -272,7 +271,7 @@ _PICTURES = (b"\x89PNG", b"%PDF", b"<?xml", b"<svg", b"\xff\xd8\xff", b"GIF8")
 
 
 def load(path: str | Path) -> Result:
-    """The result in a .npz or .json file that attnscope wrote; which of the two it is, its content tells.
+    """Reads the result in a .npz or .json file that attnscope wrote; its content tells the format.
 
     `InputError` where there is no such file, or it cannot be read, is damaged, of a newer attnscope, or no
     result. What JSON leaves out (see `attnscope.results.stored.document`) is None in the result.
@@ -281,7 +280,7 @@ def load(path: str | Path) -> Result:
 
 
 def stored(path: str | Path) -> tuple[Result, Any]:
-    """The result in a file, and all that stands there."""
+    """The result in a file, and the raw document."""
     name = str(path)
     content = incoming.content(path)
     if not content.strip():
@@ -298,7 +297,7 @@ def stored(path: str | Path) -> tuple[Result, Any]:
 
 
 def stored_verdict(told: Any, place: tuple[int, int] | None = None) -> Verdict | None:
-    """The verdict that stands in a file, if one does: on the whole, or on the head there in an overview."""
+    """The verdict stored in a document, for the whole or for one head of an overview; None without one."""
     if place is not None:
         told = {"certificate": (told["by_tokens"] or told)["certificates"][place[0]][place[1]]}
     own = told.get("certificate")
@@ -344,12 +343,12 @@ _WHOLE = re.compile(r"\.0(?=[,\]}]|$)")
 
 
 def sealed(plain: dict[str, Value], arrays: Arrays | None = None) -> dict[str, Value]:
-    """The document of a file with a hash of each of its keys and, in an npz, of each array."""
+    """The document with a hash of each key and, for an npz, of each array."""
     return plain | {KEY: dict(_hashes(plain, arrays))}
 
 
 def check_seal(plain: dict[str, Value], arrays: Arrays | None, name: str) -> None:
-    """Takes the hashes out of a document; `CertificateError` where it is not what they say."""
+    """Removes the hashes from a document and compares them; `CertificateError` where one differs."""
     said = plain.pop(KEY, None)
     found = dict(_hashes(plain, arrays))
     if not isinstance(said, dict) or (changed := sorted(_differing(said, found))):

@@ -1,8 +1,7 @@
-"""JSON Schema of every kind of document, out of the types that files of results are read by.
+"""JSON Schema of every kind of document, derived from result classes and their docstrings.
 
-It says what a JSON document of attnscope holds: every field with its type, arrays as nested lists with the
-names of their axes, and of every key what its class says of it, its type, or else the glossary. Keys that
-`derived` gives are allowed beside these and not described.
+It describes every field: its type, arrays as nested lists with the names of their axes, and the text of its
+class, its type, or else the glossary. Keys from `derived` are allowed and not described.
 """
 
 import inspect
@@ -34,7 +33,7 @@ _NAMED = re.compile(r"`(\w+)(?:\[[^`]*\])?`")
 
 
 def json_schema(kind: str) -> Schema:
-    """The schema of the JSON documents of one kind, one of `DESCRIBED`; `KeyError` where there is none."""
+    """The JSON Schema of one kind of document, one of `DESCRIBED`; `KeyError` for another name."""
     if kind in LISTINGS:
         return _listing(kind)
     objects: dict[str, Schema] = {}
@@ -102,7 +101,7 @@ def _saying(schema: Schema, said: str) -> Schema:
 
 
 def _summary(kind: Any) -> str:
-    """The first paragraph of what a class or a property says of itself, fields by their keys in files."""
+    """The first paragraph of a docstring, with fields named by their keys in files."""
     return _keyed(kind).partition("\n\n")[0].replace("\n", " ")
 
 
@@ -123,7 +122,7 @@ def _said(kind: Any) -> dict[str, str]:
 
 
 def _sentences(text: str) -> dict[str, str]:
-    """What is said of each name: the sentences that have it, each with those behind it that have none."""
+    """The sentences about each backticked name: those that contain it, and those after without a name."""
     said, about = dict[str, list[str]](), list[str]()
     for sentence in _SENTENCE.split(re.sub(r"\s+", " ", text)):
         about = _NAMED.findall(sentence) or about
@@ -133,7 +132,7 @@ def _sentences(text: str) -> dict[str, str]:
 
 
 def said_of(kind: Any, name: str) -> str:
-    """What there is to say of a field or property that says nothing of itself, where its class does not."""
+    """The description of a field or property that has no own docstring and none in its class."""
     hints = get_type_hints(kind)
     if f"`{name}" in (inspect.getdoc(kind) or ""):
         return ""

@@ -1,9 +1,8 @@
-"""Plain values as strict JSON and back: nothing is lost to what JSON has no way to write.
+"""Converts plain values to strict JSON and back without loss.
 
-Numbers that are not finite are written as null, half characters as their escapes, so that any reader of
-JSON takes the document. What a null or an escape stood for where it cannot be told, is listed under `exact`
-by JSON Pointer (RFC 6901): `inf` and `-inf` where a number was infinite and not NaN, `nan` where null would
-mean that there is none, `text` with the code points of a text that holds half characters.
+Numbers that are not finite are written as null, unpaired surrogates as escapes, so that any JSON reader
+accepts the document. Their values are listed under `exact` by JSON Pointer (RFC 6901): `inf` and `-inf` for
+infinite numbers, `nan` where null would mean None, `text` with the code points of a text with surrogates.
 """
 
 import math
@@ -24,16 +23,16 @@ VERSION = 2
 
 
 class Missing(Damaged):
-    """A key or an array that is not there."""
+    """Raised where a key or an array is missing."""
 
 
 class OrNone(float):
-    """A number in a place where null means that there is none: a NaN there has to be told from that."""
+    """A float field where null means None, so that NaN is recorded apart from null."""
 
 
 @dataclass
 class _Exact:
-    """What strict JSON does not tell, by kind and pointer."""
+    """Records the values that strict JSON cannot hold, by kind and JSON Pointer."""
 
     numbers: dict[str, list[str]] = field(default_factory=dict)
     texts: dict[str, list[int]] = field(default_factory=dict)
@@ -75,7 +74,7 @@ class _Exact:
 
 
 def strict(document: dict[str, Value]) -> dict[str, Value]:
-    """The document with nothing in it but what strict JSON can hold, and `exact` where that is not all."""
+    """The document as strict JSON values, with `exact` for those that need more."""
     exact = _Exact()
     plain: dict[str, Value] = exact.plain(document, "")
     told = {**exact.numbers, **({"text": exact.texts} if exact.texts else {})}
@@ -83,7 +82,7 @@ def strict(document: dict[str, Value]) -> dict[str, Value]:
 
 
 def exactly(plain: dict[str, Value]) -> dict[str, Value]:
-    """The document as it was before `strict`, but for NaN, which stays None; `Damaged` where that fails."""
+    """Undoes `strict`, except that NaN stays None; `Damaged` where `exact` does not fit."""
     exact = plain.pop("exact", {})
     try:
         for name in ("inf", "-inf", "nan"):
