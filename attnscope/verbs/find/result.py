@@ -1,4 +1,4 @@
-"""Which heads do it: all of them ranked by one number, each beside the same number of control texts."""
+"""Results of `find`: heads ranked by a score beside control texts, links between words, retrieval heads."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from attnscope.vocabulary import Pattern, Special, Unit
 
 
 class Case(StrEnum):
-    """What can be said of a ranking: which of the sentences answers (docs/guide/claims.md)."""
+    """Which conclusion a ranking allows, and so which sentence answers (docs/guide/claims.md)."""
 
     UNRANKED = "unranked"
     POSITION_SOUGHT = "position sought"
@@ -45,9 +45,9 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Sought:
-    """What heads are ranked by: the weight of one query on one key, that on a pattern, or likeness to a head.
+    """Target of a ranking: the weight of one query on one key, on a pattern of keys, or likeness to a head.
 
-    Exactly one of the three is there. `query` and `key` are positions, `like` is a layer and a head. Where
+    Exactly one of the three is given. `query` and `key` are positions, `like` is a layer and a head. Where
     several tokens are named together, `query_span` and `key_span` are their positions: the weight is the sum
     over the keys, the mean over the queries.
     """
@@ -62,7 +62,7 @@ class Sought:
 
 @dataclass(frozen=True, eq=False)
 class Controls:
-    """The same number of every head in control texts, which have the shape of the text and other words.
+    """Scores of every head in control texts, which have the shape of the text and other words.
 
     `low` and `high` hold the middle nine tenths of the controls, `spread` is a head's own standard deviation
     over them. `below` counts those that the text itself goes beyond. `best` is, text by text, the number of
@@ -96,13 +96,13 @@ class Controls:
 
     @property
     def count(self) -> int:
-        """How many controls there are."""
+        """Number of controls."""
         return len(self.best)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Finding(Presented):
-    """All heads that were looked at, by one number each.
+    """Heads ranked by one score each, with control texts and other comparisons.
 
     `weights[i, j]` belongs to `layers[i]` and `heads[j]`: the weight of the query on the key, 0 to 1; of a
     pattern the mean, over the `rows` queries that have such a key, of the weight on all of them; of likeness
@@ -159,14 +159,14 @@ class Finding(Presented):
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Where the heads that were asked stand among `layers` and `heads`."""
+        """Index pairs into `layers` and `heads` of the heads that the question chose."""
         every = ((i, j) for i in range(len(self.layers)) for j in range(len(self.heads)))
         named = {*self.apart}
         return tuple((i, j) for i, j in every if not named or (self.layers[i], self.heads[j]) in named)
 
     @property
     def every_verdict(self) -> tuple[Verdict, ...]:
-        """The verdicts of the heads that were asked."""
+        """Verdicts of the heads that the question chose, in the order of `places`."""
         return tuple(self.verdicts[i][j] for i, j in self.places)
 
     @property
@@ -176,38 +176,38 @@ class Finding(Presented):
 
     @cached_property
     def above_control(self) -> Float[np.ndarray, "layer head"]:
-        """How far each head lies above the mean of its controls; of distances a head below it is nearer."""
+        """Score of each head minus the mean of its controls; for likeness, less than 0 is more alike."""
         return np.asarray(self.weights - self.controls.mean)
 
     @property
     def smaller_is_better(self) -> bool:
-        """Whether heads were ranked by likeness, a divergence, and not by weight."""
+        """True where the score is a divergence (likeness to a head), False where it is a weight."""
         return self.question.like is not None
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What shows of each head that it does this, and the order that follows from it."""
+        """Statistical evidence for each head: its group and its place in the ranking."""
         of, more = self.controls, (self.even_attention, self.stayed, self.followed, self.smaller_is_better)
         numbers = self.weights, of.mean, of.spread, of.below, of.best_excess
         return Evidence(*numbers, *more, elsewhere=self.elsewhere)
 
     @property
     def ranking(self) -> tuple[tuple[int, int], ...]:
-        """The places of all heads that have a number, those with the strongest evidence first."""
+        """Index pairs of all heads with a score, the strongest evidence first."""
         return self.evidence.ranking
 
     @property
     def best_heads(self) -> tuple[tuple[int, int], ...]:
-        """The heads in that order, each by its layer and head."""
+        """Layer and head number of all heads with a score, the strongest evidence first."""
         return tuple((self.layers[i], self.heads[j]) for i, j in self.ranking)
 
     def stands_out(self, place: tuple[int, int]) -> bool:
-        """Whether at most 5 % of controls have a head as far clear (Westfall and Young 1993)."""
+        """Whether at most 5 % of controls have a head that stands out as far (Westfall and Young 1993)."""
         return self.evidence.group(place) is Group.STANDS_OUT
 
     @cached_property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """Which conclusion the ranking allows: the first test that applies decides."""
         if not self.ranking:
             return Case.UNRANKED
         if self.question.pattern is not None and self.question.pattern.of_places:
@@ -230,12 +230,12 @@ class Finding(Presented):
 
     @property
     def by_weight(self) -> tuple[tuple[int, int], ...]:
-        """The places of all heads that have a number, the largest first."""
+        """Index pairs of all heads with a score, the largest score first."""
         return tuple(sorted(self.ranking, key=lambda place: (-float(self.weights[place]), place)))
 
     @property
     def control_texts(self) -> tuple[str, ...]:
-        """The controls of a text, token by token with a blank between; none of a picture or a sound."""
+        """Control texts as token names separated by blanks; empty for pictures and sounds."""
         if self.controls.of is not Contents.TEXT:
             return ()
         items = (*self.query_tokens.items, *self.key_tokens.items)
@@ -256,7 +256,7 @@ class Finding(Presented):
         fits(alike, "'best_excess_of_controls' is not of as many controls as 'best_of_controls'")
 
     def derived(self) -> dict[str, Value]:
-        """Every head with what its controls have, the best first; those without a number come last."""
+        """Table rows of all heads with their controls, the best first, heads without a score last."""
         unranked = [place for place in self.places if np.isnan(self.weights[place])]
         return {
             "case": self.case,
@@ -292,7 +292,7 @@ class Finding(Presented):
 
 
 class LinksCase(StrEnum):
-    """What can be said of the links of a text."""
+    """Which conclusion the links of a text allow."""
 
     NOTHING = "nothing"
     SEVERAL = "several"
@@ -349,7 +349,7 @@ class Links(Presented):
 
     @property
     def case(self) -> LinksCase:
-        """What can be said."""
+        """Which conclusion the links allow."""
         if not self.links:
             return LinksCase.NOTHING
         if self.standing_out:
@@ -358,40 +358,40 @@ class Links(Presented):
 
     @property
     def controls(self) -> int:
-        """How many control texts there are."""
+        """Number of control texts."""
         return len(self.best_of_controls)
 
     @property
     def few(self) -> bool:
-        """Whether there are too few controls for any link to stand out."""
+        """True where there are too few controls for any link to stand out."""
         return self.controls < LEAST_CONTROLS
 
     @property
     def standing_out(self) -> int:
-        """How many links, of those that are kept, stand out: the first ones."""
+        """Number of kept links that stand out; they come first in `links`."""
         return sum(self.chance(link) <= LEVEL for link in self.links)
 
     @property
     def p(self) -> float:
-        """Of the text and its controls the share that has a link as clear as the first one; 1 without any."""
+        """p-value of the first link; 1 where there is no link."""
         return self.chance(self.links[0]) if self.links else 1.0
 
     def chance(self, link: Link) -> float:
-        """Of the text and its controls the share that has a link with as much evidence."""
+        """p-value: share of the text and its controls with a link of as much evidence."""
         return (1 + self.as_clear(link)) / (self.controls + 1)
 
     def as_clear(self, link: Link) -> int:
-        """How many controls have a link with as much evidence."""
+        """Number of controls with a link of at least as much evidence."""
         return int((self.best_of_controls >= link.evidence).sum())
 
 
-COPIES = 0.1  # of the answers: a head that looks first at the fact in fewer fetches none (Wu et al. 2024)
-SURE = 0.05  # by how much luck any of the heads would be named
+COPIES = 0.1  # least score of a retrieval head, a share of answers (Wu et al. 2024)
+SURE = 0.05  # probability that chance names any head
 Head = tuple[int, int]
 
 
 class RetrievalCase(StrEnum):
-    """What can be said of the heads, by one test after the other."""
+    """Which conclusion a retrieval test allows."""
 
     UNANSWERED = "no question answered"
     NAMED = "heads fetch"
@@ -421,7 +421,7 @@ class Needle:
 
 @dataclass(frozen=True)
 class Masked:
-    """How many questions are still answered without these `heads`: so many are `right`."""
+    """Number of questions, `right`, that the model still answers without these `heads`."""
 
     heads: tuple[Head, ...]
     right: int
@@ -429,7 +429,7 @@ class Masked:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Of other facts the model answers `right` of so many `asked`, and of these some without heads.
+    """Ablation on other facts: `right` of `asked` questions answered, and how many without some heads.
 
     `found` is without the named heads, at the 95 % ends `found_low` and `found_high` of a share; `others` are
     groups of as many heads that were not named, `others_low` the lower end of the mean share that is left.
@@ -447,7 +447,7 @@ class Confirmation:
 
     @property
     def confirmed(self) -> bool:
-        """Whether surely fewer questions are answered without the named heads than without as many others."""
+        """Whether clearly fewer questions are answered without the named heads than without as many others."""
         return bool(self.others) and self.found_high < self.others_low
 
 
@@ -497,12 +497,12 @@ class Retrieval(Counted, Presented):
 
     @property
     def answered(self) -> int:
-        """How many questions the model answers."""
+        """Number of questions that the model answers rightly."""
         return sum(each.right for each in self.needles)
 
     @property
     def case(self) -> RetrievalCase:
-        """What can be said."""
+        """Which conclusion the scores allow."""
         if not self.answered:
             return RetrievalCase.UNANSWERED
         if self.named:
@@ -511,37 +511,37 @@ class Retrieval(Counted, Presented):
 
     @property
     def enough(self) -> int:
-        """The fewest answers by which a head can be named: one that looks at the fact in each of them."""
+        """Least number of right answers at which the sign test can name any head."""
         return math.ceil(math.log2(self.chance.size / SURE))
 
     @cached_property
     def scores(self) -> Float[np.ndarray, "layer head"]:
-        """How often each head looks first at the fact that is asked for."""
+        """Score of each head: share of answers with its strongest key in the fact asked for."""
         return self.mean(self.first)
 
     @cached_property
     def controls(self) -> Float[np.ndarray, "layer head"]:
-        """How often it looks first at the other fact."""
+        """Control score of each head: share of answers with its strongest key in the other fact."""
         return self.mean(self.first_other)
 
     def mean(self, values: Float[np.ndarray, "layer head needle"]) -> Float[np.ndarray, "layer head"]:
-        """Over the needles that the model answers; NaN where these are none."""
+        """Mean of `values` over the needles that the model answers; NaN where it answers none."""
         right = [i for i, each in enumerate(self.needles) if each.right]
         return np.asarray(values[..., right].mean(-1) if right else np.full(values.shape[:2], np.nan))
 
     @cached_property
     def ranking(self) -> tuple[tuple[int, int], ...]:
-        """The places of all heads, those first that look more often at the fact than at the other."""
+        """Index pairs of all heads by score minus control score, the largest difference first."""
         return tuple(ordered(self.scores - self.controls))
 
     @cached_property
     def named(self) -> tuple[Head, ...]:
-        """The heads that fetch, by layer and number, the best first."""
+        """Retrieval heads by layer and number, the best first."""
         return named_of(self.ranking, self.scores, self.chance, self.layers, self.heads)
 
     @cached_property
     def alike(self) -> tuple[Head | None, ...]:
-        """For each named head one that gives as much weight to both facts together, and is not named."""
+        """For each named head the unnamed head nearest in weight on both facts, or None."""
         mass = self.mean(self.weights + self.weights_other)
         others = [place for place in self.ranking if self.head(place) not in self.named]
         found = list[Head | None]()
@@ -552,11 +552,11 @@ class Retrieval(Counted, Presented):
         return tuple(found)
 
     def head(self, place: tuple[int, int]) -> Head:
-        """The layer and the head at a place of the arrays."""
+        """Layer and head number at an index pair of the arrays."""
         return self.layers[place[0]], self.heads[place[1]]
 
     def place(self, head: Head) -> tuple[int, int]:
-        """Where a layer and a head stand in the arrays."""
+        """Index pair of a layer and head number in the arrays."""
         return self.layers.index(head[0]), self.heads.index(head[1])
 
     def check_parts(self) -> None:
@@ -576,6 +576,6 @@ def named_of(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> tuple[Head, ...]:
-    """The heads that look first at the fact often enough, and by no luck of any of them (Bonferroni)."""
+    """Heads with a score of `COPIES` or more and a significant sign test (Bonferroni), the best first."""
     named = (scores >= COPIES) & (chance * scores.size <= SURE)
     return tuple((layers[i], heads[j]) for i, j in ranking if named[i, j])

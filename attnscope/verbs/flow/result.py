@@ -1,4 +1,4 @@
-"""From one token back to the input through all layers, beside what replacing each input token really does."""
+"""Result of `flow`: attribution of a query to input tokens by several methods, and replacement effects."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,11 +13,11 @@ from attnscope.results.claims.effect import Intervention
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
-LEVEL, LITTLE = 0.05, 0.1  # of shuffled effects that may come as far; nats, of which less is hardly an effect
+LEVEL, LITTLE = 0.05, 0.1  # p-value for agreement; nats below which an effect is negligible
 
 
 class Case(StrEnum):
-    """What can be said of the methods: whether any gives most to what the answer hangs on."""
+    """Which conclusion a flow allows: whether some method agrees with the replacement effects."""
 
     NOT_REPLACED = "nothing replaced"
     FLAT = "no token matters"
@@ -28,7 +28,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Ablated:
-    """Every input token replaced by `replacement` in its turn, and how much the query's answer changed.
+    """Effects of replacing each input token by `replacement`: how much the query's answer changes.
 
     `effects` are, of an `answer` with that `probability`, how much of its log probability is lost, in nats;
     of a model that answers nothing there (`answer` is empty), 1 less the cosine of the query's last vector
@@ -66,41 +66,41 @@ class Ablated:
 
     @property
     def unit(self) -> str:
-        """What the effects are measured in."""
+        """Unit of the effects: `logits`, `nats` or `1 less cosine`."""
         return "logits" if self.against else "nats" if self.answer else "1 less cosine"
 
     @property
     def of_span(self) -> bool:
-        """Whether the answer is a span, whose ends are the first and the last token of the query."""
+        """True where the answer is a span that starts and ends at the ends of the query."""
         return self.tag and len(self.answer_ids) > 1
 
     @property
     def count(self) -> int:
-        """How many tokens, or groups of them, were replaced, each in a run of its own."""
+        """Number of tokens or groups replaced, each in a separate run."""
         return len(self.groups) or int((~np.isnan(self.effects)).sum())
 
     @property
     def together(self) -> int:
-        """The most positions that were replaced at once."""
+        """Size of the largest group of positions replaced at once."""
         return max((len(each) for each in self.groups), default=1)
 
     @property
     def best(self) -> Trust | None:
-        """The method that agrees best with the effects; None where none has a correlation."""
+        """The method with the highest rank correlation with the effects, or None without any."""
         methods = [each for each in self.trust if each.method != DISTANCE]
         known = [each for each in methods if not np.isnan(each.correlation)]
         return max(known, key=lambda each: each.correlation, default=None)
 
     @property
     def ranking(self) -> tuple[int, ...]:
-        """The positions that were replaced, the largest effect first, of a group the first of them."""
+        """Replaced positions, the largest effect first; each group stands by its first position."""
         places = [each[0] for each in self.groups] or np.flatnonzero(~np.isnan(self.effects)).tolist()
         return tuple(sorted(places, key=lambda place: (-abs(float(self.effects[place])), place)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Flow(Counted, Presented):
-    """What reaches one query from every input token, by several ways to go back through the layers.
+    """Attribution of one query to every input token through the layers, by several methods.
 
     `query` is its position; None where the question is about the vector of the whole text, which is `pooled`:
     then rows of several tokens are taken by its weights. Of several tokens that were named together,
@@ -164,7 +164,7 @@ class Flow(Counted, Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said, by one test after the other: the best method beside the best of shuffles."""
+        """Which conclusion the effects allow, with the best method tested against shuffled effects."""
         if self.ablated is None:
             return Case.NOT_REPLACED
         largest = max((abs(float(self.ablated.effects[each])) for each in self.ablated.ranking), default=0.0)
@@ -177,25 +177,25 @@ class Flow(Counted, Presented):
 
     @property
     def reached(self) -> Bool[np.ndarray, " key"]:
-        """Which input tokens the query can see at all, through any of the layers."""
+        """True for input tokens that the query can see, directly or through earlier layers."""
         return np.asarray(self.rollout[-1] > 0)
 
     @property
     def query_tokens(self) -> Tokens:
-        """The tokens that were read."""
+        """Tokens of the input, the queries of every layer."""
         return self.tokens
 
     @property
     def key_tokens(self) -> Tokens:
-        """The tokens that were read, which are the keys too."""
+        """Tokens of the input, the keys of every layer."""
         return self.tokens
 
     @property
     def methods(self) -> dict[str, Float[np.ndarray, " key"]]:
-        """What each method gives to every input token.
+        """Attribution of every input token, by method.
 
-        Of attention, from the last layer, shares that sum to 1; `attributed` have numbers of their own, with
-        a sign.
+        Methods of attention give shares of the last layer that sum to 1; those of `attributed` give signed
+        numbers.
         """
         found = {"attention": self.raw[-1], "rollout": self.rollout[-1]}
         if self.by_norm is not None:
@@ -223,7 +223,7 @@ class Flow(Counted, Presented):
 
     @property
     def inputs(self) -> tuple[dict[str, Value], ...]:
-        """Every input token and all that is known of it."""
+        """Table rows: each input token with its attributions and its replacement effect."""
         effects = None if self.ablated is None else self.ablated.effects
         shares = {name.replace(" ", "_"): each for name, each in self.methods.items()}
         return tuple(

@@ -1,4 +1,4 @@
-"""Why a model answers what it answers: the answer's logit as a sum over its parts, beside removing them."""
+"""Result of `why --answer`: the answer's logit as a sum over model parts, with tests by replacement."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,7 +10,7 @@ from attnscope.tokens import Tokens
 
 
 class Case(StrEnum):
-    """What can be said of the part that brings most of what was taken away."""
+    """Which conclusion the largest of the replaced parts allows."""
 
     STANDS = "stands"  # taking it away does what it brings, and more than any control does
     OTHERWISE = "otherwise"  # taking it away does not do what it brings
@@ -21,7 +21,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Taken:
-    """What the logit or the difference becomes more or less when a part is replaced where the answer stands.
+    """Change of the logit, or of the difference of logits, when a part is replaced.
 
     `held`: all other parts stay as they were, the norms and the word head follow; `total`: everything is
     computed again, and the answer then has the `probability`. `norm` is by what factor the scale of a norm
@@ -36,7 +36,7 @@ class Taken:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one part brings to the answer directly, by no later part: `direct`.
+    """Direct contribution of one part to the answer's logit, through no later part: `direct`.
 
     `layer` and `head` are None of what is of none. `source` is the token from which most of what a head
     brings comes, with `source_share`; None where that was not followed. `removed` is None of what was not
@@ -57,12 +57,12 @@ class Contribution:
 
     @property
     def agrees(self) -> bool:
-        """Whether taking it away moves the answer against what it brings."""
+        """True where replacing the part moves the logit against its contribution."""
         return self.removed is not None and self.removed.total * self.direct < 0
 
     @property
     def stands(self) -> bool:
-        """Whether taking it away does what it brings, and more than any control does."""
+        """Whether replacing the part undoes its contribution, with a larger effect than any control."""
         if self.removed is None or not self.controls:
             return False
         return self.agrees and abs(self.removed.total) > max(map(abs, self.controls))
@@ -95,17 +95,17 @@ class Contributions(Presented):
 
     @property
     def ranked(self) -> tuple[Contribution, ...]:
-        """Its parts, what brings most first."""
+        """Parts, the largest absolute contribution first."""
         return tuple(sorted(self.parts, key=lambda part: -abs(part.direct)))
 
     @property
     def largest(self) -> Contribution | None:
-        """Of what was taken away the part that brings most."""
+        """The replaced part with the largest absolute contribution, or None."""
         return next((part for part in self.ranked if part.removed is not None), None)
 
     @property
     def case(self) -> Case:
-        """What can be said of the largest part, by one test after the other."""
+        """Which conclusion the largest replaced part allows."""
         part = self.largest
         if part is None:
             return Case.NONE

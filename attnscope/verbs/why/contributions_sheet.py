@@ -1,4 +1,4 @@
-"""Why a model answers so: what each part brings to the answer directly, beside what taking it away does."""
+"""Sheet of `why --answer`: direct contribution of each part, beside the effect of replacing it."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def sheet(result: Contributions, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Contributions) -> Said:
-    """The words of `why --answer` about this result."""
+    """Sentences of `why --answer` about this result, and the facts they use."""
     part, answer, against = result.largest, result.answer, result.against
     removed, controls = part and part.removed, part.controls if part else ()
     bare = settled(fit(answer.text, _LONGEST))

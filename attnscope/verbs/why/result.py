@@ -1,4 +1,4 @@
-"""Why a head looks from one token at another: its score as a sum over earlier parts, from both ends."""
+"""Result of `why` for a link: one attention score as sums over earlier parts, from query and key."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,14 +17,14 @@ LEFT = "left over"  # by what is not linear behind the last layer and is taken a
 
 
 class Side(StrEnum):
-    """From which end a score is told. Each is the whole of it: the two are never added."""
+    """Whether parts of the query or of the key are summed. Each sum is the whole score."""
 
     QUERY = "query"
     KEY = "key"
 
 
 class Case(StrEnum):
-    """What can be said, by one test after the other."""
+    """Which conclusion an explained score allows."""
 
     NOT_ABOVE = "no look"
     BOTH = "reasons at both ends"
@@ -35,7 +35,7 @@ class Case(StrEnum):
 
 
 class Lack(StrEnum):
-    """What keeps a part from being called a reason: the first of these that holds."""
+    """Why a part is not called a reason: the first test that it fails."""
 
     NOT_TAKEN = "not taken"  # away
     AGAINST = "against"  # it: without the part the score does not fall
@@ -47,7 +47,7 @@ class Lack(StrEnum):
 
 @dataclass(frozen=True)
 class Removed:
-    """What the contrast becomes more or less when a part is replaced in the row that this side reads.
+    """Change of the contrast when a part is replaced in the rows that this side reads.
 
     `held`: all other parts stay as they were, norms follow; `total`: everything is computed again, and
     `weight` is what the head then gives to the key. `norm` is by what factor the scale of a norm moved that
@@ -62,7 +62,7 @@ class Removed:
 
 @dataclass(frozen=True)
 class Part:
-    """What one part brings to the `score` and to the `contrast`, from one side.
+    """Contribution of one part to the `score` and to the `contrast`, from one side.
 
     `layer` and `head` are None of what is of none. `source` is the token from which most of a head's share
     comes, with `source_share`. `removed` is None of what was not taken away; then there are no `controls`
@@ -85,12 +85,12 @@ class Part:
 
     @property
     def told(self) -> bool:
-        """Whether taking it away moves the score against its share."""
+        """True where replacing the part moves the contrast against its share."""
         return self.removed is not None and self.removed.total * self.contrast < 0
 
     @property
     def stands(self) -> bool:
-        """Whether taking it away does what its share says, and far more than any of enough controls does."""
+        """Whether replacing the part does what its share says, and far more than for enough controls."""
         if self.removed is None or not self.told or len(self.controls) < FEWEST:
             return False
         effects, own = [abs(each) for each in self.controls], abs(self.removed.total)
@@ -151,11 +151,11 @@ class Why(Certified, Presented):
         return self.contrast >= TWICE and self.weight >= even
 
     def side(self, side: Side) -> tuple[Part, ...]:
-        """Its parts, the largest share of the contrast first."""
+        """Parts of one side, the largest share of the contrast first."""
         return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
 
     def lack_of(self, part: Part) -> Lack | None:
-        """What a part lacks of being the reason why the head looks there; None of a reason."""
+        """The first test of a reason that `part` fails; None where it is a reason."""
         if part.removed is None:
             return Lack.NOT_TAKEN
         tests = {
@@ -168,35 +168,35 @@ class Why(Certified, Presented):
         return next((lack for lack, passed in tests.items() if not passed), None)
 
     def is_reason(self, part: Part) -> bool:
-        """Whether the head looks there because of it: it brings half or more of what lifts the key above the
-        others, and without it half of the weight is gone or more, far more than without any control.
+        """Whether the head looks there because of `part`: it brings at least half of the contrast, and replacing
+        it removes at least half of the weight, far more than replacing any control.
         """
         return self.looks and self.lack_of(part) is None
 
     def reasons_of(self, side: Side) -> tuple[Part, ...]:
-        """The parts of one side that are a reason, as `is_reason` says, the largest share first."""
+        """Parts of one side for which `is_reason` is True, the largest share first."""
         return tuple(filter(self.is_reason, self.side(side)))
 
     @property
     def reasons(self) -> dict[str, tuple[str, ...]]:
-        """The parts that the head looks there because of, by side."""
+        """Names of the parts that are reasons for the look, by side."""
         return {side.value: tuple(part.name for part in self.reasons_of(side)) for side in Side}
 
     @property
     def largest(self) -> Part | None:
-        """The part with the largest share of all that were taken away."""
+        """The replaced part with the largest share of the contrast, or None."""
         tried = [part for part in self.parts if part.removed is not None]
         return max(tried, key=lambda part: part.contrast, default=None)
 
     @property
     def missed(self) -> Part | None:
-        """The part without which least of the weight is left, of all that were taken away."""
+        """The replaced part without which the weight is smallest, or None."""
         tried = [(part.removed.weight, i) for i, part in enumerate(self.parts) if part.removed is not None]
         return self.parts[min(tried)[1]] if tried else None
 
     @property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """Which conclusion the score allows."""
         if not self.looks:
             return Case.NOT_ABOVE
         query, key = (bool(self.reasons_of(side)) for side in Side)
