@@ -1,4 +1,4 @@
-"""One verdict on a link between two tokens, out of the questions that belong together, each with its own."""
+"""Result of `explain`: answers of several commands about one link between two tokens."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,13 +17,13 @@ from attnscope.verbs.why.result import Case as WhyCase
 from attnscope.verbs.why.result import Side, Why
 
 Head = tuple[int, int]
-HALF = log(2)  # nats, with which half of a probability is gone
-OF_SIDE = {Side.QUERY: Through.QUERY, Side.KEY: Through.KEY}  # by which input a part of a side is read
+HALF = log(2)  # nats that halve a probability
+OF_SIDE = {Side.QUERY: Through.QUERY, Side.KEY: Through.KEY}  # the input that reads parts of a side
 _WELL_TOLD = (WhyCase.BOTH, WhyCase.KEY, WhyCase.QUERY, WhyCase.SHARE, WhyCase.NONE, WhyCase.NOT_ABOVE)
 
 
 class Asked(StrEnum):
-    """The questions, in the order in which they are answered."""
+    """Questions about a link, in the order of their answers."""
 
     LOOK = "which heads look there?"
     MATTER = "does the answer need these heads?"
@@ -34,7 +34,7 @@ class Asked(StrEnum):
 
 
 class Case(StrEnum):
-    """What can be said, by one test after the other."""
+    """Which conclusion the explanation allows."""
 
     CIRCUIT = "because of earlier heads"
     SHOWN = "heads look there"
@@ -42,7 +42,7 @@ class Case(StrEnum):
 
 
 class Need(StrEnum):
-    """What the answer has of the word, by one test after the other."""
+    """How much the answer depends on the word."""
 
     GAINS = "is likelier without"
     HARDLY = "hardly depends on"
@@ -52,7 +52,7 @@ class Need(StrEnum):
 
 @dataclass(frozen=True)
 class Unasked:
-    """A question that could not be put.
+    """A question that this model or text cannot answer.
 
     `question` is the one that was left out. `reason` says what this model or this text lacks for it.
     """
@@ -63,7 +63,7 @@ class Unasked:
 
 @dataclass(frozen=True)
 class Lost:
-    """What replacing some tokens does.
+    """Effect of replacing some tokens.
 
     `positions` are those that were replaced at once. `change` is what that takes from the answer, nats of its
     log probability. Of a model that answers nothing it is 1 less the cosine of the query's last vector before
@@ -76,7 +76,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class Replaced:
-    """Every token that is looked at replaced in its turn.
+    """Effects of replacing each key token in turn.
 
     `replacement` is what stood in their place. `answer` is what the model answers untouched, with that
     `probability`, empty where it answers nothing. `position` is where a word of a text is answered, None of
@@ -90,22 +90,22 @@ class Replaced:
     parts: tuple[Lost, ...]
 
     def of(self, key: int) -> Lost | None:
-        """What replacing this token does; None where it was left as it is."""
+        """Effect of replacing the token `key`; None where it was not replaced."""
         return next((part for part in self.parts if key in part.positions), None)
 
     def as_much(self, key: int) -> int:
-        """How many others cost at least as much as this one."""
+        """Number of other tokens that cost at least as much as `key`."""
         own = self.of(key)
         return 0 if own is None else sum(other.change >= own.change for other in self.others(key))
 
     def others(self, key: int) -> tuple[Lost, ...]:
-        """What replacing any other does, the largest first."""
+        """Effects of replacing any other token, the largest loss first."""
         return tuple(part for part in self.parts if key not in part.positions)
 
 
 @dataclass(frozen=True)
 class Read:
-    """An earlier head whose output the head reads by one input.
+    """An earlier head whose output the lead head reads with its queries or keys.
 
     `pair` says so by the weights alone; it is `confirmed` where in this text the head is a reason.
     """
@@ -117,7 +117,7 @@ class Read:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Presented):
-    """Which heads look from one token at another, which matter, by what, and what the answer needs of it.
+    """Explanation of one link: which heads look, whether the answer needs them, and why they look.
 
     `finding` ranks all heads beside their controls. The `heads` that were asked further are the first of it
     that give the key much more than even attention, which its place does not explain, with layer and number.
@@ -146,55 +146,55 @@ class Explanation(Presented):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all that was asked."""
+        """The worst verdict of all parts."""
         parts = (self.finding, self.taken, self.cut, *self.whys, self.composition, *self.paths)
         return worst(part.verdict for part in parts if part is not None and part.verdict is not None)
 
     @property
     def kind(self) -> Kind:
-        """Which attention of the model it is."""
+        """Kind of attention: encoder, decoder or cross."""
         return self.finding.kind
 
     @property
     def tower(self) -> str:
-        """The part of the model that the layers are of, empty where there is only one."""
+        """Part of the model that the layers belong to, empty where there is only one."""
         return self.finding.tower
 
     @property
     def provenance(self) -> Provenance:
-        """Of which model and which run all of it is."""
+        """The model and the run behind all parts."""
         return self.finding.provenance
 
     @property
     def query_tokens(self) -> Tokens:
-        """The tokens that look."""
+        """Tokens on the query side."""
         return self.finding.query_tokens
 
     @property
     def key_tokens(self) -> Tokens:
-        """The tokens that are looked at."""
+        """Tokens on the key side."""
         return self.finding.key_tokens
 
     @property
     def query(self) -> int:
-        """The position of the token that looks."""
+        """Position of the query token."""
         assert self.finding.question.query is not None, "a pair was sought"
         return self.finding.question.query
 
     @property
     def key(self) -> int:
-        """The position of the token that is looked at."""
+        """Position of the key token."""
         assert self.finding.question.key is not None, "a pair was sought"
         return self.finding.question.key
 
     @cached_property
     def standing_out(self) -> tuple[Head, ...]:
-        """The heads that stand out of their controls, the clearest first."""
+        """Heads that stand out from their controls, the clearest first."""
         return named(self.finding, self.finding.evidence.of_group(Group.STANDS_OUT))
 
     @cached_property
     def told_of(self) -> Why | None:
-        """The score that says most: with reasons, or of a head above its controls that moves the answer."""
+        """The most informative explained score: with reasons, or of a head that moves the answer."""
         moved = {} if self.taken is None else {(e.layer, e.head): abs(e.change) for e in self.taken.heads}
         floor = 0.0 if self.taken is None else self.taken.floor.rounding
 
@@ -208,26 +208,26 @@ class Explanation(Presented):
 
     @property
     def lead(self) -> Head | None:
-        """The head that is told of: whose score says most, or else the first of those asked."""
+        """The head that the answer describes: the one of `told_of`, or else the first."""
         if self.told_of is not None:
             return self.told_of.layer, self.told_of.head
         return self.heads[0] if self.heads else None
 
     @property
     def circuits(self) -> tuple[Why, ...]:
-        """The scores that have an earlier head as a reason at both ends."""
+        """Explained scores with an earlier head as a reason on both sides."""
         return tuple(filter(_in_full, self.whys))
 
     @property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """Which conclusion the explanation allows."""
         if self.circuits:
             return Case.CIRCUIT
         return Case.SHOWN if self.standing_out else Case.NONE
 
     @cached_property
     def reads(self) -> tuple[Read, ...]:
-        """Earlier heads that stand out of random circuits as what the head reads with its queries or keys."""
+        """Earlier heads that the lead head reads by its weights, more than in random circuits."""
         made, told = self.composition, self.told_of
         if made is None or told is None:
             return ()
@@ -242,7 +242,7 @@ class Explanation(Presented):
 
     @property
     def reads_confirmed(self) -> tuple[str, ...]:
-        """Those of them that this text confirms: `L0 H0 by key`."""
+        """Names of the heads in `reads` that this text confirms: `L0 H0 by key`."""
         return tuple(
             f"L{each.pair.early[0]} H{each.pair.early[1]} by {each.side}"
             for each in self.reads
@@ -251,7 +251,7 @@ class Explanation(Presented):
 
     @property
     def need(self) -> Need | None:
-        """What the answer loses without the word, beside rounding and beside every other word.
+        """How much the answer depends on the key word, beside rounding and beside every other word.
 
         None where it was not replaced, or the model answers nothing.
         """
@@ -280,14 +280,14 @@ class Explanation(Presented):
 
 
 def named(finding: Finding, places: tuple[tuple[int, int], ...]) -> tuple[Head, ...]:
-    """The heads at these rows and columns, by their numbers in the model."""
+    """Layer and head numbers at index pairs of `finding`."""
     return tuple((finding.layers[i], finding.heads[j]) for i, j in places)
 
 
 def that_look(finding: Finding) -> tuple[Head, ...]:
-    """The heads that give the key much more than even attention, not by its place, best evidence first.
+    """Heads that give the key much more than even attention, not by its position, best evidence first.
 
-    They do look there; whether more than in any other text is what their controls say.
+    Whether they do so more than in other texts is what their controls say.
     """
     evidence, even = finding.evidence, finding.even_attention
     assert even is not None, "a pair has keys"

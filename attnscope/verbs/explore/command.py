@@ -1,4 +1,4 @@
-"""`attnscope explore`: wander through a model in the terminal, one key a question."""
+"""`attnscope explore`: browse a model in the terminal; each key asks a question."""
 
 import os
 import sys

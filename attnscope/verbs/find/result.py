@@ -447,7 +447,7 @@ class Confirmation:
 
     @property
     def confirmed(self) -> bool:
-        """Whether clearly fewer questions are answered without the named heads than without as many others."""
+        """Whether clearly fewer questions are answered without the named heads than without others."""
         return bool(self.others) and self.found_high < self.others_low
 
 

@@ -1,4 +1,4 @@
-"""Everything about one query of one head that goes on one page."""
+"""Result of `report`: one query of one head with map, contributions, statistics and prediction."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -43,7 +43,7 @@ class Report(Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said of the query."""
+        """Which conclusion the query allows."""
         if not (self.head.answered[self.query] and self.weights.answered[self.row]):
             return Case.NO_KEY
         given = np.isfinite(self.contributions[self.head.allowed[self.query]])
@@ -56,19 +56,19 @@ class Report(Presented):
 
     @property
     def weights(self) -> HeadAttention | HeadView:
-        """What holds the weights as they are looked at."""
+        """The weights as shown: by words or without special tokens, else by tokens."""
         return self.view or self.head
 
     @property
     def row(self) -> int:
-        """The row of the query among the weights as they are looked at."""
+        """Row of the query within `weights`."""
         row = self.query if self.view is None else self.view.query_row(self.query)
         assert row is not None, "a query that is left out has no report"
         return row
 
     @property
     def head(self) -> HeadAttention:
-        """The head that the page is of."""
+        """The reported head."""
         return self.projection.head
 
     def check_parts(self) -> None:

@@ -1,4 +1,4 @@
-"""Splits an attention score into a sum over model parts: once by parts of the query, once by those of the key.
+"""Splits an attention score into a sum over model parts: once by parts of the query, once of the key.
 
 The query side splits the query vector, with the keys fixed; the key side splits the key vectors, with the
 query fixed. Each sum is the whole score: the two are never added.
@@ -64,7 +64,7 @@ class Names:
         return tuple({stack for stack, _ in self.places})
 
     def of(self, leaf: Leaf) -> Iterator[tuple[Name, tuple[slice | int, ...]]]:
-        """Parts within a leaf, each with its index into the tensor: an attention output has one for each head."""
+        """Parts within a leaf, each with its index into the tensor: one per head of an attention output."""
         site = self.sites.get(leaf.site[0])
         layer = None if site is None else site.layer_of(leaf.site[1])
         if leaf.cut is Cut.ATTENTION and site is not None and leaf.pattern is not None:
@@ -221,7 +221,7 @@ class Account:
         return found
 
     def miss(self, side: Side, names: Names) -> float:
-        """Relative error of the sum of shares of a side, relative to the sum or 1 % of all absolute shares."""
+        """Error of the summed shares of a side, relative to the sum or to 1 % of all absolute shares."""
         parts = self.shares(side, names).values()
         size = max(abs(self.total), 0.01 * sum(map(abs, parts)))
         return abs(sum(parts) - self.total) / size if size else 0.0
@@ -262,7 +262,7 @@ def _factors(leaf: Leaf, slope: Tensor) -> tuple[Tensor, ...]:
 
 
 def _alone(made: Tensor, chosen: Gradients) -> Tensor | None:
-    """Value of `made` from the `chosen` leaves alone, within their masks; None where it does not depend on them.
+    """Value of `made` from the `chosen` leaves alone, within their masks; None where it has none of them.
 
     `made` is linear in the leaves, so the gradient of a gradient gives this forward product.
     """

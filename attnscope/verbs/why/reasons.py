@@ -1,4 +1,4 @@
-"""Splits one score of one head into shares and pairs of parts, and tests the largest parts by replacement."""
+"""Splits one score of one head into shares and pairs of parts; tests the largest by replacement."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class Outcome:
 
 
 Place = TypeVar("Place")
-# change with other parts held, total change, weight then, norm factor; total changes of the controls
+# change with others held, total change, weight then, norm factor; total changes of the controls
 Tested = tuple[tuple[float, float, float, float], tuple[float, ...]]
 NOTHING = Outcome(float("nan"), float("nan"), float("nan"))
 
@@ -65,7 +65,7 @@ class Replacing(ABC):
     def _read(self, rule: Rule, place: int, count: int) -> Outcome: ...
 
     def change(self, masks: Gradients, beside: Gradients) -> Change:
-        """Replacement values within `masks`: the donor's, or the part's mean over the `beside` rows outside."""
+        """Replacement values within `masks`: the donor's, or the part's mean over other `beside` rows."""
         return Change(
             {leaf.key: (mask, self._instead(leaf, beside[leaf] & ~mask)) for leaf, mask in masks.items()}
         )
@@ -87,7 +87,7 @@ class Replacing(ABC):
         change: Callable[[Place], Change],
         before: float,
     ) -> dict[Place, Tested]:
-        """Change of the contrast (`before` without changes) when each tried part or a control is replaced."""
+        """Change of the contrast from `before`, for each tried part and each of its controls replaced."""
         controls = {place: alike(place) for place in tried}
         every = list(dict.fromkeys([*tried, *(each for several in controls.values() for each in several)]))
         changes = {place: change(place) for place in every}
@@ -237,7 +237,7 @@ def explain(
 
 
 def contrast_of(call: AttentionCall, asked: Question) -> Tensor:
-    """Contrast weights over keys: 1 at the key, minus 1 at `against` or minus the mean of other visible keys."""
+    """Contrast weights over keys: 1 at the key, -1 at `against` or spread over all other visible keys."""
     allowed = call.rows([asked.query]).allowed_matrix(asked.head)[0].cpu()
     queries, keys = call.query_tokens, call.key_tokens
     for key in (asked.key, asked.against):

@@ -168,8 +168,8 @@ class Why(Certified, Presented):
         return next((lack for lack, passed in tests.items() if not passed), None)
 
     def is_reason(self, part: Part) -> bool:
-        """Whether the head looks there because of `part`: it brings at least half of the contrast, and replacing
-        it removes at least half of the weight, far more than replacing any control.
+        """Whether the head looks there because of `part`: it brings at least half of the contrast, and
+        replacing it removes at least half of the weight, far more than replacing any control.
         """
         return self.looks and self.lack_of(part) is None
 
