@@ -134,6 +134,8 @@ class _Encoded:
 
 
 class _Counted:
+    """Reads a treebank batch by batch, counts right pairs of every head, and certifies a sample."""
+
     def __init__(
         self,
         opened: Opened,

@@ -142,11 +142,11 @@ class Example:
 class Relation:
     """A grammatical relation: its count, its best head, and its best fixed distance.
 
-    `best` is the best of all heads on the very pairs that it was chosen by, which flatters it; `held_out`
-    does not, and is None where one of the halves has no such pair. `before` is the share of pairs whose head
-    stands before its dependent: what a head that only looks back can find from the dependent. `sentences` is
-    in how many it occurs. `examples` are a pair that the best head gets right and one that it misses, as far
-    as the first pairs of the file have them.
+    `best` is the best of all heads on the very pairs that chose it, which flatters it; `held_out` does not,
+    and is None where one of the halves has no such pair. `before` is the share of pairs with the governor
+    before its dependent: what a head that only looks back can find from the dependent. `sentences` is the
+    number of sentences with such a pair. `examples` are a pair that the best head gets right and one that it
+    misses, as far as the first pairs of the file have them.
     """
 
     name: str
@@ -187,11 +187,11 @@ class Treebank:
 class Dependencies(Counted, Presented):
     """Accuracy of every head and direction on every relation of a treebank, `accuracies` as in `relations`.
 
-    `relations` come most frequent first; the root is none, since no word can point at it. `overall` is all
-    of them but punctuation. `distance_accuracies` are those of the `fixed_distances` that were tried. `ahead`
-    is False where no head looks ahead. `shown` is the relation of which all heads are looked at, "" for all.
-    `certified` counts heads by verdict in the `sampled` sentences, a certificate a head and sentence;
-    `unlike` is the largest difference there of a weight from that of the sentence read alone.
+    `relations` come most frequent first, without the root, since no word can point at it. `overall` is all of
+    them but punctuation as one. `distance_accuracies` are those of the `fixed_distances` tried. `ahead` is
+    False where no head looks ahead. `shown` is the relation chosen by the question, "" for all. `certified`
+    counts heads by verdict in the `sampled` sentences, one certificate per head and sentence; `unlike` is the
+    largest difference there of a batched weight from that of the sentence read alone.
     """
 
     treebank: Treebank

@@ -78,6 +78,8 @@ def explain(reading: Reading, chosen: Chosen, asked: Explain) -> Explanation:
 
 @dataclass(frozen=True, eq=False)
 class _Asking:
+    """Asks the questions of `explain` about one link, and collects those that could not be asked."""
+
     reading: Reading
     chosen: Chosen
     found: Finding

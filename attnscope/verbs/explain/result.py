@@ -119,16 +119,16 @@ class Read:
 class Explanation(Presented):
     """Explanation of one link: which heads look, whether the answer needs them, and why they look.
 
-    `finding` ranks all heads beside their controls. The `heads` that were asked further are the first of it
-    that give the key much more than even attention, which its place does not explain, with layer and number.
-    `taken` has the answer without each of them and without all, `cut` the same with this link cut in them.
-    `whys` are what the scores of the first of them are made of, `composition` is whom the weights of the
-    `lead` let it read, and `replaced` is the answer without each word. None, or left out, is what was of no
-    use or could not be asked; `unasked` are such questions, each with the reason. `paths` are the first heads
-    that the lead reads by its queries and by its keys, with what the answer becomes where all `heads` read
-    them no more by these (path patching).
+    `finding` ranks all heads beside their controls. `heads` are the first of them, by layer and number, that
+    give the key much more than even attention, which its position does not explain; the other questions are
+    about these. `taken` has the answer without each of them and without all, `cut` the answer with this link
+    cut in them. `whys` explain the scores of the first of them, `composition` has the earlier heads that the
+    `lead` can read by its weights, and `replaced` is the answer without each word. Parts are None or missing
+    where they were of no use or could not be computed; `unasked` are such questions, each with the reason.
+    `paths` are the first heads that the lead reads by its queries and by its keys, with the answer when all
+    `heads` no longer read them there (path patching).
 
-    `lead` is the head that is told of, that with reasons or the one that moves the answer most.
+    `lead` is the head that the answer describes: one with reasons, or the one that moves the answer most.
     `reads_confirmed` are earlier heads that it reads by its weights and that this text confirms.
     """
 

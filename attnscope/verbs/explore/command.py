@@ -14,7 +14,7 @@ from attnscope.session.wanted import Wanted
 
 @dataclass(frozen=True)
 class OneRead(ArticleRead):
-    """One text, which keys change: a file of many is for commands that answer each of them."""
+    """Options for the one text to explore, without files of several texts."""
 
     BEYOND = "chats, pictures, sounds"
 

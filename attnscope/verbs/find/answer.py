@@ -143,7 +143,7 @@ def _rows_asked(reading: Reading, chosen: Chosen, asked: Find) -> tuple[int, ...
 def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.ndarray, " layer"] | None:
     """Norm of the hidden state of `key` over the median token's norm, at the entry of each chosen layer.
 
-    None for pictures, sounds, generated text, and models without one plain stack of layers.
+    None for pictures, sounds, generated or padded text, and models without one plain stack of layers.
     """
     tokens, module = reading.tokens_of(chosen.kind), reading.model.module
     if not key or reading.perceived is not None or reading.captured is not None:
@@ -267,6 +267,7 @@ def _controls(
 
 
 def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
+    """Notes on how the attention was read: why only returned weights, or remarks on layers."""
     if isinstance(attention, Returned):
         return tuple(
             dict.fromkeys((attention.reason, *(n for layer in attention.layers for n in layer.notes)))

@@ -64,18 +64,18 @@ class Sought:
 class Controls:
     """Scores of every head in control texts, which have the shape of the text and other words.
 
-    `low` and `high` hold the middle nine tenths of the controls, `spread` is a head's own standard deviation
-    over them. `below` counts those that the text itself goes beyond. `best` is, text by text, the number of
-    the head that is best in it, and `best_excess` how far the head that stands clearest of its own other
-    controls does, in its own spread. `wanted` is how many controls there should have been; `how` says what
-    they keep, `of` what they are made of, and `seed` repeats them. `ids` are the controls themselves, what
-    the model read as its `input` of that name: tokens by their ids; of a picture or a sound which of its
-    pieces stands at each place. `mean` is that of each head over them.
+    `low` and `high` hold the middle nine tenths of the controls, `spread` is a head's standard deviation over
+    them. `below` counts controls that the text itself exceeds. `best` is the score of the best head in each
+    control, and `best_excess` the largest excess of a head there over its scores in the other controls, in
+    units of its spread. `wanted` is the number of controls asked for; `how` says what they keep, `of` what
+    they are made of, and `seed` repeats them. `ids` are the controls as read by the model's input `input`:
+    token ids, or for a picture or sound the index of the piece at each place. `mean` is that of each head
+    over them.
 
-    Where a text repeats words, links of a pattern are several times the same two words: chance moves their
-    mean farther than in a control, which has other words there. So for `spread`, `below` and `best_excess`
-    the distance of a control from the mean is multiplied: by the root of the sum of n² over the pairs of
-    words that are n links each, in the text, over that in the control.
+    Where a text repeats words, several links of a pattern join the same two words, and chance moves their mean
+    farther than in a control with other words there. So for `spread`, `below` and `best_excess` the distance
+    of a control from the mean is multiplied by the root of the sum of n² over pairs of words with n links
+    each in the text, over that root in the control.
     """
 
     mean: Float[np.ndarray, "layer head"]
@@ -104,29 +104,28 @@ class Controls:
 class Finding(Presented):
     """Heads ranked by one score each, with control texts and other comparisons.
 
-    `weights[i, j]` belongs to `layers[i]` and `heads[j]`: the weight of the query on the key, 0 to 1; of a
-    pattern the mean, over the `rows` queries that have such a key, of the weight on all of them; of likeness
-    the Jensen-Shannon distance to the given head in nats, the mean over the queries (Lin 1991), where less is
+    `weights[i, j]` is the score of `heads[j]` in `layers[i]`: the weight of the query on the key, 0 to 1; for a
+    pattern the weight on all matching keys, averaged over the `rows` queries that have one; for likeness the
+    Jensen-Shannon divergence from the given head in nats, averaged over queries (Lin 1991), where less is
     better. NaN where a head is not ranked.
 
-    `ranks` is which of its keys this is to the query, 1 for the strongest (of a pattern the mean). `norms` is
-    the weight times the length of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` how much
-    of the query's sum of these that is; None where the way out of the heads is not known. `even_attention` is
-    what attention that weighs all keys alike would have. `stayed` and `followed` are means over the controls
-    that have another word in the place of the key: what the query gave to that place, and to the token that
-    is the key here, wherever that went. `elsewhere` is the mean that other queries of the text give to the
-    same keys, of `sampled` that are spread over it where it is long (0: of all), and `key_lengths` says by
-    layer how many times as long as the median token's the hidden state of the key is that enters it. Each is
-    None where it has no meaning.
+    `ranks` is the rank of the key in the query's row, 1 for the strongest (for a pattern the mean). `norms` is
+    the weight times the norm of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` its share of
+    that sum over the row; None where the output projection is not known. `even_attention` is the score of
+    equal weights on all visible keys. `stayed` and `followed` are means over the controls with another word
+    at the key: the query's weight on that position, and on the key's own token, wherever it went.
+    `elsewhere` is the mean weight of other queries of the text on the same keys, of `sampled` queries spread
+    over a long text (0: of all), and `key_lengths` is by layer the norm of the key's hidden state at its
+    entry, over the median token's. Each is None where it has no meaning.
 
     Where they are `by` words, sentences or passages, weights are summed over the tokens of a key and
     averaged over those of a query (Clark et al. 2019), and a norm is that of what all pieces move
     together. `special` tokens may be left out, and each row divided by what is left.
 
-    `links` are the places of `query_tokens` and `key_tokens` that are meant: of a pair that one, of a pattern
-    all of its keys that their query may look at, none of likeness. `heads` are their numbers, from 0. With
-    `by_rows` only the rows that were asked about were read of each head, and they alone are certified. Where
-    heads of several layers were named one by one, `apart`, they alone have a number and are certified here.
+    `links` are the scored pairs of positions in `query_tokens` and `key_tokens`: the one pair, all visible pairs
+    of a pattern, none for likeness. `heads` are head numbers, from 0. With `by_rows` only the rows asked about
+    were read of each head, and they alone are certified. Where heads of several layers were named one by one,
+    `apart`, they alone have a score and are certified here.
     """
 
     question: Sought
@@ -303,16 +302,16 @@ class LinksCase(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Links(Presented):
-    """Links between two words, most evidence first, of all heads that were looked at.
+    """Links between two words in all chosen heads, most evidence first.
 
-    `layer` and `head` of a link are the model's numbers. Its evidence is its weight above the largest of
-    what may explain it: the most of any control text at the same two places, the mean of other queries at
-    that distance and to that key, even attention. Only links with at least .1 are there; `more` are not kept.
+    `layer` and `head` of a link are the model's numbers. Its evidence is its weight minus the largest simpler
+    explanation: the most in any control text at the same two positions, the mean of other queries at that
+    distance or to that key, even attention. Only links with at least .1 are listed; `more` are not kept.
 
-    Every control, read as if it were the text and the text as one of its controls, has a link with most
-    evidence: `best_of_controls`. A link stands out where at most 5 in a hundred of them have as much
-    (Westfall and Young 1993). `ids` are the controls as the model read them, drawn with `seed`;
-    `input` is the name under which it read them, and `how` says what changed places.
+    `best_of_controls` is the largest evidence of a link in each control text, computed with the text as one
+    of its controls. A link stands out where at most 5 % of the controls reach its evidence (Westfall and
+    Young 1993). `ids` are the controls as token ids, drawn with `seed`; `input` is the name of the model's
+    input that they replace, and `how` says what changed places.
     """
 
     kind: Kind
@@ -401,11 +400,11 @@ class RetrievalCase(StrEnum):
 
 @dataclass(frozen=True)
 class Needle:
-    """A fact that was put into a text, its `text`, and the `question` that asks for it at the end.
+    """A fact planted in a long text as the sentence `text`, and the `question` at the end that asks for it.
 
-    What was read has so many `tokens`, for an asked `length`; the fact stands at a `depth` from 0, its
-    beginning, to 1, its end. The `answer` has this `probability`, and is `right` where it is the likeliest,
-    token by token. `other` is a fact of another answer in the same text, which is not asked for.
+    The long text has `tokens` tokens, for a wanted `length`; `depth` is the place of the fact, 0 at the
+    beginning, 1 at the end. `probability` is that of the `answer`, which is `right` where it is the
+    likeliest, token by token. `other` is a fact of another answer in the same text, not asked for.
     """
 
     text: str
@@ -453,22 +452,22 @@ class Confirmation:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Retrieval(Counted, Presented):
-    """Every head over all `needles`: how often it looks first at the fact that is asked for.
+    """Retrieval scores of every head over all `needles`: how often it looks first at the right fact.
 
     `first[i, j, k]` is the share of the answer's tokens at which the strongest key of head `heads[j]` of
-    `layers[i]` lies in the fact k; `first_other` the same of the fact that is not asked for. `weights` and
-    `weights_other` are what it gives to each in the mean. `scores`, with the 95 % interval `low` to `high`
+    `layers[i]` lies in the fact k; `first_other` is that share for the other fact. `weights` and `weights_other`
+    are the mean weights on each. `scores`, with the 95 % interval `low` to `high`
     (Wilson's), and `controls` are the means of both over the needles that the model answers; NaN where it
     answers none. `chance` is how probable it is that a head which looks at either fact alike looks so often
     more at the one asked for (sign test).
 
-    `named` are the heads that look first at it in a tenth of the answers, and more often than at the other
-    one by no luck of any head (Bonferroni). `alike` has for each of them the head, of those that are not
-    named, that is nearest in weight on both facts together; None where none gives them half as much.
-    `confirmation` is there where a head is named. `how` says where facts and text are from, `seed` draws
-    them and where they stand. `certified` counts heads by verdict in the `sampled` needles' texts, a
-    certificate a head and text; `failed` are those that are not as they were recomputed in any of them.
-    `acts` says on what it was tried whether heads' answers act; nothing where on every such text.
+    `named` are the retrieval heads: they look first at the fact in a tenth of the answers or more, and
+    significantly more often than at the other fact (sign test, Bonferroni). `alike` has for each of them the
+    unnamed head nearest in weight on both facts together; None where none gives them half as much.
+    `confirmation` is None where no head is named. `how` says where facts and text come from, `seed` draws
+    them and their places. `certified` counts heads by verdict in the texts of the `sampled` needles, one
+    certificate per head and text; `failed` are heads that differ from the recomputed ones in some of them.
+    `acts` is the input on which it was tried whether changed head outputs act; empty: on every such text.
     """
 
     needles: tuple[Needle, ...]

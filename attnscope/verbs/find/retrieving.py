@@ -117,6 +117,8 @@ def sampled(texts: Sequence[Planted]) -> tuple[int, ...]:
 
 
 class _Rows(Weights):
+    """Reads weights together with the attention call that made them, for certification."""
+
     def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:
         return weights, call
 

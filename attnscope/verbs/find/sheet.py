@@ -310,6 +310,7 @@ def _heap(result: Finding) -> Iterator[Heap]:
 
 
 def figures(result: Finding) -> Told:
+    """Data for the script that recomputes the scores; `InputError` where no script can."""
     controls = result.controls
     if result.by.is_long:
         raise InputError(f"no script: its rows are {result.by.several}, and a script reads tokens or words")

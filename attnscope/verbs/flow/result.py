@@ -30,19 +30,19 @@ class Case(StrEnum):
 class Ablated:
     """Effects of replacing each input token by `replacement`: how much the query's answer changes.
 
-    `effects` are, of an `answer` with that `probability`, how much of its log probability is lost, in nats;
-    of a model that answers nothing there (`answer` is empty), 1 less the cosine of the query's last vector
-    before and after. NaN for tokens that were not replaced: the query, special ones, what it cannot see.
-    `trust` has every method, and `distance alone`, the closer the more, the control that knows no attention.
-    Of the best of the methods on each of the `controls` shuffled effects 95 in a hundred are at most
-    `best_of_shuffled`, and `as_far` reach the best one on the effects themselves.
-    `groups` are the positions that were replaced at once, where these are several: each has their effect.
-    `input` is what the model calls what was changed; of a text that is ids, of which `replacement_id` was put
-    in, None for no embedding at all, and `answer_ids` are the answer's tokens, none where
-    there is no answer; the probabilities of several are multiplied.
-    Where the answer is set `against` another one, effects are what is lost of its `lead`: by how much its
-    logit lies above that one's. Then it has no `probability` here. `tag` says that it is the tag of the query
-    itself, or the span that it is (`answer_ids` are its ends), and no word there or after it.
+    `effects` are the losses of log probability, in nats, of the `answer` with that `probability`; for a model
+    without an answer there (`answer` is empty), 1 less the cosine of the query's last vector before and
+    after. NaN for tokens that were not replaced: the query, special ones, tokens that it cannot see.
+    `trust` has the rank correlation of every method, and of `distance alone`, a control without attention.
+    `best_of_shuffled` is the 95 % quantile of the best method's correlation over `controls` shufflings of the
+    effects, and `as_far` counts shufflings that reach the best correlation with the real effects.
+    `groups` are the sets of positions that were replaced at once; each position has the effect of its set.
+    `input` is the name of the changed model input; in ids `replacement_id` was put in, None for a zero
+    embedding. `answer_ids` are the answer's tokens, empty without an answer; their probabilities are
+    multiplied.
+    With an answer `against`, effects are losses of the `lead`, the difference of the two logits, and there is
+    no `probability`. `tag` is True where the answer is the tag of the query itself, or a span of which
+    `answer_ids` are the ends, not a word at the query or after it.
     """
 
     effects: Float[np.ndarray, " key"]

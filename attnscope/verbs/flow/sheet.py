@@ -345,7 +345,7 @@ def _part(result: Flow, made: Ablated, place: int) -> dict[str, object]:
 
 
 def _beside_the_map(result: Flow) -> list[tuple[str, list[tuple[str, float]]]]:
-    """Shares by method of up to four tokens outside the patch maps (such as [CLS]) or the query."""
+    """Shares by method of up to four tokens: those outside the picture (such as [CLS]), and the query."""
     if patches_of(result) is None:
         return []
     patched = {place for stretch in result.tokens.stretches for place in stretch.positions}
@@ -390,6 +390,7 @@ def ordered(result: Flow, ablated: Ablated) -> list[str]:
 
 
 def figures(result: Flow) -> Told:
+    """Data for the script that recomputes the flow; `InputError` where no script can."""
     ablated = result.ablated
     if ablated is None:
         raise InputError(f"no script: nothing was replaced: {result.reason}")

@@ -25,7 +25,6 @@ _LONGEST_NAME = 24  # cells of a token
 
 
 def sheet(result: LayeredPrediction, focus: Focus = WHOLE) -> Sheet:
-    """Sheet of the logit lens: a curve and a table for every place."""
     say, first = layers_said(result), result.places[0]
     curves = tuple(_curve(result, each, say) for each in result.places)
     needed = heads_needed(result, first.answer)

@@ -15,7 +15,7 @@ from attnscope.results.scores import HeadScores
 
 
 class Case(StrEnum):
-    """Whether there is an output to share out among the keys of the query."""
+    """Whether the query has a key, and an output to split over its keys."""
 
     LOOKS = "looks"
     NO_KEY = "no key"
@@ -24,7 +24,7 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Presented):
-    """One head, its map, one query of it and what the model predicts (None: it has no such head).
+    """Report on one query of a head: map, contributions, statistics, and the model's prediction, or None.
 
     `contributions` split the query's output vector among the keys: the weighted value of each key, projected
     on the output's own direction and divided by its length. They sum to 1 and may be negative; NaN where

@@ -23,9 +23,9 @@ class Case(StrEnum):
 class Taken:
     """Change of the logit, or of the difference of logits, when a part is replaced.
 
-    `held`: all other parts stay as they were, the norms and the word head follow; `total`: everything is
-    computed again, and the answer then has the `probability`. `norm` is by what factor the scale of a norm
-    moved that moved most, others held.
+    `held`: the change with all other parts fixed, norms and word head recomputed; `total`: the change with
+    everything recomputed, and `probability` that of the answer then. `norm` is the largest change factor of
+    the scale of a norm, others held.
     """
 
     held: float
@@ -38,10 +38,10 @@ class Taken:
 class Contribution:
     """Direct contribution of one part to the answer's logit, through no later part: `direct`.
 
-    `layer` and `head` are None of what is of none. `source` is the token from which most of what a head
-    brings comes, with `source_share`; None where that was not followed. `removed` is None of what was not
-    taken away; then there are no `controls` either: the total effects of the other heads of the layer, of an
-    MLP those of the other MLPs.
+    `layer` and `head` are None for parts without one. `source` is the token from which most of a head's
+    contribution comes, with `source_share`; None where that is unknown. `removed` is None where the part was
+    not replaced. `controls` are the total effects of replacing the other heads of the layer, or for an MLP
+    the other MLPs; empty where the part was not replaced.
     """
 
     name: str
@@ -70,13 +70,13 @@ class Contribution:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions(Presented):
-    """The logit of an `answer`, or how far it lies above that of `against`, as a sum of `parts`.
+    """The logit of an `answer`, or its lead over the answer `against`, as a sum over `parts`.
 
-    The sum of what all parts bring is `summed`, which is the `logit` of the untouched model up to `residual`,
-    a share of the larger of the two logits. Norms have their observed scale; what is not linear in the word
-    head is taken at its slope there, and what that leaves over is a part of its own. `position` is where the
-    answer stands, None of one about the text as a whole. A part was replaced by its mean over the other
-    tokens, or by what it is in the text `other_tokens`.
+    `summed` is the sum of all direct contributions, equal to the `logit` of the unchanged model up to
+    `residual`, relative to the larger of the two logits. Norms have their observed scale; nonlinear parts of
+    the word head are linearised there, and the remainder is a part of its own. `position` is that of the
+    answer, None where it is about the whole text. A part was replaced by its mean over the other tokens, or
+    by its value in the text `other_tokens`.
     """
 
     tokens: Tokens

@@ -27,7 +27,7 @@ _SAME = 1e-5  # of the largest logit: most difference between the cut run and th
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """The numbers of `Contributions`."""
+    """Numeric fields of a `Contributions` result."""
 
     answer: Answer
     against: Answer | None

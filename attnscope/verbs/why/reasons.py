@@ -176,7 +176,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The numbers of a `Why`."""
+    """Numeric fields of a `Why` result."""
 
     score: float
     contrast: float

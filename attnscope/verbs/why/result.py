@@ -49,9 +49,9 @@ class Lack(StrEnum):
 class Removed:
     """Change of the contrast when a part is replaced in the rows that this side reads.
 
-    `held`: all other parts stay as they were, norms follow; `total`: everything is computed again, and
-    `weight` is what the head then gives to the key. `norm` is by what factor the scale of a norm moved that
-    moved most, others held: far from 1, the rest of the sum is stretched by it.
+    `held`: the change with all other parts fixed, norms recomputed; `total`: the change with everything
+    recomputed, and `weight` the head's weight on the key then. `norm` is the largest change factor of the
+    scale of a norm, others held: far from 1, it stretches the rest of the sum.
     """
 
     held: float
@@ -64,10 +64,10 @@ class Removed:
 class Part:
     """Contribution of one part to the `score` and to the `contrast`, from one side.
 
-    `layer` and `head` are None of what is of none. `source` is the token from which most of a head's share
-    comes, with `source_share`. `removed` is None of what was not taken away; then there are no `controls`
-    either: the total effects of the other heads of the layer, of an MLP those of the other MLPs, on the same
-    side in the same row.
+    `layer` and `head` are None for parts without one. `source` is the token from which most of a head's share
+    comes, with `source_share`. `removed` is None where the part was not replaced. `controls` are the total
+    effects of replacing the other heads of the layer, or for an MLP the other MLPs, on the same side in the
+    same row; empty where the part was not replaced.
     """
 
     side: Side
@@ -99,7 +99,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Pair:
-    """What a part of the query and one of the key, `query` and `key` by name, bring to the `contrast`."""
+    """Joint share of the `contrast` of two parts by name, `query` of the query and `key` of the key."""
 
     query: str
     key: str
@@ -110,13 +110,13 @@ class Pair:
 class Why(Certified, Presented):
     """The score of one query and one key of a head, and its contrast, as sums over parts of the model.
 
-    The head gives the key that `weight`. `score` is what the softmax was given for the two, before a soft cap
-    where it is `capped`; `contrast` how far that lies above the key `against`, or above the mean of all
-    `others` that the query may see (None).
-    On each side the `parts` sum to both, up to `residual`, the largest miss as a part of what it misses.
-    `pairs` are the largest of `tried`, those of the largest parts of the query with all of the key.
-    A part of the key was replaced by its mean over the keys that this one is set against, one of the query by
-    its mean over the other tokens; or each by what it is in the text `other_tokens`.
+    `weight` is the head's weight on the key. `score` is the softmax input of the two, before a soft cap where
+    it is `capped`; `contrast` is that score minus the one of the key `against`, or (None) minus the mean of
+    all `others` that the query may see.
+    On each side the `parts` sum to both, up to `residual`, the largest relative error.
+    `pairs` are the largest of `tried`: pairs of the largest parts of the query with all parts of the key.
+    A part of the key was replaced by its mean over the keys compared with, a part of the query by its mean
+    over the other tokens; or each by its value in the text `other_tokens`.
     """
 
     layer: int
@@ -146,7 +146,7 @@ class Why(Certified, Presented):
 
     @property
     def looks(self) -> bool:
-        """Whether the key has twice the weight of what it is set against, and no less than all keys alike."""
+        """Whether the key has twice the weight that it is compared with, and at least even attention."""
         even = 0.0 if self.against is not None else 1 / (self.others + 1)
         return self.contrast >= TWICE and self.weight >= even
 

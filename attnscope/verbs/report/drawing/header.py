@@ -58,7 +58,7 @@ class Part:
 
 
 def heading(result: Report) -> Part:
-    """Heading line: model and head, with the verdict at the right; empty on a bare page."""
+    """Part with the heading: model and head, and the verdict at the right; empty on a bare page."""
     if look_now().bare:
         return Part()
     head, verdict = result.head, result.head.certificate.verdict
@@ -75,7 +75,7 @@ def heading(result: Report) -> Part:
 
 
 def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Part:
-    """The text with the query marked; for cross-attention both texts, labelled `key` and `query`.
+    """Part with the text, the query marked; for cross-attention both texts, labelled `key` and `query`.
 
     Empty on a bare page; keys that are patches or frames are left out.
     """
@@ -136,7 +136,7 @@ def answer(result: Report) -> Answer | None:
 
 
 def said(result: Report, width: float) -> Part:
-    """Draws the prediction: a row of guesses, and below it the generated text or verdict.
+    """Part with the prediction: a row of guesses, and below it the generated text or verdict.
 
     The title is at the left, or above where there is no room.
     """
@@ -185,7 +185,7 @@ def draw_answer(guesses: Sequence[Guess], axes: Axes) -> None:
 
 
 def told(result: Report, width: float) -> Part:
-    """Answer sentence of the report, as in the terminal; empty without captions."""
+    """Part with the answer sentence of the report, as in the terminal; empty without captions."""
     if not look_now().captioned:
         return Part()
     lines = wrapped(sheet_of(result).answer, width, _TEXT)
@@ -196,7 +196,7 @@ def told(result: Report, width: float) -> Part:
 
 
 def foot(result: Report, width: float) -> Part:
-    """Small print: certificate, settings of the map, model and source; empty without captions."""
+    """Part with the small print: certificate, map settings, model and source; empty without captions."""
     if not look_now().captioned:
         return Part()
     head = result.head
