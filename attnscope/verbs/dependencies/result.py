@@ -107,8 +107,8 @@ class HeldOut:
 class Example:
     """A pair of the treebank in its sentence, and the word that an attention head picks for it.
 
-    `dependent`, `governor` (its head) and `taken` are places in `words`, `taken` is -1 for none. A head is
-    asked for the governor of the dependent, and where `direction` is `head->strongest` for the dependent.
+    `dependent`, `governor` (its head) and `taken`, the word picked, are indices into `words`; `taken` is -1 for
+    none. The right pick is the governor, or the dependent where `direction` is `head->strongest`.
     """
 
     words: tuple[str, ...]
@@ -164,8 +164,8 @@ class Treebank:
     """Size of the treebank: `sentences` in the file `name`, of which `scored` were used, and those left out.
 
     `limit` is the most tokens that the model reads. `pairs_without_piece` are left out since the tokenizer
-    gives one of their words no piece. `too_long`, `without_relation` and `unreadable` are the sentences that
-    do not count, by why.
+    gives no token for one of their words. `too_long`, `without_relation` and `unreadable` count the sentences
+    left out, by reason.
     """
 
     name: str

@@ -65,9 +65,8 @@ class Unasked:
 class Lost:
     """Effect of replacing some tokens.
 
-    `positions` are those that were replaced at once. `change` is what that takes from the answer, nats of its
-    log probability. Of a model that answers nothing it is 1 less the cosine of the query's last vector before
-    and after.
+    `positions` are those that were replaced at once. `change` is the loss of the answer's log probability, in
+    nats; for a model that answers nothing, 1 less the cosine of the query's last vector before and after.
     """
 
     positions: tuple[int, ...]
@@ -78,9 +77,9 @@ class Lost:
 class Replaced:
     """Effects of replacing each key token in turn.
 
-    `replacement` is what stood in their place. `answer` is what the model answers untouched, with that
-    `probability`, empty where it answers nothing. `position` is where a word of a text is answered, None of
-    what is of the whole. `parts` are what replacing each takes from it, the largest loss first.
+    `replacement` is the text put in their place. `answer` is the answer of the unchanged model, with that
+    `probability`, empty where it answers nothing. `position` is that of an answered word, None for an answer
+    about the whole text. `parts` are the losses by replaced tokens, the largest first.
     """
 
     replacement: str
@@ -107,7 +106,8 @@ class Replaced:
 class Read:
     """An earlier head whose output the lead head reads with its queries or keys.
 
-    `pair` says so by the weights alone; it is `confirmed` where in this text the head is a reason.
+    `pair` is the composition by the weights alone; it is `confirmed` where that head is a reason in this
+    text.
     """
 
     side: Side

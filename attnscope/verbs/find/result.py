@@ -72,10 +72,10 @@ class Controls:
     token ids, or for a picture or sound the index of the piece at each place. `mean` is that of each head
     over them.
 
-    Where a text repeats words, several links of a pattern join the same two words, and chance moves their mean
-    farther than in a control with other words there. So for `spread`, `below` and `best_excess` the distance
-    of a control from the mean is multiplied by the root of the sum of n² over pairs of words with n links
-    each in the text, over that root in the control.
+    Where a text repeats words, several links of a pattern join the same two words, and chance moves their
+    mean farther than in a control with other words there. So for `spread`, `below` and `best_excess` the
+    distance of a control from the mean is multiplied by the root of the sum of n² over pairs of words with n
+    links each in the text, over that root in the control.
     """
 
     mean: Float[np.ndarray, "layer head"]
@@ -104,28 +104,28 @@ class Controls:
 class Finding(Presented):
     """Heads ranked by one score each, with control texts and other comparisons.
 
-    `weights[i, j]` is the score of `heads[j]` in `layers[i]`: the weight of the query on the key, 0 to 1; for a
-    pattern the weight on all matching keys, averaged over the `rows` queries that have one; for likeness the
-    Jensen-Shannon divergence from the given head in nats, averaged over queries (Lin 1991), where less is
+    `weights[i, j]` is the score of `heads[j]` in `layers[i]`: the weight of the query on the key, 0 to 1; for
+    a pattern the weight on all matching keys, averaged over the `rows` queries that have one; for likeness
+    the Jensen-Shannon divergence from the given head in nats, averaged over queries (Lin 1991), where less is
     better. NaN where a head is not ranked.
 
-    `ranks` is the rank of the key in the query's row, 1 for the strongest (for a pattern the mean). `norms` is
-    the weight times the norm of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` its share of
-    that sum over the row; None where the output projection is not known. `even_attention` is the score of
+    `ranks` is the rank of the key in the query's row, 1 for the strongest (for a pattern the mean). `norms`
+    is the weight times the norm of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` its share
+    of that sum over the row; None where the output projection is not known. `even_attention` is the score of
     equal weights on all visible keys. `stayed` and `followed` are means over the controls with another word
-    at the key: the query's weight on that position, and on the key's own token, wherever it went.
-    `elsewhere` is the mean weight of other queries of the text on the same keys, of `sampled` queries spread
-    over a long text (0: of all), and `key_lengths` is by layer the norm of the key's hidden state at its
-    entry, over the median token's. Each is None where it has no meaning.
+    at the key: the query's weight on that position, and on the key's own token, wherever it went. `elsewhere`
+    is the mean weight of other queries of the text on the same keys, of `sampled` queries spread over a long
+    text (0: of all), and `key_lengths` is by layer the norm of the key's hidden state at its entry, over the
+    median token's. Each is None where it has no meaning.
 
     Where they are `by` words, sentences or passages, weights are summed over the tokens of a key and
     averaged over those of a query (Clark et al. 2019), and a norm is that of what all pieces move
     together. `special` tokens may be left out, and each row divided by what is left.
 
-    `links` are the scored pairs of positions in `query_tokens` and `key_tokens`: the one pair, all visible pairs
-    of a pattern, none for likeness. `heads` are head numbers, from 0. With `by_rows` only the rows asked about
-    were read of each head, and they alone are certified. Where heads of several layers were named one by one,
-    `apart`, they alone have a score and are certified here.
+    `links` are the scored pairs of positions in `query_tokens` and `key_tokens`: the one pair, all visible
+    pairs of a pattern, none for likeness. `heads` are head numbers, from 0. With `by_rows` only the rows
+    asked about were read of each head, and they alone are certified. Where heads of several layers were named
+    one by one, `apart`, they alone have a score and are certified here.
     """
 
     question: Sought
@@ -455,11 +455,10 @@ class Retrieval(Counted, Presented):
     """Retrieval scores of every head over all `needles`: how often it looks first at the right fact.
 
     `first[i, j, k]` is the share of the answer's tokens at which the strongest key of head `heads[j]` of
-    `layers[i]` lies in the fact k; `first_other` is that share for the other fact. `weights` and `weights_other`
-    are the mean weights on each. `scores`, with the 95 % interval `low` to `high`
-    (Wilson's), and `controls` are the means of both over the needles that the model answers; NaN where it
-    answers none. `chance` is how probable it is that a head which looks at either fact alike looks so often
-    more at the one asked for (sign test).
+    `layers[i]` lies in the fact k; `first_other` is that share for the other fact. `weights` and
+    `weights_other` are the mean weights on each. `scores`, with the 95 % interval `low` to `high` (Wilson's),
+    and `controls` are the means of `first` and `first_other` over the needles that the model answers; NaN
+    where it answers none. `chance` is the sign-test p of looking more often at the fact than at the other.
 
     `named` are the retrieval heads: they look first at the fact in a tenth of the answers or more, and
     significantly more often than at the other fact (sign test, Bonferroni). `alike` has for each of them the

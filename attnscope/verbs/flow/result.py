@@ -32,17 +32,16 @@ class Ablated:
 
     `effects` are the losses of log probability, in nats, of the `answer` with that `probability`; for a model
     without an answer there (`answer` is empty), 1 less the cosine of the query's last vector before and
-    after. NaN for tokens that were not replaced: the query, special ones, tokens that it cannot see.
-    `trust` has the rank correlation of every method, and of `distance alone`, a control without attention.
-    `best_of_shuffled` is the 95 % quantile of the best method's correlation over `controls` shufflings of the
-    effects, and `as_far` counts shufflings that reach the best correlation with the real effects.
-    `groups` are the sets of positions that were replaced at once; each position has the effect of its set.
-    `input` is the name of the changed model input; in ids `replacement_id` was put in, None for a zero
-    embedding. `answer_ids` are the answer's tokens, empty without an answer; their probabilities are
-    multiplied.
-    With an answer `against`, effects are losses of the `lead`, the difference of the two logits, and there is
-    no `probability`. `tag` is True where the answer is the tag of the query itself, or a span of which
-    `answer_ids` are the ends, not a word at the query or after it.
+    after. NaN for tokens that were not replaced: the query, special ones, tokens that it cannot see. `trust`
+    has the rank correlation of every method, and of `distance alone`, a control without attention.
+    `best_of_shuffled` is the 95 % quantile, over `controls` shufflings of the effects, of the best
+    correlation of any method, and `as_far` counts shufflings that reach the best correlation with the real
+    effects. `groups` are the sets of positions that were replaced at once; each position has the effect of
+    its set. `input` is the name of the changed model input; in ids `replacement_id` was put in, None for a
+    zero embedding. `answer_ids` are the answer's tokens, empty without an answer; their probabilities are
+    multiplied. With an answer `against`, effects are losses of the `lead`, the difference of the two logits,
+    and there is no `probability`. `tag` is True where the answer is the tag of the query itself, or a span of
+    which `answer_ids` are the ends, not a word at the query or after it.
     """
 
     effects: Float[np.ndarray, " key"]
@@ -102,29 +101,29 @@ class Ablated:
 class Flow(Counted, Presented):
     """Attribution of one query to every input token through the layers, by several methods.
 
-    `query` is its position; None where the question is about the vector of the whole text, which is `pooled`:
-    then rows of several tokens are taken by its weights. Of several tokens that were named together,
-    `query_span`, the rows are averaged, and `query` is the one of them that the answer is at.
+    `query` is its position; None where the query is the `pooled` vector of the whole text: its weights then
+    average the rows of the tokens. For several tokens named together, `query_span`, the rows are averaged,
+    and `query` is the one of them where the model answers.
 
-    All are of the mean over `heads`, each layer mixed half and half with its own input (Abnar and Zuidema
-    2020). `raw[i]` is the mean attention of the query in `layers[i]` alone; `rollout[i]` what has come
-    through all layers up to that one; `by_norm[i]` the same of weights times the length of what they move
-    (Kobayashi et al. 2020), None where the way out of the heads is not known. Rows sum to 1. `flow` is the
-    largest flow from the query in the last layer to each input token, None where the text was too long for it
-    (`most` tokens), or tokens were taken together.
+    Attention is averaged over `heads`, and each layer mixed half and half with its own input (Abnar and
+    Zuidema 2020). `raw[i]` is the mean attention of the query in `layers[i]` alone; `rollout[i]` the rollout
+    through all layers up to that one; `by_norm[i]` the rollout of weights times the norm of what they move
+    (Kobayashi et al. 2020), None where an output projection is not known. Rows sum to 1. `flow` is the
+    maximum flow from the query in the last layer to each input token, None for texts longer than `most`
+    tokens, and for units of several tokens.
 
-    `zeroed[i]` is what has come through all layers up to that one by value zeroing (Mohebbi et al. 2023): how
-    far each token's vector turns in a layer without the values of each key, in shares; `zeroing` says
-    whether these values were seen to be zero. Both None where a layer cannot be run so, `no_zeroing` why.
+    `zeroed[i]` is the rollout up to that layer by value zeroing (Mohebbi et al. 2023), of how far each
+    token's vector turns in a layer without the values of each key; `zeroing` says whether these values were
+    really zero. Both are None where a layer cannot be run so, `no_zeroing` says why.
 
-    `attributed` are the ways back by gradients of the whole model's answer, empty where nothing was replaced.
+    `attributed` are attributions by gradients of the model's answer, empty where nothing was replaced.
 
-    `by` is what tokens were taken together to, if anything: positions then count these, shares are summed
-    over the tokens of each and averaged over those of the query, and all tokens of one are replaced at once.
-    `answers_at` is the position of the token that the answer is at, where tokens were taken together.
+    `by` is the unit that tokens were joined to: positions then count units, shares are summed over the tokens
+    of a unit and averaged over those of the query, and all tokens of a unit are replaced at once.
+    `answers_at` is the position of the token where the model answers, if tokens were joined.
 
-    `ablated` is None where nothing could be replaced; `reason` then says why. `sampled` rows of every head of
-    a long text were held against the model's own; 0: all were.
+    `ablated` is None where nothing could be replaced; `reason` then says why. `sampled` is the number of rows
+    per head that were certified in a long text; 0: all were.
     """
 
     query: int | None

@@ -27,11 +27,10 @@ class Case(StrEnum):
 class LayerAnswer:
     """Logit-lens answer of one layer: its state replaces that of the last layer.
 
-    `layer` is -1 for the embeddings, before the first. `best` is what would be likeliest. Of the model's own
-    answer, `probability` is what it would have and `rank` its place, 1 for the likeliest. `apart` is how much
-    of the probability would have to move to make the model's own (total variation distance, 0 to 1).
-    `control` is the mean of `probability` over the control texts, `control_high` what 95 in a hundred of
-    these do not exceed; NaN without controls.
+    `layer` is -1 for the embeddings, before the first. `best` is the likeliest answer of the layer.
+    `probability` and `rank` (1 for the likeliest) are those of the model's own answer. `apart` is the total
+    variation distance from the model's own distribution, 0 to 1. `control` is the mean of `probability` over
+    the control texts, `control_high` its 95 % quantile over them; NaN without controls.
     """
 
     layer: int
@@ -76,10 +75,9 @@ class LayeredPlace:
 class LayeredPrediction(Presented):
     """Logit-lens answers of all layers at every predicted place. `task` is `masked`, `next` or `class`.
 
-    `read_back` is the proof: the state of the last layer, put in the place where it was while the layers
-    read other numbers, gives the model's own answer up to this total variation distance. The controls are
-    the text with its words in other orders, `ids` as the model read them, drawn with `seed`; `how` says what
-    changed places, or why there are none.
+    `read_back` is the proof: the last layer's state, put back while the layers read other numbers, gives the
+    model's own answer up to this total variation distance. The controls are the text with its words in other
+    orders, as token `ids` drawn with `seed`; `how` says what changed places, or why there are none.
     """
 
     task: str

@@ -29,7 +29,7 @@ class Report(Presented):
     `contributions` split the query's output vector among the keys: the weighted value of each key, projected
     on the output's own direction and divided by its length. They sum to 1 and may be negative; NaN where
     the output is zero. `statistics` are measures of this one head. `view` holds the weights by words, or
-    without special tokens, where they are looked at so; everything else stays by tokens.
+    without special tokens, where the options ask for it; everything else stays by tokens.
     """
 
     projection: Projection = field(metadata={"file": "map", "beside": True})

@@ -69,8 +69,8 @@ def apart(one: Float[np.ndarray, "row column"], other: Float[np.ndarray, "row co
 class Worked(Presented):
     """A worked example of attention. `proofs` pair each certificate with the computation it compares with.
 
-    `warnings` are about what may have been meant otherwise, `notes` belong to the example. `formula` is that
-    of the whole example, `causal` whether later keys are masked.
+    `warnings` are about ambiguous inputs, `notes` belong to the example. `formula` is that of the whole
+    example, `causal` says whether later keys are masked.
     """
 
     name: str
@@ -153,7 +153,7 @@ class ScaleStudy(Presented):
 
     Axis 0 of the measures is `unscaled`, `scaled`. `spread` is the standard deviation of the scores,
     `entropy` that of the softmax in nats, `gradient` the Frobenius norm of its Jacobian; all are means.
-    `additive` has the same three of additive scores of the same vectors; an old file has none. `queries` and
+    `additive` has these three measures for additive scores of the same vectors; old files lack it. `queries` and
     `keys` are how many of each were drawn.
     """
 
