@@ -107,8 +107,8 @@ class HeldOut:
 class Example:
     """A pair of the treebank in its sentence, and the word that an attention head picks for it.
 
-    `dependent`, `governor` (its head) and `taken`, the word picked, are indices into `words`; `taken` is -1 for
-    none. The right pick is the governor, or the dependent where `direction` is `head->strongest`.
+    `dependent`, `governor` (its head) and `taken`, the word picked, are indices into `words`; `taken` is -1
+    for none. The right pick is the governor, or the dependent where `direction` is `head->strongest`.
     """
 
     words: tuple[str, ...]

@@ -284,7 +284,10 @@ def _check_lengths(lengths: Sequence[int], limit: int | None, name: str) -> None
 
 
 def retrieve(reading: Reading, chosen: Chosen, asked: Retrieve) -> Retrieval:
-    """Score the chosen heads on all planted texts; ablate the named ones on texts with other facts."""
+    """Score the chosen heads on all planted texts; ablate the named ones on texts with other facts.
+
+    Raises `InputError` for models that write no answer, and for texts longer than the model reads.
+    """
     _check_kind(chosen, reading.model.writes)
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: no head can be taken away")

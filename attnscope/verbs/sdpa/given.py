@@ -202,7 +202,7 @@ def given(
 
 
 def number(cell: Any, where: str, *, hint: str = "", masks: bool = False, text: bool = True) -> float:
-    """Parse a cell as a finite number, with `masks` also as minus infinity; `text` allows strings."""
+    """Parse a cell as a finite number, with `masks` also -inf; `text` allows strings, without `_`."""
     if isinstance(cell, list | tuple) or getattr(cell, "shape", None):
         raise InputError(f"{where} is a list: two axes are needed")
     written, value = str(cell), math.nan

@@ -153,8 +153,8 @@ class ScaleStudy(Presented):
 
     Axis 0 of the measures is `unscaled`, `scaled`. `spread` is the standard deviation of the scores,
     `entropy` that of the softmax in nats, `gradient` the Frobenius norm of its Jacobian; all are means.
-    `additive` has these three measures for additive scores of the same vectors; old files lack it. `queries` and
-    `keys` are how many of each were drawn.
+    `additive` has these three measures for additive scores of the same vectors; old files lack it. `queries`
+    and `keys` are how many of each were drawn.
     """
 
     dims: tuple[int, ...]
