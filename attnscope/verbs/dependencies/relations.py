@@ -30,8 +30,8 @@ _HALVES = 2
 Edges = Sequence[tuple[int, int, str]]  # dependent, head, relation
 
 ALL = "all but punct"
-Heads = tuple[tuple[int, ...], tuple[int, ...]]  # the layers, and the heads in each
-Place = tuple[int, int, int]  # of a head in the counts: layer, head, direction
+Heads = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of the layers, and of the heads in each
+Place = tuple[int, int, int]  # index into the counts: layer, head, direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,7 +195,7 @@ def _held_out(halves: Sequence[Half], i: int, fixed: int, heads: Heads) -> HeldO
     gain = (right - distance_right) / count
     scatter = squares - 2 * gain * products + gain**2 * counts_squared
     error = math.sqrt(_variance(scatter, sentences, count))
-    reach = Z * error if error else 1.0  # sentences that are all alike say nothing of their scatter
+    reach = Z * error if error else 1.0  # identical sentences give no estimate of the variance
     return HeldOut(
         accuracy=right / count,
         above_control=gain,

@@ -89,7 +89,7 @@ class HeldOut:
     def errors(self) -> float:
         """`above_control` in standard errors; 0 where the error is unknown."""
         above = self.above_control
-        reach = max(self.high - above, above - self.low)  # one end may be cut off at 1
+        reach = max(self.high - above, above - self.low)  # one end may be clipped at 1
         return 0.0 if self.unknown or reach <= 0 else above / reach * Z
 
     @property

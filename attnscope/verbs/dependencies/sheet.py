@@ -26,7 +26,7 @@ from attnscope.verbs.dependencies.result import (
 _MANY = 14  # most relations shown in full; beyond that `_SHOWN` of each group
 BETTER, _OPEN, _WORSE, _TOGETHER = "a_head_is_better", "open", "distance_is_better", "together"
 _SHOWN = {BETTER: 8, _OPEN: 4, _WORSE: 3}
-_LISTED = 10  # heads of one relation
+_LISTED = 10  # most heads listed for one relation
 _SHARES = Scale(0.0, 1.0)
 _ARROWS = {Direction.FROM_DEPENDENT: "→", Direction.FROM_HEAD: "←", Direction.STRONGEST: "⇐"}
 _DIRECTIONS = {
@@ -71,7 +71,7 @@ def said(result: Dependencies) -> Said:
     alone = [each for each in result.told_alone if result.shown in ("", each[0].name)]
     facts = {
         "shown": bool(result.shown),
-        # the relation that is looked at, or the one that stands first
+        # the chosen relation, or the first of the ranking
         "first": first.name,
         "count": first.count,
         "best": first.best.name,
@@ -80,7 +80,7 @@ def said(result: Dependencies) -> Said:
         "by": fixed.fixed_distance,
         "gain": held and held.above_control,
         "interval": _interval(held),
-        # all of them
+        # all relations
         "judged": len(result.judged),
         "better": len(there[BETTER]),
         "worse": [each.name for each in there[_WORSE]],
@@ -88,7 +88,7 @@ def said(result: Dependencies) -> Said:
         "found_alone": [f"{each.name} (p {significant(p)})" for each, p, _ in alone[:_NAMED]],
         "found_more": max(0, len(alone) - _NAMED),
         "needed": alone[0][2] if alone else None,
-        # what was tried, on what
+        # size of the test
         "heads": len(result.layers) * len(result.heads),
         "directions": len(Direction),
         "scored": f"{bank.scored:,}",

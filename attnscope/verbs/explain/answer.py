@@ -169,7 +169,7 @@ class _Asking:
         whole = question is not None and question.position is None
         reached = np.ones(len(tokens), dtype=bool)
         if self.chosen.kind is Kind.DECODER and not whole:
-            reached[place + 1 :] = False  # what follows the answer has no part in it
+            reached[place + 1 :] = False  # tokens after the answer do not affect it
         left = () if self.chosen.kind is Kind.CROSS or whole else (place,)
         asked = Replacing(tokens, reached, place, max(self.chosen.layers), question, left=left)
         made = replaced_each(self.reading, self.chosen, asked)

@@ -46,7 +46,7 @@ class Need(StrEnum):
 
     GAINS = "is likelier without"
     HARDLY = "hardly depends on"
-    NEEDS = "needs"  # half of its probability or more is gone without it, and no other costs as much
+    NEEDS = "needs"  # without it half of the probability or more is lost, and no other word costs as much
     LOSES = "is less likely without"
 
 

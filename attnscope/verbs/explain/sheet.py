@@ -39,7 +39,7 @@ def sheet(result: Explanation, focus: Focus = WHOLE) -> Sheet:
         if isinstance(block, Ranking)
     ]
     ends = result.query, result.key
-    # of all parts but what weights alone say; of why what it adds to the certificate that the others have
+    # proofs of all parts but `compose`; from `why` only what it adds to the certificate
     proofs = (its.proof[question is Asked.WHY :] for question, its in asked if question is not Asked.READ)
     return saying(
         say,
@@ -212,7 +212,7 @@ def said(result: Explanation) -> Said:
         "to": at(result.key_tokens, result.key),
         "unit": unit(result.key_tokens),
         "clear": bool(result.standing_out),
-        # what find, why and compose say
+        # from find, why and compose
         "found": [*find.lines(found.case)],
         "reached": reached,
         "shuffled": find("shuffled"),
@@ -222,7 +222,7 @@ def said(result: Explanation) -> Said:
         "why": spoken,
         "confirmed": reads[True],
         "unconfirmed": reads[False],
-        # what replacing says
+        # from token replacement
         "needed": _needed(result),
         "replacement": made and made.replacement,
         "answers": made is not None and bool(made.answer),

@@ -518,7 +518,7 @@ def figures(result: Finding, spans: Spans) -> OnePrompt:
     measured, found = "distance" if result.smaller_is_better else "weight", dict[Figure, Seen]()
     for i, j in result.places:
         own, control = float(result.weights[i, j]), float(result.controls.mean[i, j])
-        if result.elsewhere is not None:  # what other queries give explains as much
+        if result.elsewhere is not None:  # the weight of other queries is a control too
             control = float(np.fmax(control, result.elsewhere[i, j]))
         stands = bool(np.isfinite(own)) and result.stands_out((i, j))
         found[of_head(result.layers[i], result.heads[j], measured)] = Seen(own, control, stands=stands)

@@ -21,7 +21,7 @@ _ASIDES = (
     "{a} lost the {thing} near the {place} yesterday.",
     "The weather was {like} by the {place}.",
 )
-ASIDES = 60  # sentences of the bundled text
+ASIDES = 60  # sentences of the bundled filler text
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 
 

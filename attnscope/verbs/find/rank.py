@@ -107,7 +107,7 @@ def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndar
         Pattern.SELF: lambda: behind == 0,
         Pattern.FIRST: lambda: np.broadcast_to(np.arange(len(keys)) == 0, behind.shape),
         Pattern.SAME: lambda: same & (behind != 0) & words,
-        # the token behind an earlier one of the query's own: its place is at most the query's
+        # the token after an earlier copy of the query's token, not after the query
         Pattern.INDUCTION: lambda: followed & (behind <= 0) & words,
         Pattern.PUNCTUATION: lambda: np.broadcast_to(marks & ~special, behind.shape),
         Pattern.SPECIAL: lambda: np.broadcast_to(special, behind.shape),
@@ -148,7 +148,7 @@ def _with_rest(rows: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query
 
 ByHead = Float[np.ndarray, "layer head"]
 LeftOut = Bool[np.ndarray, "layer head"] | None
-_OTHERS = 16  # queries of a text that is read in rows, which stand for all others
+_OTHERS = 16  # sampled queries that stand for all others in a long text
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
 
 

@@ -13,7 +13,7 @@ from attnscope.render.words import Said
 from attnscope.verbs.find.result import Confirmation, Retrieval
 
 _COLUMNS = "layer head score low high control chance weight weight_other named"
-_SHOWN = 12  # heads in the terminal
+_SHOWN = 12  # most heads shown in the terminal
 
 
 def sheet(result: Retrieval, focus: Focus = WHOLE) -> Sheet:

@@ -37,8 +37,8 @@ from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL, SINK, STEADI
 from attnscope.tokens import Patches, Tokens
 from attnscope.verbs.find.result import Case, Finding
 
-_NAMED = 6  # heads that are named one by one
-_CONTROLS_TOLD = 3  # under -v; JSON has all of them
+_NAMED = 6  # most heads listed by name
+_CONTROLS_TOLD = 3  # controls printed with -v; JSON has all
 
 
 def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
@@ -149,11 +149,11 @@ def _opens(result: Finding, best: Place) -> dict[str, object]:
     }
 
 
-# heads of a group that are shown; the rest is counted
+# most heads shown of each group; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.KEY: 3, Group.NEITHER: 0}
-_FEW = 5  # that are shown where there is none of a group
+_FEW = 5  # heads shown where none stands out or is above its controls
 _HEADINGS = {Group.STANDS_OUT: "stands_out", Group.ABOVE_ITS_OWN: "above_its_own", Group.POSITION: "position"}
-_HEADINGS |= {Group.KEY: "key_of_all", Group.NEITHER: "neither"}  # above its heads
+_HEADINGS |= {Group.KEY: "key_of_all", Group.NEITHER: "neither"}  # headings of the groups
 _BARS: dict[DependsOn | None, Tint] = {
     DependsOn.CONTEXT: "own",
     DependsOn.WORD: "kin",
@@ -170,7 +170,7 @@ def ranking(result: Finding, whole: bool) -> Ranking:
         few = not shown[Group.STANDS_OUT] and not shown[Group.ABOVE_ITS_OWN]
         most = _SHOWN | ({Group.NEITHER: _FEW} if few else {})
         more = result.by_weight[:_ALSO] if result.case is Case.POSITION_SOUGHT else ()
-        told = {first_named(result), _drawn(result), *more}  # the answer names these
+        told = {first_named(result), _drawn(result), *more}  # heads named in the answer
         shown = {
             group: tuple(each for i, each in enumerate(places) if i < most[group] or each in told)
             for group, places in shown.items()
@@ -380,7 +380,7 @@ def said(result: Finding) -> Said:
         return None if values is None or best is None else float(values[best])
 
     facts = {
-        # what was sought
+        # the target
         "query": query,
         "key": key,
         "from": "" if sought.query is None else at(result.query_tokens, sought.query, sought.query_span),
@@ -392,7 +392,7 @@ def said(result: Finding) -> Said:
         "joined": result.by.is_long,
         "asked": len(result.places),
         "decoder": result.kind is Kind.CROSS and bool(result.query_tokens.texts),
-        # what is read
+        # the input
         "text": plain,
         "patches": not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches),
         "unit": result.by.value if plain else controls.of.part,
@@ -417,7 +417,7 @@ def said(result: Finding) -> Said:
         "best_low": low,
         "best_middle": middle,
         "best_high": high,
-        # what came out
+        # the outcome
         "best": None if best is None else named(result, best),
         "own": of_best(result.weights),
         "mean": of_best(controls.mean),

@@ -284,12 +284,12 @@ def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
         assert result.pooled is not None, "otherwise there is a query"
         weights = result.pooled.weights
         far = np.abs(np.arange(len(weights)) - int(np.argmax(weights))).astype(np.float64)
-        return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean is near to none
+        return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean has no nearest token
     if not isinstance(stretch, Patches):
         return np.asarray(-np.abs(np.arange(len(result.tokens)) - float(np.mean(query))))
     near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
     if result.query not in numbers:
-        return near  # nothing is nearer to a token that stands for no place
+        return near  # a token without a place in the picture has no distances
     row, column = divmod(numbers[result.query], stretch.columns)
     for place, number in numbers.items():
         if place >= 0:
@@ -345,7 +345,7 @@ def by_gradients(
         except InputError as error:
             return _without(result, str(error))
         found = attributed(model, entrance, measured, selection, result.layers, result.heads)
-    count = len(result.tokens)  # behind the text the answer's own tokens may be read
+    count = len(result.tokens)  # tokens of the answer may follow the text
     of_text = (each if each.values is None else replace(each, values=each.values[:count]) for each in found)
     return replace(result, attributed=tuple(of_text))
 

@@ -229,7 +229,7 @@ def lengths(
     Heads may cancel each other, so this is at most the sum of their norms. NaN for rows of NaN.
     """
     total, products = torch.zeros_like(weights[0]), products.to(weights).permute(1, 2, 0).contiguous()
-    for head, own in enumerate(weights):  # a block lies in the cache: much faster than a product for each key
+    for head, own in enumerate(weights):  # blocks fit into the cache: much faster than one product per key
         others = own * products[head, head]
         for other in range(head):
             others.addcmul_(weights[other], products[head, other], value=2)

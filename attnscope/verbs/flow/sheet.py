@@ -91,7 +91,7 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
     largest = max(float(np.nanmax(values)) for name, values in result.methods.items() if name not in SIGNED)
     shades = Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
-    costs = ablated is not None and bool(ablated.answer)  # then + is what the answer rests on, in one colour
+    costs = ablated is not None and bool(ablated.answer)  # then + supports the answer, in one colour
     if ablated is not None:
         effects = [float(ablated.effects[key]) for key in shown]
         form = signed if costs else number
@@ -291,7 +291,7 @@ def said(result: Flow) -> Said:
     place = "" if result.query is None else at(result.tokens, result.query)
     span = result.query_span
     facts = {
-        # what was asked
+        # the question
         "at": settled(told(result.tokens, span)) if span else place,
         "query": "" if result.query is None else in_sentence(result.tokens, result.query),
         "position": result.query,
@@ -301,12 +301,12 @@ def said(result: Flow) -> Said:
         "against": "" if made is None else settled(printable(made.against)),
         "after_it": result.kind is Kind.DECODER and made is not None and not made.tag,
         "of_span": made is not None and made.of_span,
-        # what is read
+        # the input
         "unit": unit(result),
         "layers": len(result.layers),
         "last_layer": result.layers[-1],
         "heads": len(result.heads),
-        # what was replaced
+        # the replacement
         "replacement": "" if made is None else made.replacement,
         "count": 0 if made is None else made.count,
         "together": 1 if made is None else made.together,

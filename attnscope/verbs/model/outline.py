@@ -54,7 +54,7 @@ def head_cost(
     head_flops, stages = recomputation(first)
     blocks = sum(each.blocks for each in calls)
     held = needed(listing.shards, model, cut) if listing.shards else ()  # by weight files, of several
-    width = first.dim + first.value_dim  # of a query with its output, and of a key with its value
+    width = first.dim + first.value_dim  # numbers of a query with its output, or of a key with its value
     rows = first.heads * first.queries + first.key_heads * first.keys
     return Cost(
         tower=tower.name,

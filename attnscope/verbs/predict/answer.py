@@ -27,7 +27,7 @@ from attnscope.verbs.predict.question import Predict, PredictLayers
 from attnscope.verbs.predict.result import LayerAnswer, LayeredPlace, LayeredPrediction
 from attnscope.vocabulary import Kind
 
-_TOP = 5  # guesses
+_TOP = 5  # default number of guesses
 
 
 def predict(reading: Reading, asked: Predict = Predict()) -> Prediction:  # noqa: B008 - frozen

@@ -21,7 +21,7 @@ _FULL = 0.4  # probability from which the axis goes up to 1
 _LAYER_COLUMNS = (
     "position layer id token probability rank apart control control_high best_id best best_probability"
 )
-_LONGEST_NAME = 24  # cells of a token
+_LONGEST_NAME = 24  # most terminal cells of a token
 
 
 def sheet(result: LayeredPrediction, focus: Focus = WHOLE) -> Sheet:

@@ -138,7 +138,7 @@ def _stored_head(asked: Numbers) -> "HeadAttention | None":
     except InputError:
         return None
     if content.startswith(b"PK"):
-        ours = b"meta.npy" in content  # as the list of what is in it says
+        ours = b"meta.npy" in content  # named in the index of the archive
     else:
         ours = all(mark in content[:_SEEN] for mark in (b'"attnscope.', b'"schema"'))
     if path is None or not ours:

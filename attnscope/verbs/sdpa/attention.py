@@ -107,7 +107,7 @@ def work_out(
         sinks=None if sink is None else torch.tensor([sink], dtype=EXACT),
     )
     stages = attend(operands)
-    answered = ~(stages.masked == -torch.inf).all(-1)  # a query without any key is no overflow
+    answered = ~(stages.masked == -torch.inf).all(-1)  # a query without keys gives NaN, but no overflow
     if not all(bool(torch.isfinite(each[answered]).all()) for each in (stages.scores, stages.output)):
         raise InputError("the numbers are too large: products of them do not fit into float64")
     steps += _to_the_softmax(scores, stages, operands, terms, size)
@@ -132,7 +132,7 @@ def work_out(
         scoring=None if own else scoring,
         causal=causal,
         notes=notes + same,
-        warnings=tuple(  # nothing shows whether it was meant to be the other way round
+        warnings=tuple(  # a square array may be meant transposed
             f"{each.symbol} is square and cannot be told from its transpose: read as {each.reading}"
             for each in start.values()
             if each.values.shape[0] == each.values.shape[1] > 1

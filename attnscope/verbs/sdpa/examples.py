@@ -88,7 +88,7 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
         for row, logits in enumerate(ways):
             weights = softmax(logits[None])[0]
             slopes = softmax_jacobian(weights)
-            # by differentiating torch's own softmax; rows do not depend on each other
+            # by automatic differentiation of torch's softmax; rows are independent
             differentiated: Tensor = jacobian(lambda rows: torch.softmax(rows, -1).sum(0), logits)  # type: ignore[no-untyped-call]
             worst = max(worst, float((slopes - differentiated.transpose(0, 1)).abs().max()))
             entropy, sizes = torch.special.entr(weights).sum(-1), slopes.flatten(1).norm(dim=-1)
@@ -145,4 +145,4 @@ def example(name: str, scoring: Scoring | None = None, causal: bool = False) -> 
         name=name,
         notes=NOTES.get(name, ()),
     )
-    return replace(worked, warnings=())  # no doubt about which way round arrays of our own stand
+    return replace(worked, warnings=())  # our own arrays are not ambiguous

@@ -24,7 +24,7 @@ from attnscope.vocabulary import Scoring
 
 LISTED = 100  # bytes of a cell as Python objects
 _MASKING = ("scores",)  # where minus infinity is a masked key
-_CAPITALS = {"Q": "q", "K": "k", "V": "v"}  # how formulas call them, as a file may
+_CAPITALS = {"Q": "q", "K": "k", "V": "v"}  # names in formulas, allowed in files
 _HOW = ': type rows as "1,0; 0,1" or "[[1,0],[0,1]]", or name a .csv, .json or .npy file'
 _OPENING = re.compile(r"\s*(?:\w+\s*=)?\s*(?:[\w.]+\s*\()?\s*(?=[\[(])")  # nothing, `Q =`, `np.array(`
 _CLOSING = re.compile(r"(?:\s*,\s*(?:\w+\s*=\s*)?[^\[\]()]*)?[\s)]*")  # `, dtype=float32)`
@@ -299,7 +299,7 @@ def named(
         key: Matrix(role.symbol, given[key].values, *map(_numbered, role[1:], given[key].values.shape))
         for key, role in roles.items()
     }
-    axes = dict[str, tuple[str, Axis]]()  # each with the array that is the first to have it
+    axes = dict[str, tuple[str, Axis]]()  # axis, with the first array that has it
     brought = dict[str, tuple[str, tuple[str, ...]]]()
     for key, matrix in shaped.items():
         own = (matrix.rows, given[key].rows), (matrix.columns, given[key].columns)

@@ -152,7 +152,7 @@ def _by_layer(say: Said, layers: list[Layer], names: dict[tuple[str, str], str],
 def _heads(say: Said, blocks: Layer) -> str:
     every = [one for block in blocks for one in block.certificates]
     heads = f"{sum(one.verdict.proved for one in every)} of {len(every)}"
-    if any(one.verdict is Verdict.STORED for one in every):  # proved or not, only the file says so
+    if any(one.verdict is Verdict.STORED for one in every):  # the proof is only claimed by the file
         heads = _verdicts(every)
     return heads if len(blocks) == 1 else say("blocks", heads, len(blocks))
 

@@ -12,11 +12,11 @@ from attnscope.tokens import Tokens
 class Case(StrEnum):
     """Which conclusion the largest of the replaced parts allows."""
 
-    STANDS = "stands"  # taking it away does what it brings, and more than any control does
-    OTHERWISE = "otherwise"  # taking it away does not do what it brings
-    CONTROLLED = "controlled"  # a control does as much when it is taken away
-    ALONE = "alone"  # there is no control to hold it against
-    NONE = "no part"  # no head and no MLP that can be told apart brings anything
+    STANDS = "stands"  # replacing it undoes its contribution, more than any control does
+    OTHERWISE = "otherwise"  # replacing it does not undo its contribution
+    CONTROLLED = "controlled"  # replacing a control does as much
+    ALONE = "alone"  # there is no control
+    NONE = "no part"  # no head and no MLP contributes
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def contributions(
     slopes = _slopes(rule, total)
     found = shares(slopes, names)
     logit, summed = float(_logit(exact(logits[0]), ids, rivals)), sum(found.values())
-    largest = float(logits[0, :, [*ids, *rivals]].abs().max())  # of which rounding is a share
+    largest = float(logits[0, :, [*ids, *rivals]].abs().max())  # rounding is relative to it
     size = max(largest, 0.01 * sum(map(abs, found.values())))
     residual = abs(summed - logit) / size if size else 0.0
     if not residual <= EXACT:

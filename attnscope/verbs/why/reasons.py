@@ -272,7 +272,7 @@ def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
                 share = float(sources[name][source])
             shares = of_score.get(name, 0.0), of_contrast.get(name, 0.0)
             if not any(shares):
-                continue  # such as a mask where nothing is masked
+                continue  # no share, such as a mask that masks nothing
             found.append((name, Part(side, name.label, name.layer, name.head, source, share, *shares)))
     return found
 

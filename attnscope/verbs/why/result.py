@@ -8,12 +8,12 @@ from attnscope.results.base.origin import Certificate, Certified, Kind, Provenan
 from attnscope.results.base.presented import Presented, fits, within
 from attnscope.tokens import Tokens
 
-MUCH = 0.5  # of the weight: what goes with a part that is called a reason; of the contrast: what it brings
-FEWEST, SPREADS = 3, 3.0  # controls of a reason; and how many of their spreads it lies beyond their mean
-TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
-EXACT = 3e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
+MUCH = 0.5  # share of the weight lost without a reason, and of the contrast that it brings, at least
+FEWEST, SPREADS = 3, 3.0  # fewest controls of a reason; standard deviations that it exceeds their mean by
+TWICE = 0.6931471805599453  # ln 2: score difference that doubles the weight
+EXACT = 3e-5  # largest relative error of a sum of parts
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
-LEFT = "left over"  # by what is not linear behind the last layer and is taken at its slope
+LEFT = "left over"  # remainder of linearising what follows the last layer
 
 
 class Side(StrEnum):
@@ -37,12 +37,12 @@ class Case(StrEnum):
 class Lack(StrEnum):
     """Why a part is not called a reason: the first test that it fails."""
 
-    NOT_TAKEN = "not taken"  # away
-    AGAINST = "against"  # it: without the part the score does not fall
-    FEW = "few"  # controls
-    CONTROLLED = "controlled"  # by another that does as much, or nearly
-    STAYS = "stays"  # most of the weight, without it
-    SMALL = "small"  # what it brings itself, less than half of the contrast
+    NOT_TAKEN = "not taken"  # the part was not replaced
+    AGAINST = "against"  # without the part the score does not fall
+    FEW = "few"  # too few controls
+    CONTROLLED = "controlled"  # a control does as much, or nearly
+    STAYS = "stays"  # most of the weight stays without the part
+    SMALL = "small"  # the part brings less than half of the contrast
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from attnscope.results.base.origin import Verdict
 from attnscope.verbs.why.contributions_result import Contribution
 from attnscope.verbs.why.result import EXACT, FEWEST, MUCH, SPREADS, TWICE, Case, Lack, Part, Side, Why
 
-_SHOWN = 6  # parts of a side
-_NAMED = 2  # reasons of a side that a sentence names
+_SHOWN = 6  # most parts shown of a side
+_NAMED = 2  # most reasons of a side named in a sentence
 _PAIRS = 3
 _STRETCHED = 1.25  # change factor of a norm from which it is reported
 
@@ -115,7 +115,7 @@ def _pairs(result: Why, say: Said) -> Ranking:
 
 
 def _summed(result: Why, say: Said) -> tuple[Verdict, str]:
-    if result.verdict is Verdict.STORED:  # a file says so, and nothing more
+    if result.verdict is Verdict.STORED:  # only the stored file says so
         return Verdict.STORED, say("stored")
     return Verdict.CERTIFIED, say("exact")
 

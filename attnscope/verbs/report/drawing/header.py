@@ -40,7 +40,7 @@ from attnscope.verbs.report.result import Report
 LARGE: Sizes = ((24.0, 21.0, 18.0), (18.0, 16.0, 14.0), (14.0, 12.5, 11.0))
 BAR, TRACK = "#4a4f57", "#e9eaec"
 _HEADING, _FOOT, _WORD, _TEXT, _NAME = 11.0, 6.5, 7.5, 10.5, 10.5  # points
-_HEADING_ROOM = 0.32  # inches, as are those that follow
+_HEADING_ROOM = 0.32  # inches, also below
 _SIDE = 0.6  # for the label `query` or `key`
 _BEFORE, _ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.34, 0.06, 0.3, 8.0  # prediction rows
 _BASE, _BAR_BOTTOM, _BAR_HEIGHT = 0.15, 0.02, 0.055  # from the bottom of its row

@@ -26,9 +26,9 @@ _SHOWN: tuple[Show, Show] = ("scaled", "weights")
 _GAP, _GUTTER, _BETWEEN = 0.3, 0.55, 0.3  # inches between heat maps, between columns, between rows
 _BEFORE_FOOT = 0.08
 _MOST_SHARES = 9
-_LEAST_UPPER, _ELSE = 2.6, 3.6  # inches: the row of the maps at least, and all but both rows of panels
+_LEAST_UPPER, _ELSE = 2.6, 3.6  # inches: least height of the upper panels; all but both rows of panels
 _NARROWEST_MAP, _WIDEST_MAP = 4.6, 7.0
-_SHAPE, _STRETCH = 1.5, 1.25  # of the page, width over height, and how far the map may widen for it
+_SHAPE, _STRETCH = 1.5, 1.25  # width over height of the page; most widening of the map for it
 
 
 def figure(result: Report) -> Figure:
