@@ -31,8 +31,8 @@ class Case(StrEnum):
 
 
 class Direction(StrEnum):
-    """How a head finds a pair: the dependent attends most to its governor; of all words its governor attends
-    most to the dependent; or the governor attends to no other word more.
+    """Which attention finds a pair: the dependent attends most to its governor; of all words its governor
+    attends most to the dependent; or the governor attends most to the dependent.
     """
 
     FROM_DEPENDENT = "dependent->head"

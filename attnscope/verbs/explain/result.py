@@ -42,7 +42,7 @@ class Case(StrEnum):
 
 
 class Need(StrEnum):
-    """How much the answer depends on the word."""
+    """Dependence of the answer on the key word."""
 
     GAINS = "is likelier without"
     HARDLY = "hardly depends on"
@@ -251,7 +251,7 @@ class Explanation(Presented):
 
     @property
     def need(self) -> Need | None:
-        """How much the answer depends on the key word, beside rounding and beside every other word.
+        """Dependence of the answer on the key word, beside rounding and beside every other word.
 
         None where it was not replaced, or the model answers nothing.
         """

@@ -163,6 +163,7 @@ def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.n
 
 
 def _strays(own: ByHead, others: ByHead) -> float:
+    """Largest difference of two arrays of scores; infinite where NaN is not at the same heads."""
     if not np.array_equal(np.isnan(own), np.isnan(others)):
         return float("inf")
     return float(np.nanmax(np.abs(own - others), initial=0.0))

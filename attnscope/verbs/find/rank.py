@@ -326,6 +326,7 @@ def best_excess(texts: Float[np.ndarray, "text layer head"], smaller: bool) -> F
 
 
 def _mean(values: Float[np.ndarray, "..."], axis: int = 0) -> Float[np.ndarray, "..."]:
+    """Mean along `axis`, ignoring NaN; NaN where all values are NaN."""
     there = ~np.isnan(values)
     count = there.sum(axis=axis)
     total = np.where(there, values, 0.0).sum(axis=axis)

@@ -130,6 +130,7 @@ def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
 
 
 def _worse(first: Sequence[OutputCheck], second: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:
+    """For each output, the check with the larger difference."""
     pairs = zip(first, second, strict=True)
     return tuple(max(pair, key=lambda check: (not check.identical, check.difference)) for pair in pairs)
 
