@@ -1,8 +1,8 @@
-"""Which heads find which grammatical relations: a treebank read in batches of sentences of one length.
+"""Answers `dependencies`: scores heads on the grammatical relations of a treebank, in batches of one length.
 
-Sentences of as many tokens go through the model together, so nothing is padded and every one is read as it
-would be alone. Weights become answers as each layer makes them, and are never kept. A few sentences are
-captured and certified in full, and the weights that were counted there held against the recomputed ones.
+Sentences with the same number of tokens are batched, so nothing is padded and each is read as it would be
+alone. Each layer's weights are reduced to the most attended word at once, and never kept. A few sentences are
+captured and certified in full, and the weights counted there are compared with the recomputed ones.
 """
 
 from collections import Counter, defaultdict
@@ -42,11 +42,11 @@ from attnscope.verbs.dependencies.result import Dependencies, Treebank
 from attnscope.vocabulary import Kind, Route
 
 _BAR = 24  # characters of the progress bar
-SAMPLE = 3  # sentences that are certified: of lengths that cut all of them in four
+SAMPLE = 3  # sentences to certify, at the quartiles of length
 
 
 def read_asked(asked: Relate) -> Bank:
-    """The sentences of the file; `InputError` where it has no relation, or not the one that is asked for."""
+    """Read the treebank file; `InputError` where it has no relation, or not the one asked for."""
     bank = read_treebank(Path(asked.path), asked.limit)
     there = Counter(name for sentence in bank.sentences for _, _, name in sentence.edges)
     if not there:
@@ -59,9 +59,9 @@ def read_asked(asked: Relate) -> Bank:
 
 @dataclass(frozen=True, eq=False)
 class Lengths:
-    """Which sentences are read, by how many tokens they have, and how many are left out and why.
+    """Indices of the sentences to read, by token length, and counts of those left out.
 
-    `numbers` counts those that are read, in the order of the file.
+    `numbers` numbers the sentences to read, in the order of the file.
     """
 
     by_length: dict[int, list[int]]
@@ -91,23 +91,23 @@ class Lengths:
 
     @property
     def sample(self) -> set[int]:
-        """The sentences that are certified: where lengths, in order, are cut in four."""
+        """Indices of the sentences to certify, at the quartiles of length."""
         order = [i for length in sorted(self.by_length) for i in self.by_length[length]]
         return {order[len(order) * (k + 1) // (SAMPLE + 1)] for k in range(SAMPLE)}
 
 
 def progress(done: int, total: int) -> str:
-    """`━━━━━━────── 1,024 of 2,001 sentences`."""
+    """Progress bar with counts: `━━━━━━────── 1,024 of 2,001 sentences`."""
     filled = round(_BAR * done / total)
     return f"{'━' * filled}{'─' * (_BAR - filled)} {done:,} of {total:,} sentences"
 
 
-_MOST_CELLS = 2**24  # of the weights of a layer at once
-_ROUNDING = 1e-3  # of weights in a batch and alone, beyond which it is told
+_MOST_CELLS = 2**24  # most weights of a layer in one batch
+_ROUNDING = 1e-3  # difference between batched and single weights from which a notice is given
 
 
 def find_relations(opened: Opened, chosen: Chosen, asked: Relate, listener: Listener) -> Dependencies:
-    """Every head of `chosen` on every sentence of the treebank."""
+    """Score every chosen head on every relation of the treebank."""
     bank, model = asked.bank, opened.model
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: here queries and keys are needed")
@@ -125,7 +125,7 @@ def find_relations(opened: Opened, chosen: Chosen, asked: Relate, listener: List
 
 @dataclass(frozen=True, eq=False)
 class _Encoded:
-    """A sentence as the model reads it; `number` is its place among those that are read."""
+    """A sentence encoded for the model; `number` counts the sentences that are read."""
 
     index: int
     number: int
@@ -134,6 +134,8 @@ class _Encoded:
 
 
 class _Counted:
+    """Reads a treebank batch by batch, counts right pairs of every head, and certifies a sample."""
+
     def __init__(
         self,
         opened: Opened,

@@ -1,13 +1,12 @@
-"""From counts to claims: the best head of each relation, beside the best fixed distance, and held out.
+"""Counts right pairs by head; picks the best head and fixed distance of each relation, with held-out tests.
 
-The best of many heads is good partly by luck. So a head is also chosen on every other sentence and judged by
-the sentences between, and the reverse; what both halves give together is `held_out`. The distance it is held
-against keeps the advantage of having been chosen on all sentences.
+The best of many heads is good partly by luck. So a head is also chosen on every other sentence and tested on
+the sentences between, and the reverse: `held_out` pools both. The fixed distance that it is compared with
+keeps the advantage of having been chosen on all sentences.
 
-How often each head and each fixed distance is right is kept as sums alone, so that no treebank is too long,
-and apart for every other sentence. Words of one sentence are no independent trials. So errors come from
-sentences: of each are kept the sums of squares and products of how many it had right, which is what the
-variance of a share needs (a ratio estimate over clusters, Cochran 1977, Section 6.3).
+Counts of right pairs are kept as sums only, for even and for odd sentences, so that no treebank is too long.
+Words of one sentence are not independent trials, so errors are estimated over sentences, from sums of squares
+and products of their counts (variance of a ratio estimate over clusters, Cochran 1977, Section 6.3).
 """
 
 import math
@@ -31,13 +30,13 @@ _HALVES = 2
 Edges = Sequence[tuple[int, int, str]]  # dependent, head, relation
 
 ALL = "all but punct"
-Heads = tuple[tuple[int, ...], tuple[int, ...]]  # the layers, and the heads in each
-Place = tuple[int, int, int]  # of a head in the counts: layer, head, direction
+Heads = tuple[tuple[int, ...], tuple[int, ...]]  # numbers of the layers, and of the heads in each
+Place = tuple[int, int, int]  # index into the counts: layer, head, direction
 
 
 @dataclass(frozen=True, eq=False)
 class Half:
-    """Sums over every other sentence. The last place of `relation` is all relations but punctuation.
+    """Sums over even or odd sentences. The last index of `relation` is all relations but punctuation.
 
     `count` are edges, `before` those whose head stands before its dependent, `sentences` those that have one.
     `right` are heads that were found, `squares` sums over sentences of their squares and `products` of their
@@ -62,7 +61,7 @@ class Half:
 
 
 class Tally:
-    """Counts sentence by sentence; `names` are the relations there are, without the root."""
+    """Accumulates counts sentence by sentence; `names` are the relations, without the root."""
 
     def __init__(self, layers: int, heads: int, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -72,7 +71,7 @@ class Tally:
         self.halves = tuple(Half(*map(np.zeros, shapes)) for _ in range(_HALVES))
 
     def add(self, number: int, edges: Edges, answered: Int[np.ndarray, "layer head way word"]) -> None:
-        """Sentence `number` of those that are counted, with what every head answers for every word."""
+        """Count one sentence; `answered` holds the word that every head picks for every word."""
         dependents, heads = (np.array([edge[i] for edge in edges]) for i in (0, 1))
         places, member = self._members([name for _, _, name in edges])
         half = self.halves[number % _HALVES]
@@ -109,23 +108,23 @@ def taken(
     dependents: Int[np.ndarray, " edge"],
     heads: Int[np.ndarray, " edge"],
 ) -> Int[np.ndarray, "layer head direction edge"]:
-    """What every head takes, in each `Direction`, for a dependent's head; in the last for a head's dependent.
+    """Word that every head picks in each `Direction`, for each edge: a governor; in the last, a dependent.
 
-    That is whom the word that is the head attends to most. A fixed distance finds as many pairs from the head
-    as from the dependent, so that one control is that of every direction.
+    The last is the word that the governor attends to most. A fixed distance finds as many pairs from the
+    governor as from the dependent, so that one control serves every direction.
     """
     return np.concatenate([answered[..., dependents], answered[..., :1, heads]], axis=-2)
 
 
 def ranked(tally: Tally, heads: Heads) -> tuple[tuple[Relation, ...], Relation]:
-    """Every relation that occurs, most frequent first, and all of them but punctuation as one."""
+    """Results of every relation, most frequent first, and of all but punctuation as one relation."""
     whole = tally.halves[0] + tally.halves[1]
     every = [_relation(tally.halves, whole, i, name, heads) for i, name in enumerate((*tally.names, ALL))]
     return tuple(every[:-1]), every[-1]
 
 
 def shares(right: Float[np.ndarray, "... relation"], count: Float[np.ndarray, " relation"]) -> np.ndarray:
-    """How many of the edges of each relation are found; NaN where there is no edge."""
+    """Share of the edges of each relation that are right; NaN where there is no edge."""
     return np.asarray(np.divide(right, count, out=np.full(right.shape, np.nan), where=count > 0))
 
 
@@ -150,7 +149,7 @@ def _relation(halves: Sequence[Half], whole: Half, i: int, name: str, heads: Hea
 
 
 def named(place: Place, heads: Heads) -> tuple[int, int, Direction]:
-    """Layer, head and direction of a place in the counts."""
+    """Layer number, head number and direction at an index of the counts."""
     return heads[0][place[0]], heads[1][place[1]], tuple(Direction)[place[2]]
 
 
@@ -161,7 +160,7 @@ def _best_head(half: Half, i: int) -> Place:
 
 
 def _share(whole: Half, i: int, right: float, squares: float, products: float) -> tuple[float, float, float]:
-    """Accuracy and its interval (Wilson's, for as many trials as the sentences are worth)."""
+    """Accuracy with its Wilson interval, for the effective number of independent trials."""
     count, sentences = float(whole.count[i]), float(whole.sentences[i])
     if not count:
         return math.nan, math.nan, math.nan
@@ -173,19 +172,19 @@ def _share(whole: Half, i: int, right: float, squares: float, products: float) -
 
 
 def _variance(scatter: float, sentences: float, count: float) -> float:
-    """Of a share of `count` edges, from the sum over sentences of (right - share · edges)²; 0 of one."""
+    """Variance of a share of `count` edges; `scatter` sums (right - share · edges)² over sentences."""
     return max(scatter, 0.0) * sentences / (sentences - 1) / count**2 if sentences > 1 else 0.0
 
 
 def _held_out(halves: Sequence[Half], i: int, fixed: int, heads: Heads) -> HeldOut | None:
-    """The head of the one half on the other, both ways, beside a distance; None where a half has none."""
+    """Test the best head of each half on the other half; None where a half has no such pair."""
     if not all(half.count[i] for half in halves):
         return None
     chosen = [_best_head(half, i) for half in halves]
     count = sentences = 0.0
     sums = np.zeros(
         5
-    )  # right, distance right; of their difference by sentence squares, products with the count
+    )  # right, distance right; of their difference by sentence: squares, products with the count
     for half, place in zip(halves, reversed(chosen), strict=True):
         right, distance_right = half.right[place][i], half.distance_right[fixed, i]
         squares = half.squares[place][i] - 2 * half.both[place][fixed, i] + half.distance_squares[fixed, i]
@@ -196,7 +195,7 @@ def _held_out(halves: Sequence[Half], i: int, fixed: int, heads: Heads) -> HeldO
     gain = (right - distance_right) / count
     scatter = squares - 2 * gain * products + gain**2 * counts_squared
     error = math.sqrt(_variance(scatter, sentences, count))
-    reach = Z * error if error else 1.0  # sentences that are all alike say nothing of their scatter
+    reach = Z * error if error else 1.0  # identical sentences give no estimate of the variance
     return HeldOut(
         accuracy=right / count,
         above_control=gain,
@@ -206,12 +205,12 @@ def _held_out(halves: Sequence[Half], i: int, fixed: int, heads: Heads) -> HeldO
     )
 
 
-_KEPT = 40  # pairs of a relation
-_LONGEST = 30  # words of a sentence that is shown
+_KEPT = 40  # most pairs kept of a relation
+_LONGEST = 30  # most words of an example sentence
 
 
 class Pairs:
-    """The pairs that may be shown; `sentences` are those that are read, by their number in the file."""
+    """Candidate examples: the first pairs of each relation; `sentences` by their index in the file."""
 
     def __init__(self, sentences: Mapping[int, Sentence]) -> None:
         self.sentences = sentences
@@ -228,14 +227,14 @@ class Pairs:
         self._taken: dict[tuple[int, int], Int[np.ndarray, "layer head direction"]] = {}
 
     def add(self, index: int, edges: Edges, answered: Int[np.ndarray, "layer head way word"]) -> None:
-        """What every head answers for every word of one sentence; `edges` are those that count."""
+        """Keep the words that every head picks for the wanted pairs of one sentence."""
         for dependent, head, _ in edges:
             if dependent in self._by_sentence.get(index, ()):
                 pair = np.array([dependent]), np.array([head])
                 self._taken[index, dependent] = taken(answered, *pair)[..., 0].astype(np.int16)
 
     def examples(self, relation: Relation, heads: Heads) -> tuple[Example, ...]:
-        """The first pair that the relation's best head gets right, and the first that it misses."""
+        """First pair that the relation's best head gets right, and first that it misses."""
         best, ways = relation.best, tuple(Direction)
         place = heads[0].index(best.layer), heads[1].index(best.head), ways.index(best.direction)
         every = [

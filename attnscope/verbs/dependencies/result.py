@@ -1,4 +1,4 @@
-"""Which head finds which grammatical relation of a treebank, each beside the best fixed distance."""
+"""Result of `dependencies`: the best head for each grammatical relation, beside the best fixed distance."""
 
 import math
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from attnscope.results.base.presented import Presented, fits
 from attnscope.results.claims.ranking import Z
 from attnscope.results.heads import Placed
 
-LEAST = 20  # pairs of a relation that is judged: of fewer the best of many heads says little
-LEVEL = 0.05  # how often any of all relations may be told apart by chance
+LEAST = 20  # fewest pairs of a relation that is tested
+LEVEL = 0.05  # family-wise error rate over all relations
 
 
 class Case(StrEnum):
-    """What can be said of all relations, or of one: which of the sentences answers."""
+    """Which conclusion all relations, or the chosen one, allow."""
 
     FOUND = "found"
     NEAREST = "nearest"
@@ -31,8 +31,8 @@ class Case(StrEnum):
 
 
 class Direction(StrEnum):
-    """How a pair is found: the dependent attends most to its head, of all words the head attends most to the
-    dependent, or the head attends to no other word more.
+    """Which attention finds a pair: the dependent attends most to its governor; of all words its governor
+    attends most to the dependent; or the governor attends most to the dependent.
     """
 
     FROM_DEPENDENT = "dependent->head"
@@ -42,7 +42,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class Share:
-    """How many of the pairs are right, with the 95 % interval that the scatter over sentences gives."""
+    """Share of right pairs, with the 95 % interval from the variance over sentences."""
 
     accuracy: float
     low: float
@@ -51,7 +51,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Finder(Placed, Share):
-    """A head that finds a relation in one direction."""
+    """A head and direction, with its accuracy on a relation."""
 
     layer: int
     head: int
@@ -60,21 +60,18 @@ class Finder(Placed, Share):
 
 @dataclass(frozen=True)
 class FixedDistance(Share):
-    """The rule that a word's head stands so many words behind it, before it where that is negative.
-
-    `fixed_distance` counts these words.
-    """
+    """Baseline rule: the governor stands `fixed_distance` words after the word, before it where negative."""
 
     fixed_distance: int
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """The best head of every other sentence, judged on those between, and the reverse.
+    """Two-fold held-out test: the best head of one half of the sentences, scored on the other, both ways.
 
-    `heads` are the two that were chosen. `above_control` is what they find less what the best fixed
-    distance of all sentences finds, which was chosen on the very pairs that it is judged by and so has the
-    advantage, with the 95 % interval over sentences.
+    `heads` are the two that were chosen. `above_control` is their accuracy less that of the best fixed
+    distance, with the 95 % interval over sentences. The distance was chosen on the pairs that test it, and
+    so has the advantage.
     """
 
     accuracy: float
@@ -85,33 +82,33 @@ class HeldOut:
 
     @property
     def unknown(self) -> bool:
-        """Whether the sentences are too few, or too much alike, to say how sure that is."""
+        """True where the sentences are too few, or too much alike, to estimate the interval."""
         return self.low <= -1 and self.high >= 1
 
     @property
     def errors(self) -> float:
-        """How far they find more, in its standard errors; 0 where nothing is known of these."""
+        """`above_control` in standard errors; 0 where the error is unknown."""
         above = self.above_control
-        reach = max(self.high - above, above - self.low)  # one end may be cut off at 1
+        reach = max(self.high - above, above - self.low)  # one end may be clipped at 1
         return 0.0 if self.unknown or reach <= 0 else above / reach * Z
 
     @property
     def p(self) -> float:
-        """How often so many errors, on either side, come of nothing (normal)."""
+        """Two-sided p-value of `errors` (normal)."""
         return math.erfc(abs(self.errors) / math.sqrt(2))
 
     @property
     def stable(self) -> bool:
-        """Whether both halves chose the same head and direction."""
+        """True where both halves chose the same head and direction."""
         return len(set(self.heads)) == 1
 
 
 @dataclass(frozen=True)
 class Example:
-    """A pair of the treebank in its sentence, and which word a head takes for the other one of the pair.
+    """A pair of the treebank in its sentence, and the word that an attention head picks for it.
 
-    `dependent`, `governor` (its head) and `taken` are places in `words`, `taken` is -1 for none. A head is
-    asked for the governor of the dependent, and where `direction` is `head->strongest` for the dependent.
+    `dependent`, `governor` (its head) and `taken`, the word picked, are indices into `words`; `taken` is -1
+    for none. The right pick is the governor, or the dependent where `direction` is `head->strongest`.
     """
 
     words: tuple[str, ...]
@@ -122,34 +119,34 @@ class Example:
 
     @property
     def asked(self) -> int:
-        """The word that is given."""
+        """Position of the word for which the head picks another word."""
         return self.governor if self.direction is Direction.STRONGEST else self.dependent
 
     @property
     def sought(self) -> int:
-        """The word that is right."""
+        """Position of the right word."""
         return self.dependent if self.direction is Direction.STRONGEST else self.governor
 
     @property
     def right(self) -> bool:
-        """Whether the head takes the right word."""
+        """True where the head picks the right word."""
         return self.taken == self.sought
 
     def check_parts(self) -> None:
-        """Raises `Damaged` for a word that is not in the sentence."""
+        """Raise `Damaged` for a position outside the sentence."""
         inside = all(0 <= each < len(self.words) for each in (self.dependent, self.governor))
         fits(inside and -1 <= self.taken < len(self.words), "'examples' name a word that is not there")
 
 
 @dataclass(frozen=True)
 class Relation:
-    """One relation: how often it occurs, the head that finds it best, and the fixed distance that does.
+    """A grammatical relation: its count, its best head, and its best fixed distance.
 
-    `best` is the best of all heads on the very pairs that it was chosen by, which flatters it; `held_out`
-    does not, and is None where one of the halves has no such pair. `before` is the share of pairs whose head
-    stands before its dependent: what a head that only looks back can find from the dependent. `sentences` is
-    in how many it occurs. `examples` are a pair that the best head gets right and one that it misses, as far
-    as the first pairs of the file have them.
+    `best` is the best of all heads on the very pairs that chose it, which flatters it; `held_out` does not,
+    and is None where one of the halves has no such pair. `before` is the share of pairs with the governor
+    before its dependent: what a head that only looks back can find from the dependent. `sentences` is the
+    number of sentences with such a pair. `examples` are a pair that the best head gets right and one that it
+    misses, as far as the first pairs of the file have them.
     """
 
     name: str
@@ -164,11 +161,11 @@ class Relation:
 
 @dataclass(frozen=True)
 class Treebank:
-    """What was read: `sentences` of the file `name`, of which `scored` count, and why others do not.
+    """Size of the treebank: `sentences` in the file `name`, of which `scored` were used, and those left out.
 
     `limit` is the most tokens that the model reads. `pairs_without_piece` are left out since the tokenizer
-    gives one of their words no piece. `too_long`, `without_relation` and `unreadable` are the sentences that
-    do not count, by why.
+    gives no token for one of their words. `too_long`, `without_relation` and `unreadable` count the sentences
+    left out, by reason.
     """
 
     name: str
@@ -182,19 +179,19 @@ class Treebank:
 
     @property
     def left_out(self) -> int:
-        """How many sentences do not count."""
+        """Number of sentences that were not used."""
         return self.too_long + self.without_relation + self.unreadable
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dependencies(Counted, Presented):
-    """Every head, direction and relation of a treebank: `accuracies` by the order of `relations`.
+    """Accuracy of every head and direction on every relation of a treebank, `accuracies` as in `relations`.
 
-    `relations` come most frequent first; the root is none, since no word can point at it. `overall` is all
-    of them but punctuation. `distance_accuracies` are those of the `fixed_distances` that were tried. `ahead`
-    is False where no head looks ahead. `shown` is the relation of which all heads are looked at, "" for all.
-    `certified` counts heads by verdict in the `sampled` sentences, a certificate a head and sentence;
-    `unlike` is the largest difference there of a weight from that of the sentence read alone.
+    `relations` come most frequent first, without the root, since no word can point at it. `overall` is all of
+    them but punctuation as one. `distance_accuracies` are those of the `fixed_distances` tried. `ahead` is
+    False where no head looks ahead. `shown` is the relation chosen by the question, "" for all. `certified`
+    counts heads by verdict in the `sampled` sentences, one certificate per head and sentence; `unlike` is the
+    largest difference there of a batched weight from that of the sentence read alone.
     """
 
     treebank: Treebank
@@ -219,23 +216,23 @@ class Dependencies(Counted, Presented):
 
     @property
     def tried(self) -> int:
-        """How many heads and directions the best was chosen from."""
+        """Number of head and direction pairs among which the best was chosen."""
         return len(self.layers) * len(self.heads) * len(Direction)
 
     def relation(self, name: str) -> Relation:
-        """One relation by its name."""
+        """The relation called `name`."""
         return next(each for each in self.relations if each.name == name)
 
     @property
     def judged(self) -> tuple[Relation, ...]:
-        """The relations that were tried: those with pairs enough, on both halves of the sentences."""
+        """Tested relations: those with `LEAST` pairs or more, and pairs in both halves of the sentences."""
         return tuple(each for each in self.relations if each.count >= LEAST and each.held_out is not None)
 
     @cached_property
     def told_apart(self) -> dict[str, int]:
-        """What the sentences held out say of each that was tried: 1 the head is better, -1 the distance.
+        """Held-out result of each tested relation: 1 where the head is better, -1 where the distance is.
 
-        0 where that cannot be told of so many at once (Holm 1979).
+        0 where neither is significant among so many relations (Holm 1979).
         """
         told = {each.name: 0 for each in self.judged}
         for each, p, needed in self.by_p:
@@ -245,9 +242,9 @@ class Dependencies(Counted, Presented):
 
     @cached_property
     def by_p(self) -> tuple[tuple[Relation, float, float], ...]:
-        """The relations that were tried with their p, the least first, and the p that is needed.
+        """Tested relations, their p, the least first, and the p that each needs (Holm 1979).
 
-        Where one has more than it needs, those behind it need what it needed.
+        After the first that fails, all later relations need what that one needed.
         """
         pairs = [(each, each.held_out.p) for each in self.judged if each.held_out is not None]
         rows, enough, needed = list[tuple[Relation, float, float]](), True, LEVEL
@@ -259,7 +256,7 @@ class Dependencies(Counted, Presented):
 
     @property
     def told_alone(self) -> tuple[tuple[Relation, float, float], ...]:
-        """Those whose interval, which is of one relation alone, leaves out 0, though nothing can be told.
+        """Relations that are significant alone but not among all, with their p and the p they need.
 
         In the order of `ranking`.
         """
@@ -268,12 +265,12 @@ class Dependencies(Counted, Presented):
 
     @property
     def ranking(self) -> tuple[Relation, ...]:
-        """The relations that were tried, the head farthest above the distance in standard errors first."""
+        """Tested relations, by standard errors of the best head above the distance, the most first."""
         return tuple(sorted(self.judged, key=_behind))
 
     @property
     def case(self) -> Case:
-        """What can be said of all of them, or of the one that is looked at."""
+        """Which conclusion all relations, or the chosen one, allow."""
         if (one := self.looked_at) is not None:
             held = one.held_out
             if held is None or one.count < LEAST:
@@ -287,11 +284,11 @@ class Dependencies(Counted, Presented):
 
     @property
     def looked_at(self) -> Relation | None:
-        """The relation of which all heads are looked at."""
+        """The relation that the question chose, or None."""
         return self.relation(self.shown) if self.shown else None
 
     def by_head(self, name: str) -> Float[np.ndarray, "layer head direction"]:
-        """The accuracy of every head for one relation."""
+        """Accuracy of every head and direction on one relation."""
         place = [each.name for each in self.relations].index(name)
         return np.asarray(self.accuracies[..., place])
 
@@ -303,5 +300,5 @@ class Dependencies(Counted, Presented):
 
 
 def _behind(relation: Relation) -> float:
-    """How far the head is behind the distance, in standard errors; ahead of it below 0."""
+    """Standard errors by which the head is below the distance; negative where it is above."""
     return 0.0 if relation.held_out is None else -relation.held_out.errors

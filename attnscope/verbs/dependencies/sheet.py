@@ -1,4 +1,4 @@
-"""Which head finds which relation, each beside the best fixed distance and on sentences held out."""
+"""Sheet of `dependencies`: best head of each relation, beside the best fixed distance and held-out tests."""
 
 from collections.abc import Iterator
 
@@ -23,10 +23,10 @@ from attnscope.verbs.dependencies.result import (
     Relation,
 )
 
-_MANY = 14  # relations that are shown; of more so many of each group
+_MANY = 14  # most relations shown in full; beyond that `_SHOWN` of each group
 BETTER, _OPEN, _WORSE, _TOGETHER = "a_head_is_better", "open", "distance_is_better", "together"
 _SHOWN = {BETTER: 8, _OPEN: 4, _WORSE: 3}
-_LISTED = 10  # heads of one relation
+_LISTED = 10  # most heads listed for one relation
 _SHARES = Scale(0.0, 1.0)
 _ARROWS = {Direction.FROM_DEPENDENT: "→", Direction.FROM_HEAD: "←", Direction.STRONGEST: "⇐"}
 _DIRECTIONS = {
@@ -36,7 +36,7 @@ _DIRECTIONS = {
 }
 _FACTS = "fact relation count layer head direction fixed_distance accuracy low high"
 _NAMED = 2
-_AROUND = 3  # words of a sentence that are shown on either side
+_AROUND = 3  # words shown on either side of a pair
 
 
 def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
@@ -64,14 +64,14 @@ def sheet(result: Dependencies, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Dependencies) -> Said:
-    """The words of `dependencies` about this result."""
+    """Sentences of `dependencies` about this result, and the facts they use."""
     bank, there = result.treebank, groups(result)
     first = result.looked_at or next(iter(result.ranking), result.overall)
     held, fixed = first.held_out, first.baseline
     alone = [each for each in result.told_alone if result.shown in ("", each[0].name)]
     facts = {
         "shown": bool(result.shown),
-        # the relation that is looked at, or the one that stands first
+        # the chosen relation, or the first of the ranking
         "first": first.name,
         "count": first.count,
         "best": first.best.name,
@@ -80,7 +80,7 @@ def said(result: Dependencies) -> Said:
         "by": fixed.fixed_distance,
         "gain": held and held.above_control,
         "interval": _interval(held),
-        # all of them
+        # all relations
         "judged": len(result.judged),
         "better": len(there[BETTER]),
         "worse": [each.name for each in there[_WORSE]],
@@ -88,7 +88,7 @@ def said(result: Dependencies) -> Said:
         "found_alone": [f"{each.name} (p {significant(p)})" for each, p, _ in alone[:_NAMED]],
         "found_more": max(0, len(alone) - _NAMED),
         "needed": alone[0][2] if alone else None,
-        # what was tried, on what
+        # size of the test
         "heads": len(result.layers) * len(result.heads),
         "directions": len(Direction),
         "scored": f"{bank.scored:,}",
@@ -98,7 +98,7 @@ def said(result: Dependencies) -> Said:
 
 
 def finder(relation: Relation) -> str:
-    """`L2 H8 →`."""
+    """Name of the best head with the arrow of its direction: `L2 H8 →`."""
     return f"{relation.best.name} {_ARROWS[relation.best.direction]}"
 
 
@@ -162,7 +162,7 @@ def _relations(result: Dependencies, say: Said, whole: bool) -> Ranking:
 
 
 def ranked_heads(result: Dependencies, relation: Relation) -> list[tuple[int, int, Direction, float]]:
-    """Layer, head, direction and accuracy of every head, best first, those that are alike in their order."""
+    """Layer, head, direction and accuracy of every head, by accuracy; ties keep their order."""
     values, ways = result.by_head(relation.name), tuple(Direction)
     order = np.argsort(-values, axis=None, kind="stable")
     places = np.array(np.unravel_index(order, values.shape)).T.tolist()
@@ -258,7 +258,7 @@ def _records(result: Dependencies) -> Iterator[tuple[object, ...]]:
 
 
 def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:
-    """The relations by what can be told of them, by the name of that in the table of words."""
+    """Relations grouped by held-out result: head better, open, distance better, all together."""
     told = result.told_apart
     there = {
         heading: tuple(each for each in result.ranking if told[each.name] == sign)
@@ -268,12 +268,12 @@ def groups(result: Dependencies) -> dict[str, tuple[Relation, ...]]:
 
 
 def _interval(held: HeldOut | None) -> str:
-    """The interval of how far it is above the distance; of sentences that do not scatter, none."""
+    """Text of the 95 % interval of the gain over the distance; empty where it is unknown."""
     return "" if held is None or held.unknown else f"{signed_cell(held.low)} to {signed_cell(held.high)}"
 
 
 def _details(result: Dependencies, say: Said) -> Iterator[str]:
-    """Each relation in its errors, beside what it takes among so many; and examples."""
+    """Detail lines: p of each relation beside the p it needs, and example sentences."""
     for relation, p, needed in result.by_p:
         yield say("needs", relation.name, p, needed)
     for relation in _exemplified(result):
@@ -282,13 +282,13 @@ def _details(result: Dependencies, say: Said) -> Iterator[str]:
 
 
 def _exemplified(result: Dependencies) -> tuple[Relation, ...]:
-    """The relations that have examples: the one that is looked at, or those tried, in their order."""
+    """Relations with examples: the chosen one, or all in the order of the ranking."""
     asked = result.looked_at
     return tuple(each for each in ((asked,) if asked else result.ranking) if each.examples)
 
 
 def _taken(example: Example, say: Said) -> str:
-    """`door`, or `garden, not door` of a pair that is missed."""
+    """Words of a pair: the right one, or for a miss the right one and the one that the head picked."""
     right = printable(example.words[example.sought])
     if example.right:
         return right
@@ -296,7 +296,7 @@ def _taken(example: Example, say: Said) -> str:
 
 
 def _excerpt(example: Example) -> str:
-    """The word that is given, marked, and the words that are told, with a few words around each."""
+    """Excerpt of the sentence around the pair, the given word in « »."""
     words, told = example.words, {example.dependent, example.governor, example.taken} - {-1}
     kept = [i for i in range(len(words)) if any(abs(i - each) <= _AROUND for each in told)]
     text = "" if kept[0] == 0 else "…"

@@ -1,7 +1,7 @@
-"""One verdict on a link: what `find`, `ablate`, `why`, `compose` and `flow` ask, one after the other.
+"""Answers `explain`: runs `find`, `ablate`, `why`, `compose` and token replacement on one link, in turn.
 
-Each is asked as its own command asks it, of the model that is open and of the heads that the one before left
-over. What cannot be asked of this model or this text is kept with the reason, and the others go on.
+Each question is the one of its command, asked about the heads that the question before left over. A question
+that this model or this text cannot answer is kept with the reason, and the others go on.
 """
 
 from collections.abc import Callable, Iterator
@@ -37,14 +37,14 @@ from attnscope.verbs.why.question import WhyLooks
 from attnscope.verbs.why.result import Side, Why
 from attnscope.vocabulary import Kind
 
-MOST, TAKEN_APART = 24, 6  # heads that are asked further, and whose scores are taken apart
+MOST, TAKEN_APART = 24, 6  # most heads asked about further; most heads whose scores are explained
 _SINGLE = "explain takes one token each for --from and --to (find and flow take several), choose one of these"
 P = ParamSpec("P")
 Answer = TypeVar("Answer")
 
 
 def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Explain) -> None:
-    """Raises `InputError` for tokens that are not there, or are several, before weights are read."""
+    """Raise `InputError` for a link that is missing, ambiguous or masked, before weights load."""
     keys.span(asked.key).one(_SINGLE)
     if queries is None or asked.query is None:
         return
@@ -54,10 +54,10 @@ def check_pair(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Expl
 
 
 def explain(reading: Reading, chosen: Chosen, asked: Explain) -> Explanation:
-    """What the chosen heads make of this link, from who looks to whether the answer depends on the word.
+    """Explain a link: which heads look, whether the answer needs them, why they look, what the word does.
 
-    `reading` has what the decoder reads in full. `InputError` for a link that is not there; of what comes
-    after it the result says what could not be asked.
+    `reading` holds the whole decoder input. `InputError` for a link that does not exist; the result lists
+    the later questions that could not be asked.
     """
     if reading.asked.goes_on:
         raise InputError("explain reads a text at once: leave --generate out")
@@ -78,6 +78,8 @@ def explain(reading: Reading, chosen: Chosen, asked: Explain) -> Explanation:
 
 @dataclass(frozen=True, eq=False)
 class _Asking:
+    """Asks the questions of `explain` about one link, and collects those that could not be asked."""
+
     reading: Reading
     chosen: Chosen
     found: Finding
@@ -91,7 +93,7 @@ class _Asking:
         taken = cut = None
         if self.heads:
             taken = self._ask(Asked.MATTER, self._without, self.reading, self.ablated)
-            # what there is to say of the answer was said
+            # notices about the answer were given already
             link = replace(self.ablated, link=f"@{self.query}->@{self.key}")
             cut = self._ask(Asked.LINK, self._without, self._quiet, link)
         every = (self._ask(Asked.WHY, self._why, head) for head in self.heads[:TAKEN_APART])
@@ -115,11 +117,11 @@ class _Asking:
 
     @cached_property
     def _quiet(self) -> Reading:
-        return replace(self.reading, listener=Quiet())  # what there is to say is said once
+        return replace(self.reading, listener=Quiet())  # no notice is given twice
 
     @cached_property
     def answer(self) -> Question:
-        """The answer that is meant; `InputError` where the model cannot give it."""
+        """The question about the named or likeliest answer; `InputError` where the model cannot give it."""
         return question_of(self._quiet, self.ablated.answer, query=self.ablated.query)
 
     def _without(self, reading: Reading, asked: Ablate) -> Ablation:
@@ -152,10 +154,10 @@ class _Asking:
                 yield ablate(self._quiet, one, replace(self.ablated, via=via))
 
     def _replaced(self) -> Replaced:
-        """Of the answer that `ablate` is about; of a text that was written, of the token behind the query.
+        """Replace each token and measure the answer of `ablate`; in generated text the token after the query.
 
-        Of a model that answers nothing of the kind it is what `flow` looks at: the word at the query, or
-        its vector.
+        For a model without such an answer it measures what `flow` does: the word at the query, or its
+        vector.
         """
         tokens = self.found.key_tokens
         question: Question | None = None
@@ -167,7 +169,7 @@ class _Asking:
         whole = question is not None and question.position is None
         reached = np.ones(len(tokens), dtype=bool)
         if self.chosen.kind is Kind.DECODER and not whole:
-            reached[place + 1 :] = False  # what follows the answer has no part in it
+            reached[place + 1 :] = False  # tokens after the answer do not affect it
         left = () if self.chosen.kind is Kind.CROSS or whole else (place,)
         asked = Replacing(tokens, reached, place, max(self.chosen.layers), question, left=left)
         made = replaced_each(self.reading, self.chosen, asked)

@@ -1,4 +1,4 @@
-"""One verdict on a link between two tokens, out of the questions that belong together, each with its own."""
+"""Result of `explain`: answers of several commands about one link between two tokens."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,13 +17,13 @@ from attnscope.verbs.why.result import Case as WhyCase
 from attnscope.verbs.why.result import Side, Why
 
 Head = tuple[int, int]
-HALF = log(2)  # nats, with which half of a probability is gone
-OF_SIDE = {Side.QUERY: Through.QUERY, Side.KEY: Through.KEY}  # by which input a part of a side is read
+HALF = log(2)  # nats that halve a probability
+OF_SIDE = {Side.QUERY: Through.QUERY, Side.KEY: Through.KEY}  # the input that reads parts of a side
 _WELL_TOLD = (WhyCase.BOTH, WhyCase.KEY, WhyCase.QUERY, WhyCase.SHARE, WhyCase.NONE, WhyCase.NOT_ABOVE)
 
 
 class Asked(StrEnum):
-    """The questions, in the order in which they are answered."""
+    """Questions about a link, in the order of their answers."""
 
     LOOK = "which heads look there?"
     MATTER = "does the answer need these heads?"
@@ -34,7 +34,7 @@ class Asked(StrEnum):
 
 
 class Case(StrEnum):
-    """What can be said, by one test after the other."""
+    """Which conclusion the explanation allows."""
 
     CIRCUIT = "because of earlier heads"
     SHOWN = "heads look there"
@@ -42,17 +42,17 @@ class Case(StrEnum):
 
 
 class Need(StrEnum):
-    """What the answer has of the word, by one test after the other."""
+    """Dependence of the answer on the key word."""
 
     GAINS = "is likelier without"
     HARDLY = "hardly depends on"
-    NEEDS = "needs"  # half of its probability or more is gone without it, and no other costs as much
+    NEEDS = "needs"  # without it half of the probability or more is lost, and no other word costs as much
     LOSES = "is less likely without"
 
 
 @dataclass(frozen=True)
 class Unasked:
-    """A question that could not be put.
+    """A question that this model or text cannot answer.
 
     `question` is the one that was left out. `reason` says what this model or this text lacks for it.
     """
@@ -63,11 +63,10 @@ class Unasked:
 
 @dataclass(frozen=True)
 class Lost:
-    """What replacing some tokens does.
+    """Effect of replacing some tokens.
 
-    `positions` are those that were replaced at once. `change` is what that takes from the answer, nats of its
-    log probability. Of a model that answers nothing it is 1 less the cosine of the query's last vector before
-    and after.
+    `positions` are those that were replaced at once. `change` is the loss of the answer's log probability, in
+    nats; for a model that answers nothing, 1 less the cosine of the query's last vector before and after.
     """
 
     positions: tuple[int, ...]
@@ -76,11 +75,11 @@ class Lost:
 
 @dataclass(frozen=True)
 class Replaced:
-    """Every token that is looked at replaced in its turn.
+    """Effects of replacing each key token in turn.
 
-    `replacement` is what stood in their place. `answer` is what the model answers untouched, with that
-    `probability`, empty where it answers nothing. `position` is where a word of a text is answered, None of
-    what is of the whole. `parts` are what replacing each takes from it, the largest loss first.
+    `replacement` is the text put in their place. `answer` is the answer of the unchanged model, with that
+    `probability`, empty where it answers nothing. `position` is that of an answered word, None for an answer
+    about the whole text. `parts` are the losses by replaced tokens, the largest first.
     """
 
     replacement: str
@@ -90,24 +89,25 @@ class Replaced:
     parts: tuple[Lost, ...]
 
     def of(self, key: int) -> Lost | None:
-        """What replacing this token does; None where it was left as it is."""
+        """Effect of replacing the token `key`; None where it was not replaced."""
         return next((part for part in self.parts if key in part.positions), None)
 
     def as_much(self, key: int) -> int:
-        """How many others cost at least as much as this one."""
+        """Number of other tokens that cost at least as much as `key`."""
         own = self.of(key)
         return 0 if own is None else sum(other.change >= own.change for other in self.others(key))
 
     def others(self, key: int) -> tuple[Lost, ...]:
-        """What replacing any other does, the largest first."""
+        """Effects of replacing any other token, the largest loss first."""
         return tuple(part for part in self.parts if key not in part.positions)
 
 
 @dataclass(frozen=True)
 class Read:
-    """An earlier head whose output the head reads by one input.
+    """An earlier head whose output the lead head reads with its queries or keys.
 
-    `pair` says so by the weights alone; it is `confirmed` where in this text the head is a reason.
+    `pair` is the composition by the weights alone; it is `confirmed` where that head is a reason in this
+    text.
     """
 
     side: Side
@@ -117,18 +117,18 @@ class Read:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Presented):
-    """Which heads look from one token at another, which matter, by what, and what the answer needs of it.
+    """Explanation of one link: which heads look, whether the answer needs them, and why they look.
 
-    `finding` ranks all heads beside their controls. The `heads` that were asked further are the first of it
-    that give the key much more than even attention, which its place does not explain, with layer and number.
-    `taken` has the answer without each of them and without all, `cut` the same with this link cut in them.
-    `whys` are what the scores of the first of them are made of, `composition` is whom the weights of the
-    `lead` let it read, and `replaced` is the answer without each word. None, or left out, is what was of no
-    use or could not be asked; `unasked` are such questions, each with the reason. `paths` are the first heads
-    that the lead reads by its queries and by its keys, with what the answer becomes where all `heads` read
-    them no more by these (path patching).
+    `finding` ranks all heads beside their controls. `heads` are the first of them, by layer and number, that
+    give the key much more than even attention, which its position does not explain; the other questions are
+    about these. `taken` has the answer without each of them and without all, `cut` the answer with this link
+    cut in them. `whys` explain the scores of the first of them, `composition` has the earlier heads that the
+    `lead` can read by its weights, and `replaced` is the answer without each word. Parts are None or missing
+    where they were of no use or could not be computed; `unasked` are such questions, each with the reason.
+    `paths` are the first heads that the lead reads by its queries and by its keys, with the answer when all
+    `heads` no longer read them there (path patching).
 
-    `lead` is the head that is told of, that with reasons or the one that moves the answer most.
+    `lead` is the head that the answer describes: one with reasons, or the one that moves the answer most.
     `reads_confirmed` are earlier heads that it reads by its weights and that this text confirms.
     """
 
@@ -146,55 +146,55 @@ class Explanation(Presented):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst of all that was asked."""
+        """The worst verdict of all parts."""
         parts = (self.finding, self.taken, self.cut, *self.whys, self.composition, *self.paths)
         return worst(part.verdict for part in parts if part is not None and part.verdict is not None)
 
     @property
     def kind(self) -> Kind:
-        """Which attention of the model it is."""
+        """Kind of attention: encoder, decoder or cross."""
         return self.finding.kind
 
     @property
     def tower(self) -> str:
-        """The part of the model that the layers are of, empty where there is only one."""
+        """Part of the model that the layers belong to, empty where there is only one."""
         return self.finding.tower
 
     @property
     def provenance(self) -> Provenance:
-        """Of which model and which run all of it is."""
+        """The model and the run behind all parts."""
         return self.finding.provenance
 
     @property
     def query_tokens(self) -> Tokens:
-        """The tokens that look."""
+        """Tokens on the query side."""
         return self.finding.query_tokens
 
     @property
     def key_tokens(self) -> Tokens:
-        """The tokens that are looked at."""
+        """Tokens on the key side."""
         return self.finding.key_tokens
 
     @property
     def query(self) -> int:
-        """The position of the token that looks."""
+        """Position of the query token."""
         assert self.finding.question.query is not None, "a pair was sought"
         return self.finding.question.query
 
     @property
     def key(self) -> int:
-        """The position of the token that is looked at."""
+        """Position of the key token."""
         assert self.finding.question.key is not None, "a pair was sought"
         return self.finding.question.key
 
     @cached_property
     def standing_out(self) -> tuple[Head, ...]:
-        """The heads that stand out of their controls, the clearest first."""
+        """Heads that stand out from their controls, the clearest first."""
         return named(self.finding, self.finding.evidence.of_group(Group.STANDS_OUT))
 
     @cached_property
     def told_of(self) -> Why | None:
-        """The score that says most: with reasons, or of a head above its controls that moves the answer."""
+        """The most informative explained score: with reasons, or of a head that moves the answer."""
         moved = {} if self.taken is None else {(e.layer, e.head): abs(e.change) for e in self.taken.heads}
         floor = 0.0 if self.taken is None else self.taken.floor.rounding
 
@@ -208,26 +208,26 @@ class Explanation(Presented):
 
     @property
     def lead(self) -> Head | None:
-        """The head that is told of: whose score says most, or else the first of those asked."""
+        """The head that the answer describes: the one of `told_of`, or else the first."""
         if self.told_of is not None:
             return self.told_of.layer, self.told_of.head
         return self.heads[0] if self.heads else None
 
     @property
     def circuits(self) -> tuple[Why, ...]:
-        """The scores that have an earlier head as a reason at both ends."""
+        """Explained scores with an earlier head as a reason on both sides."""
         return tuple(filter(_in_full, self.whys))
 
     @property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """Which conclusion the explanation allows."""
         if self.circuits:
             return Case.CIRCUIT
         return Case.SHOWN if self.standing_out else Case.NONE
 
     @cached_property
     def reads(self) -> tuple[Read, ...]:
-        """Earlier heads that stand out of random circuits as what the head reads with its queries or keys."""
+        """Earlier heads that the lead head reads by its weights, more than in random circuits."""
         made, told = self.composition, self.told_of
         if made is None or told is None:
             return ()
@@ -242,7 +242,7 @@ class Explanation(Presented):
 
     @property
     def reads_confirmed(self) -> tuple[str, ...]:
-        """Those of them that this text confirms: `L0 H0 by key`."""
+        """Names of the heads in `reads` that this text confirms: `L0 H0 by key`."""
         return tuple(
             f"L{each.pair.early[0]} H{each.pair.early[1]} by {each.side}"
             for each in self.reads
@@ -251,7 +251,7 @@ class Explanation(Presented):
 
     @property
     def need(self) -> Need | None:
-        """What the answer loses without the word, beside rounding and beside every other word.
+        """Dependence of the answer on the key word, beside rounding and beside every other word.
 
         None where it was not replaced, or the model answers nothing.
         """
@@ -280,14 +280,14 @@ class Explanation(Presented):
 
 
 def named(finding: Finding, places: tuple[tuple[int, int], ...]) -> tuple[Head, ...]:
-    """The heads at these rows and columns, by their numbers in the model."""
+    """Layer and head numbers at index pairs of `finding`."""
     return tuple((finding.layers[i], finding.heads[j]) for i, j in places)
 
 
 def that_look(finding: Finding) -> tuple[Head, ...]:
-    """The heads that give the key much more than even attention, not by its place, best evidence first.
+    """Heads that give the key much more than even attention, not by its position, best evidence first.
 
-    They do look there; whether more than in any other text is what their controls say.
+    Whether they do so more than in other texts is what their controls say.
     """
     evidence, even = finding.evidence, finding.even_attention
     assert even is not None, "a pair has keys"

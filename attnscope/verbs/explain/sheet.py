@@ -1,4 +1,4 @@
-"""One verdict on a link: a sentence for each of the questions behind it, with figures and command."""
+"""Sheet of `explain`: a sentence for each question about the link, with figures and command."""
 
 import math
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ from attnscope.verbs.find import sheet as finding_words
 from attnscope.verbs.why import sheet as why
 from attnscope.verbs.why.result import Side
 
-_WORDS_SHOWN = 12  # words that were replaced
-_LONGEST = 30  # cells of an answer
+_WORDS_SHOWN = 12  # most replaced words shown
+_LONGEST = 30  # most terminal cells of an answer
 _OPENED = ("layer", "head", "query", "key")
 
 
@@ -39,7 +39,7 @@ def sheet(result: Explanation, focus: Focus = WHOLE) -> Sheet:
         if isinstance(block, Ranking)
     ]
     ends = result.query, result.key
-    # of all parts but what weights alone say; of why what it adds to the certificate that the others have
+    # proofs of all parts but `compose`; from `why` only what it adds to the certificate
     proofs = (its.proof[question is Asked.WHY :] for question, its in asked if question is not Asked.READ)
     return saying(
         say,
@@ -63,7 +63,7 @@ def sheet(result: Explanation, focus: Focus = WHOLE) -> Sheet:
 
 
 def _statements(result: Explanation, say: Said) -> Iterator[Statement]:
-    """The first lines of what was asked, in that order; their figures are the lines that follow."""
+    """One statement per question, in order: first line of its answer, figures, and command."""
     found, again = result.finding, find_again(result, result.query, result.key)
     yield Statement(Asked.LOOK, *_lines(finding_words.said(found), found.case), again)
     heads = "--head", ",".join(f"L{layer}H{head}" for layer, head in result.heads)
@@ -101,7 +101,7 @@ def _statements(result: Explanation, say: Said) -> Iterator[Statement]:
 
 
 def _lines(say: Said, case: str) -> tuple[str, str]:
-    """The first line of an answer, and those that follow it."""
+    """First line of an answer, and all others joined."""
     first, *more = say.lines(case)
     return first, " ".join(more)
 
@@ -154,7 +154,7 @@ def _heads(result: Explanation, say: Said) -> Ranking:
 
 
 def _places(result: Explanation) -> list[tuple[int, int]]:
-    """Row and column of each head that was asked further."""
+    """Index pair of each head that was asked about further."""
     found = result.finding
     return [(found.layers.index(layer), found.heads.index(head)) for layer, head in result.heads]
 
@@ -178,7 +178,7 @@ def _replaced(result: Explanation, say: Said, made: Replaced) -> Ranking:
 
 
 def _asked(result: Explanation) -> list[tuple[Asked, Sheet]]:
-    """What each part of it says by itself."""
+    """Sheet of each part, by its question."""
     parts = (result.finding, result.taken, result.cut, result.told_of, result.composition)
     return [(asked, sheet_of(part)) for asked, part in zip(Asked, parts, strict=False) if part is not None]
 
@@ -191,7 +191,7 @@ def _next(result: Explanation, say: Said) -> Next | None:
 
 
 def said(result: Explanation) -> Said:
-    """The words of `explain` about this result."""
+    """Sentences of `explain` about this result, and the facts they use."""
     found, told, made = result.finding, result.told_of, result.replaced
     find, reached = finding_words.said(found), None
     if result.heads and not found.evidence.few:
@@ -212,7 +212,7 @@ def said(result: Explanation) -> Said:
         "to": at(result.key_tokens, result.key),
         "unit": unit(result.key_tokens),
         "clear": bool(result.standing_out),
-        # what find, why and compose say
+        # from find, why and compose
         "found": [*find.lines(found.case)],
         "reached": reached,
         "shuffled": find("shuffled"),
@@ -222,7 +222,7 @@ def said(result: Explanation) -> Said:
         "why": spoken,
         "confirmed": reads[True],
         "unconfirmed": reads[False],
-        # what replacing says
+        # from token replacement
         "needed": _needed(result),
         "replacement": made and made.replacement,
         "answers": made is not None and bool(made.answer),
@@ -231,7 +231,7 @@ def said(result: Explanation) -> Said:
 
 
 def fact_of(result: Explanation, part: Lost) -> dict[str, object]:
-    """What was replaced, of several tokens the first and how many more, and what that takes."""
+    """Facts about one replacement: first token, number of further tokens, change of the answer."""
     first = in_sentence(result.key_tokens, part.positions[0])
     return {"name": first, "beside": len(part.positions) - 1, "change": part.change}
 

@@ -1,4 +1,4 @@
-"""`attnscope explore`: wander through a model in the terminal, one key a question."""
+"""`attnscope explore`: browse a model in the terminal; each key asks a question."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from attnscope.session.wanted import Wanted
 
 @dataclass(frozen=True)
 class OneRead(ArticleRead):
-    """One text, which keys change: a file of many is for commands that answer each of them."""
+    """Options for the one text to explore, without files of several texts."""
 
     BEYOND = "chats, pictures, sounds"
 

@@ -1,7 +1,7 @@
-"""Every head by one number, and by the same number in control texts: the words of the text in other orders.
+"""Score of every head in the text, and in control texts: the words of the text in other orders.
 
-The number is the weight on the links that are meant, the mean over the queries that have some; or else how
-far its rows lie from those of another head (Jensen-Shannon divergence in nats, the mean over the queries).
+The score is the weight on the target links, averaged over the queries that have any; or else how far the
+head's rows lie from those of another head (Jensen-Shannon divergence in nats, averaged over queries).
 """
 
 import torch
@@ -9,25 +9,25 @@ from torch import Tensor
 
 from attnscope.render.script.again import SHOWN, Figures, Given, attention, inputs, load, report
 
-ROUNDING = 64 * torch.finfo(torch.float32).eps  # of a number, before it is said to be beyond another
+ROUNDING = 64 * torch.finfo(torch.float32).eps  # relative tolerance of a comparison
 
 
 def looked_at(weights: Tensor) -> Tensor:
-    """Rows and columns as they were shown: a word's weight is the sum over its pieces, its row their mean."""
+    """Merge tokens to words: weights are summed over the pieces of a key, averaged over those of a query."""
     columns = torch.stack([weights[..., pieces].sum(-1) for pieces in SHOWN["keys"]], -1)
     rows = torch.stack([columns[:, pieces].mean(1) for pieces in SHOWN["queries"]], 1)
     return rows / rows.sum(-1, keepdim=True) if SHOWN["renormalised"] else rows
 
 
 def apart(rows: Tensor, given: Tensor) -> Tensor:
-    """Jensen-Shannon divergence; what is missing of a row to 1 counts as one more key."""
+    """Jensen-Shannon divergence of rows in nats; mass missing to 1 counts as one more key."""
     p, q = (torch.cat([each, (1 - each.sum(-1, keepdim=True)).clamp(min=0)], -1) for each in (rows, given))
     mean = (p + q) / 2
     return (p.xlogy(p) + q.xlogy(q) - 2 * mean.xlogy(mean)).sum(-1).mean(-1) / 2
 
 
 def numbers(layers: list[Tensor]) -> Tensor:
-    """The number of every head that was shown."""
+    """Score of every head in SHOWN, from the weights of all layers."""
     if SHOWN["like"]:
         layer, head = SHOWN["like"]
         given = looked_at(layers[layer])[head]

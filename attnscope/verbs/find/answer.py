@@ -1,4 +1,4 @@
-"""Which heads do it: every chosen head ranked, beside controls of the same shape with other contents."""
+"""Answers `find`: ranks heads by attention to a target, beside control texts; also links between words."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,14 +53,14 @@ from attnscope.verbs.find.rank import (
 from attnscope.verbs.find.result import Finding, Links, Sought
 from attnscope.vocabulary import Kind
 
-_OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # those that compare no places
-_OF_WORDS = (Pattern.SAME, Pattern.INDUCTION, Pattern.PUNCTUATION)  # those that patches and frames have not
+_OF_KEYS = (Pattern.FIRST, Pattern.PUNCTUATION, Pattern.SPECIAL)  # ignore the query's position
+_OF_WORDS = (Pattern.SAME, Pattern.INDUCTION, Pattern.PUNCTUATION)  # need text tokens
 
 
 def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
-    """All chosen heads ranked by what is asked for, each beside the same number of controls.
+    """Rank the chosen heads by a pair, a pattern or likeness, each score beside its scores in control texts.
 
-    Raises `InputError` where that has no meaning for this attention, and for inputs without controls.
+    Raises `InputError` where the target has no meaning for this attention, and for inputs without controls.
     """
     queries = _rows_asked(reading, chosen, asked)
     attention = attention_of(reading, chosen, queries)
@@ -129,9 +129,9 @@ def find(reading: Reading, chosen: Chosen, asked: Find) -> Finding:
 
 
 def _rows_asked(reading: Reading, chosen: Chosen, asked: Find) -> tuple[int, ...] | None:
-    """The positions that look, where these rows of a long text are read alone; None: all are read.
+    """Query positions whose rows alone are read in a long text; None to read all rows.
 
-    `DoesNotFitError` where these have no room.
+    `DoesNotFitError` where all rows do not fit into memory.
     """
     if asked.query is None or not may_read_rows(reading, chosen):
         check_whole_fits(reading, chosen, "this question")
@@ -141,9 +141,9 @@ def _rows_asked(reading: Reading, chosen: Chosen, asked: Find) -> tuple[int, ...
 
 
 def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.ndarray, " layer"] | None:
-    """How often the hidden state of `key` is as long as the median token's, as it enters each chosen layer.
+    """Norm of the hidden state of `key` over the median token's norm, at the entry of each chosen layer.
 
-    None where that can't be told: of pictures, sounds and padded texts, and of models without plain layers.
+    None for pictures, sounds, generated or padded text, and models without one plain stack of layers.
     """
     tokens, module = reading.tokens_of(chosen.kind), reading.model.module
     if not key or reading.perceived is not None or reading.captured is not None:
@@ -163,13 +163,14 @@ def _lengths(reading: Reading, chosen: Chosen, key: Sequence[int]) -> Float[np.n
 
 
 def _strays(own: ByHead, others: ByHead) -> float:
+    """Largest difference of two arrays of scores; infinite where NaN is not at the same heads."""
     if not np.array_equal(np.isnan(own), np.isnan(others)):
         return float("inf")
     return float(np.nanmax(np.abs(own - others), initial=0.0))
 
 
 def check_names(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Find) -> None:
-    """Raises `InputError` for tokens that are not there, before weights are read."""
+    """Raise `InputError` for --from or --to tokens missing in the text, before weights load."""
     if queries is None:
         _lens(replace(asked, query=0) if asked.key is not None else asked, keys, keys)
     else:
@@ -267,6 +268,7 @@ def _controls(
 
 
 def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[str, ...]:
+    """Notes on how the attention was read: why only returned weights, or remarks on layers."""
     if isinstance(attention, Returned):
         return tuple(
             dict.fromkeys((attention.reason, *(n for layer in attention.layers for n in layer.notes)))
@@ -274,13 +276,13 @@ def notes_of(attention: Capture | Returned, layers: Sequence[Layer]) -> tuple[st
     return attention.remarks(layer.layer for layer in layers)
 
 
-MOST_KEPT, MOST_WEIGHTS = 1000, 25_000_000  # links; weights, of which about six times as many are held
+MOST_KEPT, MOST_WEIGHTS = 1000, 25_000_000  # links; weights (memory holds about six times as many)
 
 
 def links_in(reading: Reading, chosen: Chosen, asked: FindLinks) -> Answer[Links]:
-    """Every link between two words that nothing simpler explains, in any of the chosen heads.
+    """Find links between words, in all heads, that position, distance, key or even attention do not explain.
 
-    With the numbers of all pairs of words, as they are held against those of other texts.
+    The answer also holds the weights of all pairs of words, for comparison over several prompts.
 
     `InputError` for pictures and sounds, texts that the model goes on with, texts without controls, and where
     all weights have no room.
@@ -349,10 +351,10 @@ def _weights(layers: Sequence[Layer], chosen: Chosen) -> Weights:
 
 @dataclass(frozen=True, eq=False)
 class Telling:
-    """Links of the first text, most evidence first, with `layer` and `head` as places among those read.
+    """Links of the first text, most evidence first; `layer` and `head` of a link are indices into the arrays.
 
-    `best` is the most evidence that any link has in each of the other texts, 0 where none has any.
-    `explained` is the most that may explain each weight of the first text, NaN for what is no pair of words.
+    `best` is the largest evidence of any link in each control text, 0 where no link has any. `explained` is
+    the largest simpler explanation of each weight of the first text, NaN where there is no pair of words.
     """
 
     links: tuple[Link, ...]
@@ -362,7 +364,7 @@ class Telling:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """The weights of all heads over one text, and its tokens on either side."""
+    """Attention weights of all heads in one text, with its query and key tokens."""
 
     weights: Weights
     queries: Tokens
@@ -370,7 +372,7 @@ class Read:
 
 
 def telling_links(texts: Iterable[Read], *, crosses: bool, causal: bool) -> Telling:
-    """The links of the first text that have at least `LEAST` evidence, and the best of every other one."""
+    """Links of the first text with evidence >= `LEAST`, and the best evidence in each control text."""
     others = iter(texts)
     text = next(others)
     shape, count = text.weights.shape, 0
@@ -401,21 +403,21 @@ def telling_links(texts: Iterable[Read], *, crosses: bool, causal: bool) -> Tell
 
 
 def in_order(tokens: Tokens, sources: Int[np.ndarray, " token"]) -> Tokens:
-    """The tokens of a control: at each place the one that `sources` names."""
+    """Tokens permuted as in a control: position i holds token `sources[i]`."""
     return replace(tokens, items=tuple(tokens.items[int(source)] for source in sources))
 
 
 Place = tuple[int, int]
 Pair = tuple[str, str]
-_MOST = 200  # figures that are told
+_MOST = 200  # figures reported
 
 
 @dataclass(frozen=True, eq=False)
 class InPrompt:
-    """The links of one text, with the weight of every pair of its words in every head.
+    """Links of one prompt, with the weight of every pair of its words in every head.
 
-    `explained` is the most that may explain each: what any control text has at the two places, other queries
-    at that distance or to that key, even attention; NaN for what is no pair of two words.
+    `explained` is the largest simpler explanation of each weight: a control text at these positions, other
+    queries at that distance or to that key, even attention; NaN where there is no pair of words.
     """
 
     links: Links
@@ -423,7 +425,7 @@ class InPrompt:
     explained: Weights
 
     def together(self, every: Sequence["InPrompt"]) -> tuple[list[Figures], int, str]:
-        """The links of all texts, prompt by prompt, among how many they were chosen, and that in words."""
+        """Links that prompts share: figures by prompt, the number of candidates, and a sentence on it."""
         found, pairs = figures_of_links(every)
         among = pairs * self.weights.shape[0] * self.weights.shape[1]
         if not pairs:
@@ -434,9 +436,9 @@ class InPrompt:
 
 
 def figures_of_links(every: Sequence[InPrompt]) -> tuple[list[Figures], int]:
-    """The links that lie above what explains them in the mean, prompt by prompt, and of how many pairs.
+    """Figures by prompt of links whose mean weight exceeds its explanation; the number of word pairs tried.
 
-    Pairs are those that stand in at least half of the texts, and in two of them.
+    Only pairs that occur in at least half of the prompts, and in two or more, count.
     """
     pairs = [_pairs(each) for each in every]
     times = Counter(pair for each in pairs for pair in each)
@@ -496,7 +498,7 @@ def _pairs(one: InPrompt) -> dict[Pair, list[Place]]:
 
 
 def called(tokens: Tokens) -> list[str]:
-    """Every token by its field or by its word, and which of them it is where there are several."""
+    """Name of every token: its field or its quoted word, with `#n` where the name occurs several times."""
     names = [token.text.strip() or token.name for token in tokens.items]
     times, nth = Counter(names), Counter[str]()
     told = []
@@ -513,11 +515,11 @@ def called(tokens: Tokens) -> list[str]:
 
 
 def figures(result: Finding, spans: Spans) -> OnePrompt:
-    """Each head by its number, beside the controls of this prompt."""
+    """Score of each head in one prompt, beside its control: mean over control texts or other queries."""
     measured, found = "distance" if result.smaller_is_better else "weight", dict[Figure, Seen]()
     for i, j in result.places:
         own, control = float(result.weights[i, j]), float(result.controls.mean[i, j])
-        if result.elsewhere is not None:  # what other queries give explains as much
+        if result.elsewhere is not None:  # the weight of other queries is a control too
             control = float(np.fmax(control, result.elsewhere[i, j]))
         stands = bool(np.isfinite(own)) and result.stands_out((i, j))
         found[of_head(result.layers[i], result.heads[j], measured)] = Seen(own, control, stands=stands)

@@ -1,4 +1,4 @@
-"""What is linked in a text: links between two words, most evidence first."""
+"""Sheet of links between two words of a text, most evidence first."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def sheet(result: Links, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Links) -> Said:
-    """The words of `find` without a pair about this result."""
+    """Sentences of `find` without a pair, and the facts they use."""
     first = result.links[0] if result.links else None
     query, key = _pair(result, first) if first else (None, None)
     by, most = max(first.explained, key=lambda pair: pair[1]) if first else (None, None)

@@ -1,6 +1,6 @@
-"""Facts put into long texts: where each stands, and what asks for it; bundled facts, and text around them.
+"""Needle-in-a-haystack texts: facts planted in long texts, their questions, bundled facts and filler text.
 
-The bundled ones are of the words of demo-reader, and plain enough for any model of English.
+The bundled facts use the vocabulary of demo-reader, plain enough for any model of English.
 """
 
 import random
@@ -21,13 +21,13 @@ _ASIDES = (
     "{a} lost the {thing} near the {place} yesterday.",
     "The weather was {like} by the {place}.",
 )
-ASIDES = 60  # sentences of the bundled text
+ASIDES = 60  # sentences of the bundled filler text
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n\s*\n")
 
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence that says something, the question that asks for it, and its answer."""
+    """A fact to plant in a text (`needle`), the question that asks for it, and its answer."""
 
     needle: str
     question: str
@@ -36,7 +36,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Planted:
-    """A text with a fact that is asked for and another one, each at its characters."""
+    """A text with the fact its question asks for and another fact, each with its character range."""
 
     text: str
     fact: Fact
@@ -48,7 +48,7 @@ class Planted:
 
 
 def bundled_facts(count: int, seed: int, goes_on: bool = False) -> tuple[Fact, ...]:
-    """So many facts, each of another name and thing, asked for by a question or a sentence to go on with."""
+    """`count` seeded facts, each asked for by a question, or with `goes_on` by a sentence to complete."""
     draw = random.Random(f"facts {seed}")
     pairs = draw.sample([(name, thing) for name in _names() for thing in _THINGS.split()], count)
     facts = list[Fact]()
@@ -60,7 +60,7 @@ def bundled_facts(count: int, seed: int, goes_on: bool = False) -> tuple[Fact, .
 
 
 def bundled_text() -> str:
-    """Sentences that state no such fact, though they hold the same words."""
+    """Filler text: sentences with the words of the bundled facts that state none of those facts."""
     draw, words = random.Random("asides"), {"place": _PLACES, "like": _LIKE, "thing": _THINGS}
     told = list[str]()
     for i in range(ASIDES):
@@ -77,9 +77,9 @@ def _names() -> list[str]:
 def planted(
     facts: Sequence[Fact], hay: str, lengths: Sequence[int], count: int, seed: int, size: Callable[[str], int]
 ) -> list[Planted]:
-    """`count` texts of each length; `size` says how many tokens a text has.
+    """Plant facts in `count` texts of each length in tokens; `size` counts the tokens of a text.
 
-    Depths are drawn one from each of as many equal parts of the text, in an order drawn by lot.
+    Depths are stratified: one from each of `count` equal parts of the text, in random order.
     """
     sentences = [each.strip() for each in _SENTENCE.split(hay) if each.strip()]
     if not sentences:

@@ -1,4 +1,4 @@
-"""What heads are ranked by: a pair, a pattern of keys, likeness to a head; each beside its control texts."""
+"""Scores that rank heads: weight on a pair or a pattern of keys, likeness to a head; control scores."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ Numbers = Float[np.ndarray, " head"]
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Keys of some queries: the number of a head is the mean weight on them, over the queries.
+    """Query-key links to score: a head's score is its weight on them per query, averaged over queries.
 
-    `own` is True where a key of one of the `queries` is meant; each has one. Of one pair it is one entry.
+    `own` is True at the target keys of each of the `queries`; every row has at least one.
     """
 
     queries: tuple[int, ...]
@@ -32,18 +32,18 @@ class Target:
 
     @classmethod
     def of(cls, keys: Bool[np.ndarray, "query key"]) -> "Target":
-        """Of the keys of every query, those queries that have some."""
+        """Make a target from a query-by-key mask, dropping queries without target keys."""
         queries = np.flatnonzero(keys.any(axis=1))
         return cls(tuple(queries.tolist()), keys[queries])
 
     @property
     def links(self) -> Int[np.ndarray, "link 2"]:
-        """Every query and key that are meant."""
+        """Query and key position of every target link."""
         row, key = np.nonzero(self.own)
         return np.stack([np.array(self.queries, dtype=int)[row], key], axis=1)
 
     def number(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
-        """The number of each head from the rows of `queries`; NaN where none of them has a key."""
+        """Score of each head from its rows of `queries`; NaN where all rows are NaN."""
         return _mean(np.where(self.own, rows, 0.0).sum(axis=2) + 0.0 * rows.sum(axis=2), axis=1)
 
     def elsewhere(
@@ -52,9 +52,9 @@ class Target:
         visible: Bool[np.ndarray, "row key"],
         queries: Sequence[int],
     ) -> Numbers:
-        """What other queries give to the same keys: the mean over those for which they are not meant.
+        """Mean weight that other queries give to the target keys, those for which the key is no target.
 
-        `visible` says which may look at them; NaN where none may.
+        `visible` marks the keys that a query may look at; NaN where no other query may.
         """
         others = self.others(visible, queries)
         count = others.sum(axis=0)
@@ -64,35 +64,35 @@ class Target:
     def others(
         self, visible: Bool[np.ndarray, "row key"], queries: Sequence[int]
     ) -> Bool[np.ndarray, "row key"]:
-        """Which of `queries` may look at a key that is not meant of them."""
+        """True where one of `queries` may look at a key that is not its target."""
         others, place = visible.copy(), {query: i for i, query in enumerate(queries)}
         others[[place[query] for query in self.queries]] &= ~self.own
         return others
 
     def rank(self, rows: Float[np.ndarray, "head row key"]) -> Numbers:
-        """Which of a query's keys the strongest one meant is, 1 for the first: the mean over queries."""
+        """Rank of the strongest target key in its row (1 is the largest weight), averaged over queries."""
         strongest = np.where(self.own, rows, -np.inf).max(axis=2, keepdims=True)
         return _mean(1.0 + (rows > strongest).sum(axis=2) + 0.0 * rows.sum(axis=2), axis=1)
 
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """The divergence of every head from one: `layer` is its place among the layers."""
+    """Target of ranking by likeness: the head to compare with; `layer` indexes the chosen layers."""
 
     layer: int
     head: int
 
 
 def pair(query: int, key: int, keys: int) -> Target:
-    """One query and one key."""
+    """Target with a single query-key link."""
     return Target((query,), np.arange(keys)[None] == key)
 
 
 def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndarray, "query key"]:
-    """Which keys of each query are those of `pattern`; nothing is said of whether it may see them.
+    """True at the keys of each query that match `pattern`, masked or not.
 
-    But for special tokens, punctuation and the first key, both sides must be the same tokens. In a picture
-    the previous one is the patch to the left, the next one that to the right.
+    But for special tokens, punctuation and the first key, queries and keys must be the same tokens. In a
+    picture `previous` is the patch to the left, `next` the patch to the right.
     """
     behind = np.arange(len(keys))[None, :] - np.arange(len(tokens))[:, None]
     same = alike(tokens, keys).numpy()
@@ -107,7 +107,7 @@ def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndar
         Pattern.SELF: lambda: behind == 0,
         Pattern.FIRST: lambda: np.broadcast_to(np.arange(len(keys)) == 0, behind.shape),
         Pattern.SAME: lambda: same & (behind != 0) & words,
-        # the token behind an earlier one of the query's own: its place is at most the query's
+        # the token after an earlier copy of the query's token, not after the query
         Pattern.INDUCTION: lambda: followed & (behind <= 0) & words,
         Pattern.PUNCTUATION: lambda: np.broadcast_to(marks & ~special, behind.shape),
         Pattern.SPECIAL: lambda: np.broadcast_to(special, behind.shape),
@@ -116,9 +116,9 @@ def pattern_keys(pattern: Pattern, tokens: Tokens, keys: Tokens) -> Bool[np.ndar
 
 
 def in_rows(tokens: Tokens) -> Int[np.ndarray, "query key"] | None:
-    """How many columns to the right of a patch another one of its row stands; None unless all are patches.
+    """Column offset from each patch to every other patch of its row; None where the tokens are no picture.
 
-    What is in another row, or no patch, is as far away as no patch is.
+    Other rows and tokens that are no patches get an offset larger than any in a row.
     """
     if not is_picture(tokens):
         return None
@@ -133,9 +133,9 @@ def in_rows(tokens: Tokens) -> Int[np.ndarray, "query key"] | None:
 
 
 def divergence(rows: Weights, given: Float[np.ndarray, "query key"]) -> Numbers:
-    """Jensen-Shannon divergence of each head's rows from those of a `given` head, 0 to ln 2 nats (Lin 1991).
+    """Mean Jensen-Shannon divergence of each head's rows from a `given` head's, 0 to ln 2 nats (Lin 1991).
 
-    The mean over the queries that have a key in both. What a sink takes of a row counts as one more key.
+    Averaged over queries with a key in both. Mass missing from a row (a sink's) counts as one more key.
     """
     other = _with_rest(given)
     return _mean(np.stack([jensen_shannon(_with_rest(each), other) for each in rows]), axis=1)
@@ -148,7 +148,7 @@ def _with_rest(rows: Float[np.ndarray, "query key"]) -> Float[np.ndarray, "query
 
 ByHead = Float[np.ndarray, "layer head"]
 LeftOut = Bool[np.ndarray, "layer head"] | None
-_OTHERS = 16  # queries of a text that is read in rows, which stand for all others
+_OTHERS = 16  # sampled queries that stand for all others in a long text
 OUTER = 0.05  # share of the controls that `low` and `high` leave out at either end
 
 
@@ -159,7 +159,7 @@ def numbers(
     seen: Lens,
     left_out: LeftOut = None,
 ) -> ByHead:
-    """The number of every head in one text; NaN for those that are `left_out`, and the one likened to."""
+    """Score of every head in one text; NaN for heads in `left_out` and for the head compared with."""
     if isinstance(target, Target):
         found = np.array([target.number(seen.rows(each, heads, target.queries)) for each in layers])
     else:
@@ -178,11 +178,11 @@ def beside(
     *,
     crosses: bool = False,
 ) -> dict[str, Any]:
-    """Rank, weight by norm, its share of the row, and what even attention and the other queries would have.
+    """Comparison numbers by field of `Finding`: rank, norm, share of norms, even attention, other queries.
 
-    As `Finding` calls them, each None where it has no meaning. What a key gives itself is no other query's
-    weight, unless keys are of the other side of two (`crosses`). `sampled` is how many queries `elsewhere` is
-    of where these are not all others, 0 where they are.
+    None where a number has no meaning. A token's weight on itself is left out of `elsewhere`, except in
+    cross-attention (`crosses`). `sampled` is the number of queries behind `elsewhere`, 0 where all others
+    were read.
     """
     if isinstance(target, Likeness):
         return dict.fromkeys(("ranks", "norms", "shares", "even_attention", "elsewhere")) | {"sampled": 0}
@@ -232,13 +232,11 @@ def beside_controls(
     left_out: LeftOut = None,
     wider: Float[np.ndarray, " control"] | None = None,
 ) -> "tuple[Summary, ByHead | None, ByHead | None]":
-    """The numbers of control texts, which `runs` are, in few words; what stayed with the place, and the word.
+    """Summary of the scores in control texts (`runs`); mean weight on the key's position and on its token.
 
-    `away` is where the tokens of the one key that is asked for stand in each control, and in which of these
-    another token than in the text stands in their place.
-    These two are means over the controls that have another word at the key: what the query gave to the place
-    of the key, and what to the key's own token. None where no single key is asked for, or it never changes;
-    where its token always went to places that the query may not look at, nothing is said of that.
+    `away` holds where the key's own tokens stand in each control, and in which controls another token stands
+    at the key's position. Both means are over these controls. They are None where there is no single key or
+    it never changes; the second also where its token always went to positions that the query cannot see.
     """
     found, followed = list[ByHead](), list[ByHead]()
     went, changed = away or ((), np.zeros(0, dtype=bool))
@@ -260,7 +258,7 @@ def beside_controls(
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """The fields of `Controls` that are numbers."""
+    """The numeric fields of `Controls`."""
 
     mean: ByHead
     low: ByHead
@@ -271,7 +269,7 @@ class Summary:
     best_excess: Float[np.ndarray, " control"]
 
     def described(self, texts: ControlTexts, name: str) -> Controls:
-        """The summary with the controls themselves, which the model read as its input `name`."""
+        """Make `Controls`: this summary and the control texts, read as the model's input `name`."""
         ids = texts.ids if texts.of is Contents.TEXT else texts.sources
         numbers = (self.mean, self.low, self.high, self.spread, self.below)
         return Controls(
@@ -285,10 +283,10 @@ def summary(
     smaller: bool,
     wider: Float[np.ndarray, " control"] | None = None,
 ) -> Summary:
-    """Mean, middle nine tenths, spread, and the best head of each control by its number and its excess.
+    """Summarise control scores: mean, 5 and 95 % quantiles, spread, each control's best score and excess.
 
-    `wider` says how many times as far as in each control chance moves numbers of the text itself. How far the
-    controls lie from their mean is multiplied by it where the text is held against them, as permutation tests
+    `wider` says how much farther chance moves scores in the text than in each control. Deviations of
+    controls from their mean are multiplied by it where the text is compared with them, as permutation tests
     of samples of unequal variance are studentized (Chung and Romano 2013).
     """
     worst = np.inf if smaller else -np.inf
@@ -303,17 +301,16 @@ def summary(
 
 
 def spread(values: Float[np.ndarray, "control layer head"]) -> ByHead:
-    """The standard deviation of each head's numbers, over those that are there; NaN where none is."""
+    """Standard deviation of each head's scores over the controls, ignoring NaN; NaN where all are NaN."""
     apart = np.where(np.isnan(values), np.nan, values - _mean(values)) ** 2
     return np.asarray(np.sqrt(_mean(apart)))
 
 
 def best_excess(texts: Float[np.ndarray, "text layer head"], smaller: bool) -> Float[np.ndarray, " text"]:
-    """How far, in each text, the head that does so most stands clear of its own others, in their spread.
+    """Largest z-score of any head in each text, against the same head's scores in all other texts.
 
-    The first is the text itself, held against its controls, and each control is held against the text and
-    the other controls: the largest of all heads, and so the distribution under which the best of many is
-    judged (Westfall and Young 1993). Minus infinity where there is nothing to hold it against.
+    The first text is the real one, the rest are controls: their maxima over heads are the null distribution
+    of the best head (max-T, Westfall and Young 1993). Minus infinity where no z-score exists.
     """
     centred = np.where(np.isnan(texts), np.nan, texts - _mean(texts))
     there = ~np.isnan(centred)
@@ -329,7 +326,7 @@ def best_excess(texts: Float[np.ndarray, "text layer head"], smaller: bool) -> F
 
 
 def _mean(values: Float[np.ndarray, "..."], axis: int = 0) -> Float[np.ndarray, "..."]:
-    """The mean along `axis` of the values that are there, NaN where there is none."""
+    """Mean along `axis`, ignoring NaN; NaN where all values are NaN."""
     there = ~np.isnan(values)
     count = there.sum(axis=axis)
     total = np.where(there, values, 0.0).sum(axis=axis)

@@ -1,4 +1,4 @@
-"""Which heads do it: all of them ranked by one number, each beside the same number of control texts."""
+"""Results of `find`: heads ranked by a score beside control texts, links between words, retrieval heads."""
 
 import math
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from attnscope.vocabulary import Pattern, Special, Unit
 
 
 class Case(StrEnum):
-    """What can be said of a ranking: which of the sentences answers (docs/guide/claims.md)."""
+    """Which conclusion a ranking allows, and so which sentence answers (docs/guide/claims.md)."""
 
     UNRANKED = "unranked"
     POSITION_SOUGHT = "position sought"
@@ -45,9 +45,9 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Sought:
-    """What heads are ranked by: the weight of one query on one key, that on a pattern, or likeness to a head.
+    """Target of a ranking: the weight of one query on one key, on a pattern of keys, or likeness to a head.
 
-    Exactly one of the three is there. `query` and `key` are positions, `like` is a layer and a head. Where
+    Exactly one of the three is given. `query` and `key` are positions, `like` is a layer and a head. Where
     several tokens are named together, `query_span` and `key_span` are their positions: the weight is the sum
     over the keys, the mean over the queries.
     """
@@ -62,20 +62,20 @@ class Sought:
 
 @dataclass(frozen=True, eq=False)
 class Controls:
-    """The same number of every head in control texts, which have the shape of the text and other words.
+    """Scores of every head in control texts, which have the shape of the text and other words.
 
-    `low` and `high` hold the middle nine tenths of the controls, `spread` is a head's own standard deviation
-    over them. `below` counts those that the text itself goes beyond. `best` is, text by text, the number of
-    the head that is best in it, and `best_excess` how far the head that stands clearest of its own other
-    controls does, in its own spread. `wanted` is how many controls there should have been; `how` says what
-    they keep, `of` what they are made of, and `seed` repeats them. `ids` are the controls themselves, what
-    the model read as its `input` of that name: tokens by their ids; of a picture or a sound which of its
-    pieces stands at each place. `mean` is that of each head over them.
+    `low` and `high` hold the middle nine tenths of the controls, `spread` is a head's standard deviation over
+    them. `below` counts controls that the text itself exceeds. `best` is the score of the best head in each
+    control, and `best_excess` the largest excess of a head there over its scores in the other controls, in
+    units of its spread. `wanted` is the number of controls asked for; `how` says what they keep, `of` what
+    they are made of, and `seed` repeats them. `ids` are the controls as read by the model's input `input`:
+    token ids, or for a picture or sound the index of the piece at each place. `mean` is that of each head
+    over them.
 
-    Where a text repeats words, links of a pattern are several times the same two words: chance moves their
-    mean farther than in a control, which has other words there. So for `spread`, `below` and `best_excess`
-    the distance of a control from the mean is multiplied: by the root of the sum of n² over the pairs of
-    words that are n links each, in the text, over that in the control.
+    Where a text repeats words, several links of a pattern join the same two words, and chance moves their
+    mean farther than in a control with other words there. So for `spread`, `below` and `best_excess` the
+    distance of a control from the mean is multiplied by the root of the sum of n² over pairs of words with n
+    links each in the text, over that root in the control.
     """
 
     mean: Float[np.ndarray, "layer head"]
@@ -96,37 +96,36 @@ class Controls:
 
     @property
     def count(self) -> int:
-        """How many controls there are."""
+        """Number of controls."""
         return len(self.best)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Finding(Presented):
-    """All heads that were looked at, by one number each.
+    """Heads ranked by one score each, with control texts and other comparisons.
 
-    `weights[i, j]` belongs to `layers[i]` and `heads[j]`: the weight of the query on the key, 0 to 1; of a
-    pattern the mean, over the `rows` queries that have such a key, of the weight on all of them; of likeness
-    the Jensen-Shannon distance to the given head in nats, the mean over the queries (Lin 1991), where less is
+    `weights[i, j]` is the score of `heads[j]` in `layers[i]`: the weight of the query on the key, 0 to 1; for
+    a pattern the weight on all matching keys, averaged over the `rows` queries that have one; for likeness
+    the Jensen-Shannon divergence from the given head in nats, averaged over queries (Lin 1991), where less is
     better. NaN where a head is not ranked.
 
-    `ranks` is which of its keys this is to the query, 1 for the strongest (of a pattern the mean). `norms` is
-    the weight times the length of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` how much
-    of the query's sum of these that is; None where the way out of the heads is not known. `even_attention` is
-    what attention that weighs all keys alike would have. `stayed` and `followed` are means over the controls
-    that have another word in the place of the key: what the query gave to that place, and to the token that
-    is the key here, wherever that went. `elsewhere` is the mean that other queries of the text give to the
-    same keys, of `sampled` that are spread over it where it is long (0: of all), and `key_lengths` says by
-    layer how many times as long as the median token's the hidden state of the key is that enters it. Each is
-    None where it has no meaning.
+    `ranks` is the rank of the key in the query's row, 1 for the strongest (for a pattern the mean). `norms`
+    is the weight times the norm of what it moves, a_ij ||f(x_j)|| (Kobayashi et al. 2020), `shares` its share
+    of that sum over the row; None where the output projection is not known. `even_attention` is the score of
+    equal weights on all visible keys. `stayed` and `followed` are means over the controls with another word
+    at the key: the query's weight on that position, and on the key's own token, wherever it went. `elsewhere`
+    is the mean weight of other queries of the text on the same keys, of `sampled` queries spread over a long
+    text (0: of all), and `key_lengths` is by layer the norm of the key's hidden state at its entry, over the
+    median token's. Each is None where it has no meaning.
 
     Where they are `by` words, sentences or passages, weights are summed over the tokens of a key and
     averaged over those of a query (Clark et al. 2019), and a norm is that of what all pieces move
     together. `special` tokens may be left out, and each row divided by what is left.
 
-    `links` are the places of `query_tokens` and `key_tokens` that are meant: of a pair that one, of a pattern
-    all of its keys that their query may look at, none of likeness. `heads` are their numbers, from 0. With
-    `by_rows` only the rows that were asked about were read of each head, and they alone are certified. Where
-    heads of several layers were named one by one, `apart`, they alone have a number and are certified here.
+    `links` are the scored pairs of positions in `query_tokens` and `key_tokens`: the one pair, all visible
+    pairs of a pattern, none for likeness. `heads` are head numbers, from 0. With `by_rows` only the rows
+    asked about were read of each head, and they alone are certified. Where heads of several layers were named
+    one by one, `apart`, they alone have a score and are certified here.
     """
 
     question: Sought
@@ -159,14 +158,14 @@ class Finding(Presented):
 
     @cached_property
     def places(self) -> tuple[tuple[int, int], ...]:
-        """Where the heads that were asked stand among `layers` and `heads`."""
+        """Index pairs into `layers` and `heads` of the heads that the question chose."""
         every = ((i, j) for i in range(len(self.layers)) for j in range(len(self.heads)))
         named = {*self.apart}
         return tuple((i, j) for i, j in every if not named or (self.layers[i], self.heads[j]) in named)
 
     @property
     def every_verdict(self) -> tuple[Verdict, ...]:
-        """The verdicts of the heads that were asked."""
+        """Verdicts of the heads that the question chose, in the order of `places`."""
         return tuple(self.verdicts[i][j] for i, j in self.places)
 
     @property
@@ -176,38 +175,38 @@ class Finding(Presented):
 
     @cached_property
     def above_control(self) -> Float[np.ndarray, "layer head"]:
-        """How far each head lies above the mean of its controls; of distances a head below it is nearer."""
+        """Score of each head minus the mean of its controls; for likeness, less than 0 is more alike."""
         return np.asarray(self.weights - self.controls.mean)
 
     @property
     def smaller_is_better(self) -> bool:
-        """Whether heads were ranked by likeness, a divergence, and not by weight."""
+        """True where the score is a divergence (likeness to a head), False where it is a weight."""
         return self.question.like is not None
 
     @cached_property
     def evidence(self) -> Evidence:
-        """What shows of each head that it does this, and the order that follows from it."""
+        """Statistical evidence for each head: its group and its place in the ranking."""
         of, more = self.controls, (self.even_attention, self.stayed, self.followed, self.smaller_is_better)
         numbers = self.weights, of.mean, of.spread, of.below, of.best_excess
         return Evidence(*numbers, *more, elsewhere=self.elsewhere)
 
     @property
     def ranking(self) -> tuple[tuple[int, int], ...]:
-        """The places of all heads that have a number, those with the strongest evidence first."""
+        """Index pairs of all heads with a score, the strongest evidence first."""
         return self.evidence.ranking
 
     @property
     def best_heads(self) -> tuple[tuple[int, int], ...]:
-        """The heads in that order, each by its layer and head."""
+        """Layer and head number of all heads with a score, the strongest evidence first."""
         return tuple((self.layers[i], self.heads[j]) for i, j in self.ranking)
 
     def stands_out(self, place: tuple[int, int]) -> bool:
-        """Whether at most 5 % of controls have a head as far clear (Westfall and Young 1993)."""
+        """Whether at most 5 % of controls have a head that stands out as far (Westfall and Young 1993)."""
         return self.evidence.group(place) is Group.STANDS_OUT
 
     @cached_property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """Which conclusion the ranking allows: the first test that applies decides."""
         if not self.ranking:
             return Case.UNRANKED
         if self.question.pattern is not None and self.question.pattern.of_places:
@@ -230,12 +229,12 @@ class Finding(Presented):
 
     @property
     def by_weight(self) -> tuple[tuple[int, int], ...]:
-        """The places of all heads that have a number, the largest first."""
+        """Index pairs of all heads with a score, the largest score first."""
         return tuple(sorted(self.ranking, key=lambda place: (-float(self.weights[place]), place)))
 
     @property
     def control_texts(self) -> tuple[str, ...]:
-        """The controls of a text, token by token with a blank between; none of a picture or a sound."""
+        """Control texts as token names separated by blanks; empty for pictures and sounds."""
         if self.controls.of is not Contents.TEXT:
             return ()
         items = (*self.query_tokens.items, *self.key_tokens.items)
@@ -256,7 +255,7 @@ class Finding(Presented):
         fits(alike, "'best_excess_of_controls' is not of as many controls as 'best_of_controls'")
 
     def derived(self) -> dict[str, Value]:
-        """Every head with what its controls have, the best first; those without a number come last."""
+        """Table rows of all heads with their controls, the best first, heads without a score last."""
         unranked = [place for place in self.places if np.isnan(self.weights[place])]
         return {
             "case": self.case,
@@ -292,7 +291,7 @@ class Finding(Presented):
 
 
 class LinksCase(StrEnum):
-    """What can be said of the links of a text."""
+    """Which conclusion the links of a text allow."""
 
     NOTHING = "nothing"
     SEVERAL = "several"
@@ -303,16 +302,16 @@ class LinksCase(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Links(Presented):
-    """Links between two words, most evidence first, of all heads that were looked at.
+    """Links between two words in all chosen heads, most evidence first.
 
-    `layer` and `head` of a link are the model's numbers. Its evidence is its weight above the largest of
-    what may explain it: the most of any control text at the same two places, the mean of other queries at
-    that distance and to that key, even attention. Only links with at least .1 are there; `more` are not kept.
+    `layer` and `head` of a link are the model's numbers. Its evidence is its weight minus the largest simpler
+    explanation: the most in any control text at the same two positions, the mean of other queries at that
+    distance or to that key, even attention. Only links with at least .1 are listed; `more` are not kept.
 
-    Every control, read as if it were the text and the text as one of its controls, has a link with most
-    evidence: `best_of_controls`. A link stands out where at most 5 in a hundred of them have as much
-    (Westfall and Young 1993). `ids` are the controls as the model read them, drawn with `seed`;
-    `input` is the name under which it read them, and `how` says what changed places.
+    `best_of_controls` is the largest evidence of a link in each control text, computed with the text as one
+    of its controls. A link stands out where at most 5 % of the controls reach its evidence (Westfall and
+    Young 1993). `ids` are the controls as token ids, drawn with `seed`; `input` is the name of the model's
+    input that they replace, and `how` says what changed places.
     """
 
     kind: Kind
@@ -349,7 +348,7 @@ class Links(Presented):
 
     @property
     def case(self) -> LinksCase:
-        """What can be said."""
+        """Which conclusion the links allow."""
         if not self.links:
             return LinksCase.NOTHING
         if self.standing_out:
@@ -358,40 +357,40 @@ class Links(Presented):
 
     @property
     def controls(self) -> int:
-        """How many control texts there are."""
+        """Number of control texts."""
         return len(self.best_of_controls)
 
     @property
     def few(self) -> bool:
-        """Whether there are too few controls for any link to stand out."""
+        """True where there are too few controls for any link to stand out."""
         return self.controls < LEAST_CONTROLS
 
     @property
     def standing_out(self) -> int:
-        """How many links, of those that are kept, stand out: the first ones."""
+        """Number of kept links that stand out; they come first in `links`."""
         return sum(self.chance(link) <= LEVEL for link in self.links)
 
     @property
     def p(self) -> float:
-        """Of the text and its controls the share that has a link as clear as the first one; 1 without any."""
+        """p-value of the first link; 1 where there is no link."""
         return self.chance(self.links[0]) if self.links else 1.0
 
     def chance(self, link: Link) -> float:
-        """Of the text and its controls the share that has a link with as much evidence."""
+        """p-value: share of the text and its controls with a link of as much evidence."""
         return (1 + self.as_clear(link)) / (self.controls + 1)
 
     def as_clear(self, link: Link) -> int:
-        """How many controls have a link with as much evidence."""
+        """Number of controls with a link of at least as much evidence."""
         return int((self.best_of_controls >= link.evidence).sum())
 
 
-COPIES = 0.1  # of the answers: a head that looks first at the fact in fewer fetches none (Wu et al. 2024)
-SURE = 0.05  # by how much luck any of the heads would be named
+COPIES = 0.1  # least score of a retrieval head, a share of answers (Wu et al. 2024)
+SURE = 0.05  # probability that chance names any head
 Head = tuple[int, int]
 
 
 class RetrievalCase(StrEnum):
-    """What can be said of the heads, by one test after the other."""
+    """Which conclusion a retrieval test allows."""
 
     UNANSWERED = "no question answered"
     NAMED = "heads fetch"
@@ -401,11 +400,11 @@ class RetrievalCase(StrEnum):
 
 @dataclass(frozen=True)
 class Needle:
-    """A fact that was put into a text, its `text`, and the `question` that asks for it at the end.
+    """A fact planted in a long text as the sentence `text`, and the `question` at the end that asks for it.
 
-    What was read has so many `tokens`, for an asked `length`; the fact stands at a `depth` from 0, its
-    beginning, to 1, its end. The `answer` has this `probability`, and is `right` where it is the likeliest,
-    token by token. `other` is a fact of another answer in the same text, which is not asked for.
+    The long text has `tokens` tokens, for a wanted `length`; `depth` is the place of the fact, 0 at the
+    beginning, 1 at the end. `probability` is that of the `answer`, which is `right` where it is the
+    likeliest, token by token. `other` is a fact of another answer in the same text, not asked for.
     """
 
     text: str
@@ -421,7 +420,7 @@ class Needle:
 
 @dataclass(frozen=True)
 class Masked:
-    """How many questions are still answered without these `heads`: so many are `right`."""
+    """Number of questions, `right`, that the model still answers without these `heads`."""
 
     heads: tuple[Head, ...]
     right: int
@@ -429,7 +428,7 @@ class Masked:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """Of other facts the model answers `right` of so many `asked`, and of these some without heads.
+    """Ablation on other facts: `right` of `asked` questions answered, and how many without some heads.
 
     `found` is without the named heads, at the 95 % ends `found_low` and `found_high` of a share; `others` are
     groups of as many heads that were not named, `others_low` the lower end of the mean share that is left.
@@ -447,28 +446,27 @@ class Confirmation:
 
     @property
     def confirmed(self) -> bool:
-        """Whether surely fewer questions are answered without the named heads than without as many others."""
+        """Whether clearly fewer questions are answered without the named heads than without others."""
         return bool(self.others) and self.found_high < self.others_low
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Retrieval(Counted, Presented):
-    """Every head over all `needles`: how often it looks first at the fact that is asked for.
+    """Retrieval scores of every head over all `needles`: how often it looks first at the right fact.
 
     `first[i, j, k]` is the share of the answer's tokens at which the strongest key of head `heads[j]` of
-    `layers[i]` lies in the fact k; `first_other` the same of the fact that is not asked for. `weights` and
-    `weights_other` are what it gives to each in the mean. `scores`, with the 95 % interval `low` to `high`
-    (Wilson's), and `controls` are the means of both over the needles that the model answers; NaN where it
-    answers none. `chance` is how probable it is that a head which looks at either fact alike looks so often
-    more at the one asked for (sign test).
+    `layers[i]` lies in the fact k; `first_other` is that share for the other fact. `weights` and
+    `weights_other` are the mean weights on each. `scores`, with the 95 % interval `low` to `high` (Wilson's),
+    and `controls` are the means of `first` and `first_other` over the needles that the model answers; NaN
+    where it answers none. `chance` is the sign-test p of looking more often at the fact than at the other.
 
-    `named` are the heads that look first at it in a tenth of the answers, and more often than at the other
-    one by no luck of any head (Bonferroni). `alike` has for each of them the head, of those that are not
-    named, that is nearest in weight on both facts together; None where none gives them half as much.
-    `confirmation` is there where a head is named. `how` says where facts and text are from, `seed` draws
-    them and where they stand. `certified` counts heads by verdict in the `sampled` needles' texts, a
-    certificate a head and text; `failed` are those that are not as they were recomputed in any of them.
-    `acts` says on what it was tried whether heads' answers act; nothing where on every such text.
+    `named` are the retrieval heads: they look first at the fact in a tenth of the answers or more, and
+    significantly more often than at the other fact (sign test, Bonferroni). `alike` has for each of them the
+    unnamed head nearest in weight on both facts together; None where none gives them half as much.
+    `confirmation` is None where no head is named. `how` says where facts and text come from, `seed` draws
+    them and their places. `certified` counts heads by verdict in the texts of the `sampled` needles, one
+    certificate per head and text; `failed` are heads that differ from the recomputed ones in some of them.
+    `acts` is the input on which it was tried whether changed head outputs act; empty: on every such text.
     """
 
     needles: tuple[Needle, ...]
@@ -497,12 +495,12 @@ class Retrieval(Counted, Presented):
 
     @property
     def answered(self) -> int:
-        """How many questions the model answers."""
+        """Number of questions that the model answers rightly."""
         return sum(each.right for each in self.needles)
 
     @property
     def case(self) -> RetrievalCase:
-        """What can be said."""
+        """Which conclusion the scores allow."""
         if not self.answered:
             return RetrievalCase.UNANSWERED
         if self.named:
@@ -511,37 +509,37 @@ class Retrieval(Counted, Presented):
 
     @property
     def enough(self) -> int:
-        """The fewest answers by which a head can be named: one that looks at the fact in each of them."""
+        """Least number of right answers at which the sign test can name any head."""
         return math.ceil(math.log2(self.chance.size / SURE))
 
     @cached_property
     def scores(self) -> Float[np.ndarray, "layer head"]:
-        """How often each head looks first at the fact that is asked for."""
+        """Score of each head: share of answers with its strongest key in the fact asked for."""
         return self.mean(self.first)
 
     @cached_property
     def controls(self) -> Float[np.ndarray, "layer head"]:
-        """How often it looks first at the other fact."""
+        """Control score of each head: share of answers with its strongest key in the other fact."""
         return self.mean(self.first_other)
 
     def mean(self, values: Float[np.ndarray, "layer head needle"]) -> Float[np.ndarray, "layer head"]:
-        """Over the needles that the model answers; NaN where these are none."""
+        """Mean of `values` over the needles that the model answers; NaN where it answers none."""
         right = [i for i, each in enumerate(self.needles) if each.right]
         return np.asarray(values[..., right].mean(-1) if right else np.full(values.shape[:2], np.nan))
 
     @cached_property
     def ranking(self) -> tuple[tuple[int, int], ...]:
-        """The places of all heads, those first that look more often at the fact than at the other."""
+        """Index pairs of all heads by score minus control score, the largest difference first."""
         return tuple(ordered(self.scores - self.controls))
 
     @cached_property
     def named(self) -> tuple[Head, ...]:
-        """The heads that fetch, by layer and number, the best first."""
+        """Retrieval heads by layer and number, the best first."""
         return named_of(self.ranking, self.scores, self.chance, self.layers, self.heads)
 
     @cached_property
     def alike(self) -> tuple[Head | None, ...]:
-        """For each named head one that gives as much weight to both facts together, and is not named."""
+        """For each named head the unnamed head nearest in weight on both facts, or None."""
         mass = self.mean(self.weights + self.weights_other)
         others = [place for place in self.ranking if self.head(place) not in self.named]
         found = list[Head | None]()
@@ -552,11 +550,11 @@ class Retrieval(Counted, Presented):
         return tuple(found)
 
     def head(self, place: tuple[int, int]) -> Head:
-        """The layer and the head at a place of the arrays."""
+        """Layer and head number at an index pair of the arrays."""
         return self.layers[place[0]], self.heads[place[1]]
 
     def place(self, head: Head) -> tuple[int, int]:
-        """Where a layer and a head stand in the arrays."""
+        """Index pair of a layer and head number in the arrays."""
         return self.layers.index(head[0]), self.heads.index(head[1])
 
     def check_parts(self) -> None:
@@ -576,6 +574,6 @@ def named_of(
     layers: Sequence[int],
     heads: Sequence[int],
 ) -> tuple[Head, ...]:
-    """The heads that look first at the fact often enough, and by no luck of any of them (Bonferroni)."""
+    """Heads with a score of `COPIES` or more and a significant sign test (Bonferroni), the best first."""
     named = (scores >= COPIES) & (chance * scores.size <= SURE)
     return tuple((layers[i], heads[j]) for i, j in ranking if named[i, j])

@@ -1,4 +1,4 @@
-"""Which heads fetch a fact out of a long text, beside another fact, and beside the model without them."""
+"""Sheet of `find --pattern retrieval`: scores of heads, answers by depth, answers without named heads."""
 
 from collections.abc import Iterator
 from statistics import mean
@@ -13,7 +13,7 @@ from attnscope.render.words import Said
 from attnscope.verbs.find.result import Confirmation, Retrieval
 
 _COLUMNS = "layer head score low high control chance weight weight_other named"
-_SHOWN = 12  # heads in the terminal
+_SHOWN = 12  # most heads shown in the terminal
 
 
 def sheet(result: Retrieval, focus: Focus = WHOLE) -> Sheet:
@@ -33,7 +33,7 @@ def sheet(result: Retrieval, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Retrieval) -> Said:
-    """The words of `find --retrieval` about this result."""
+    """Sentences of `find --pattern retrieval` about this result, and the facts they use."""
     places = result.ranking
     best = result.place(result.named[0]) if result.named else places[0] if places else None
     facts = {
@@ -52,7 +52,7 @@ def said(result: Retrieval) -> Said:
 
 
 def _masked(told: Confirmation) -> dict[str, object]:
-    """What is left without the named heads, and without others on average."""
+    """Facts about the ablation: right answers left without the named heads, and without control groups."""
     others = [each.right for each in told.others]
     return {
         "asked": told.asked,

@@ -1,12 +1,12 @@
-"""Which heads fetch facts from a long text: looked at where the answer is written, and taken away.
+"""Retrieval heads: which heads look at a planted fact where the answer is written, and ablation of them.
 
-Every text has two facts, and asks for one of them: a head that looks at the other as often looks at facts,
-and fetches none (after Wu et al. 2024). Other facts are asked for without the heads that are named.
+Every text has two facts, and its question asks for one: a head that looks at the other one as often looks at
+facts, and retrieves none (after Wu et al. 2024). The named heads are then ablated on texts with other facts.
 
-One run of each tells what the model answers and has the rows of weights that do it. Of each length the text
-whose fact stands first and the one whose stands last are certified in that very run, in full; whether heads'
-answers act is tried on a fact and its question alone. Of a text that is too long to hold all pairs some rows
-are certified, in a run of their own in which that is tried as well.
+One run of each text gives the model's answer and the attention rows that write it. For each length the texts
+with the first and the last fact are certified in that run, in full; whether changed head outputs reach the
+model's output is tried on a fact and its question alone. In a text too long to hold all pairs only some rows
+are certified, in a separate run that tries this as well.
 """
 
 import random
@@ -55,12 +55,12 @@ from attnscope.verbs.find.result import Confirmation, Head, Masked, Needle, Retr
 from attnscope.vocabulary import Kind, Route
 
 ACTS = "a fact and its question alone"
-_EVERY = 4  # of the rows in which a fault is looked for first
+_EVERY = 4  # every 4th sampled row is checked for faults first
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """A planted text as the model reads it, with its answer, and where both facts stand."""
+    """A planted text as encoded for the model, its answer, and the token positions of both facts."""
 
     planted: Planted
     answers: Answers
@@ -68,7 +68,7 @@ class Asked:
     other_at: tuple[int, ...]
 
     def needle(self, chances: LogChances) -> Needle:
-        """What was asked, and what the model answers with these."""
+        """The fact, the probability of its answer under `chances`, and whether it is the likeliest answer."""
         told, each = self.answers.answered, self.planted
         right = chances.argmax(-1).tolist() == list(told.ids)
         probability = exp(float(chances[range(len(told.ids)), list(told.ids)].sum()))
@@ -78,7 +78,7 @@ class Asked:
         )  # fmt: skip
 
     def looks(self, rows: Float[np.ndarray, "head row key"]) -> Float[np.ndarray, "4 head"]:
-        """Of the rows that write the answer: the strongest key in either fact, the weight on either."""
+        """Per head, mean over answer rows: is the strongest key in the fact, in the other; weight on both."""
         given = np.nan_to_num(rows)
         strongest = given.argmax(-1)
         inside = [np.isin(strongest, each).mean(-1) for each in (self.at, self.other_at)]
@@ -86,12 +86,12 @@ class Asked:
 
 
 def size_by(reading: Reading) -> Callable[[str], int]:
-    """How many tokens a text has."""
+    """A function that counts the tokens of a text, without special tokens."""
     return lambda text: len(reading.model.tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def read_planted(reading: Reading, chosen: Chosen, each: Planted) -> Asked:
-    """The model with that text read; `InputError` where it is not known where in it the facts are."""
+    """Encode a planted text and locate its facts; `InputError` where the tokenizer gives no offsets."""
     opened = Opened(reading.model, reading.task, chosen)
     words = {"fact": (each.fact.needle, each.at), "other": (each.other.needle, each.other_at)}
     fields = {name: Field(text, (place,)) for name, (text, place) in words.items()}
@@ -104,7 +104,7 @@ def read_planted(reading: Reading, chosen: Chosen, each: Planted) -> Asked:
 
 
 def sampled(texts: Sequence[Planted]) -> tuple[int, ...]:
-    """The texts that are certified: of each length those whose fact stands first and last."""
+    """Indices of the texts to certify: for each length those with the shallowest and the deepest fact."""
     of_length = dict[int, list[int]]()
     for number, each in enumerate(texts):
         of_length.setdefault(each.length, []).append(number)
@@ -117,16 +117,18 @@ def sampled(texts: Sequence[Planted]) -> tuple[int, ...]:
 
 
 class _Rows(Weights):
+    """Reads weights together with the attention call that made them, for certification."""
+
     def _handed(self, source: Source, weights: Tensor, call: AttentionCall | None) -> Any:
         return weights, call
 
 
 class Looks:
-    """What every chosen head looks at in text after text, and what is proved of it."""
+    """Measures where the chosen heads look in each planted text, and certifies the sampled ones."""
 
     provenance: Provenance
     tower: str
-    acts = ""  # on what alone it was tried whether heads' answers act; nothing where on all that is certified
+    acts = ""  # the only input on which effects of head outputs were tried; empty: every certified text
 
     def __init__(self, reading: Reading, chosen: Chosen) -> None:
         self.reading, self.chosen = reading, chosen
@@ -138,16 +140,16 @@ class Looks:
 
     @property
     def certified(self) -> dict[Verdict, int]:
-        """How many heads of the sampled texts have each verdict."""
+        """Number of heads by verdict, over the sampled texts."""
         return dict(self._verdicts + self._sample.verdicts)
 
     @property
     def failed(self) -> tuple[Head, ...]:
-        """The heads that are not as they were recomputed in any sampled text."""
+        """Heads whose weights differ from the recomputed ones in some sampled text."""
         return tuple(sorted({*self._sample.failed}))
 
     def at(self, one: Asked, *, certify: bool) -> tuple[Needle, Float[np.ndarray, "layer 4 head"]]:
-        """What is answered in one text, and looked at; a model whose weights are only returned has these."""
+        """The model's answer in one text and where each head looks; `certify` recomputes the weights."""
         reading, chosen, told = one.answers.reading, self.chosen, one.answers.answered
         long, said = may_read_rows(reading, chosen), list[LogChances]()
         layers: list[AnyRows] = []
@@ -213,15 +215,15 @@ _KEYS = "needle", "question", "answer"
 
 
 def first(asked: Retrieve) -> Inputs:
-    """A fact and its question alone, by which a model is opened."""
+    """Inputs with which the model is opened: one fact and its question, without filler text."""
     fact = (facts_of(asked.facts) or bundled_facts(1, asked.seed))[0]
     return Inputs(f"{fact.needle} {fact.question}", answer=fact.answer)
 
 
 def texts_of(asked: Retrieve, again: bool, size: Any, goes_on: bool) -> list[Planted]:
-    """Those of which heads are scored, or others, to ask `again`.
+    """The planted texts that score heads, or with `again` those of other facts for the ablation.
 
-    Bundled facts are asked for by a question, or by a sentence that `goes_on` with the answer.
+    Bundled facts are asked for by a question, or with `goes_on` by a sentence that the answer completes.
     """
     seed, hay = 2 * asked.seed + again, asked.text or bundled_text()
     facts = facts_of(asked.facts) or bundled_facts(asked.needles, seed, goes_on)
@@ -229,18 +231,18 @@ def texts_of(asked: Retrieve, again: bool, size: Any, goes_on: bool) -> list[Pla
 
 
 def _tried(asked: Retrieve, goes_on: bool, size: Any) -> list[Planted]:
-    """A few others of the shortest length, by which it is seen how a model wants to be asked."""
+    """`TRIED` other texts of the shortest length, to choose between questions and sentences to complete."""
     seed, hay = -1 - asked.seed, asked.text or bundled_text()
     return planted(bundled_facts(TRIED, seed, goes_on), hay, (min(asked.counts),), TRIED, seed, size)
 
 
 def facts_of(given: str | Path | Sequence[Fact] | None) -> tuple[Fact, ...]:
-    """The facts that are given, or those of a file; none where bundled ones are meant."""
+    """The given facts, or those of a file; empty where bundled facts are to be used."""
     return facts_in(Path(given)) if isinstance(given, str | Path) else tuple(given or ())
 
 
 def facts_in(file: Path) -> tuple[Fact, ...]:
-    """The facts of a file of JSON lines; `InputError` with the number of the line that is none."""
+    """Read facts from a JSON Lines file; `InputError` names the line that is not a fact."""
     name, found = incoming.named(file), list[Fact]()
     incoming.check_there(file, "the facts")
     for number, raw in incoming.whole_lines(file, "the facts"):
@@ -260,7 +262,7 @@ def facts_in(file: Path) -> tuple[Fact, ...]:
 
 
 def check_retrieving(planned: Plan, chosen: Chosen, asked: Retrieve, code: bool) -> None:
-    """`InputError` for attention that writes no answer, and for lengths, before weights are read."""
+    """Raise `InputError` for attention that writes no answer, or texts too long, before weights load."""
     _check_kind(chosen, planned.writes)
     tokenizer = tokenizer_for(planned.model_class, planned.checkpoint.words, code, True)
     if tokenizer is not None:
@@ -282,7 +284,10 @@ def _check_lengths(lengths: Sequence[int], limit: int | None, name: str) -> None
 
 
 def retrieve(reading: Reading, chosen: Chosen, asked: Retrieve) -> Retrieval:
-    """Every chosen head over all texts; `InputError` for a model that writes no answer, and for lengths."""
+    """Score the chosen heads on all planted texts; ablate the named ones on texts with other facts.
+
+    Raises `InputError` for models that write no answer, and for texts longer than the model reads.
+    """
     _check_kind(chosen, reading.model.writes)
     if chosen.route is Route.RETURNED:
         raise InputError("--route returned has weights alone: no head can be taken away")
@@ -318,9 +323,9 @@ def retrieve(reading: Reading, chosen: Chosen, asked: Retrieve) -> Retrieval:
 
 
 def _as_answered(reading: Reading, chosen: Chosen, asked: Retrieve) -> tuple[bool, tuple[str, ...]]:
-    """Whether the model answers more of a few other facts as sentences to go on with, and a note of that.
+    """Whether sentences to complete get more right answers than questions, and a note with both counts.
 
-    Where it answers as many either way, as it thinks the right answers likelier.
+    Where both counts are equal, the higher likelihood of the right answers decides.
     """
     if asked.facts:
         return False, ()
@@ -348,7 +353,7 @@ def _alone(one: Asked) -> Needle:
 def certainty(
     first: Float[np.ndarray, "layer head needle"], other: Float[np.ndarray, "layer head needle"]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The ends of the 95 % interval of each score, and the sign test of the one beside the other."""
+    """Wilson 95 % bounds of each score, and the sign test p of looks at the fact against the other fact."""
     count, shape = first.shape[-1], first.shape[:2]
     low, high, chance = np.full((3, *shape), np.nan) if not count else np.empty((3, *shape))
     for at in np.ndindex(shape) if count else ():
@@ -362,7 +367,7 @@ def certainty(
 def confirmed(
     made: Retrieval, reading: Reading, chosen: Chosen, asked: Retrieve, goes_on: bool
 ) -> Confirmation:
-    """Other facts asked for with all heads, without the named ones, and without as many others."""
+    """Right answers on other facts: with all heads, without the named ones, without control groups."""
     groups = (made.named, *other_groups(made, asked.seed))
     answers = 0
     left = np.zeros(len(groups), dtype=int)
@@ -383,9 +388,9 @@ def confirmed(
 
 
 def other_groups(made: Retrieval, seed: int) -> Iterator[tuple[Head, ...]]:
-    """Groups of as many heads that are not named: of the layers from the first named one on, if they suffice.
+    """Up to `GROUPS` random control groups of unnamed heads, each as large as the named group.
 
-    What lies below makes what is looked at, as a model without it shows: it is no fair control.
+    They come from the first named layer or above, if these suffice: lower layers make what heads look at.
     """
     every = [made.head(place) for place in made.ranking]
     others, count = sorted({*every} - {*made.named}), len(made.named)
@@ -403,7 +408,7 @@ def other_groups(made: Retrieval, seed: int) -> Iterator[tuple[Head, ...]]:
 
 
 class _Without:
-    """Answers without groups of heads: of the first text by whole experiments, of others in one batch."""
+    """Zero-ablates groups of heads: by full experiments in the first text, in one batch in others."""
 
     def __init__(self, chosen: Chosen, groups: Sequence[Sequence[Head]]) -> None:
         zeros, layers = replacing.zeros().what, sorted({layer for group in groups for layer, _ in group})

@@ -1,4 +1,4 @@
-"""Heads ranked by the evidence for them, each beside its controls."""
+"""Sheet of `find`: heads ranked by the evidence for them, each beside its controls."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -37,8 +37,8 @@ from attnscope.results.claims.ranking import LEAST_CONTROLS, LEVEL, SINK, STEADI
 from attnscope.tokens import Patches, Tokens
 from attnscope.verbs.find.result import Case, Finding
 
-_NAMED = 6  # heads that are named one by one
-_CONTROLS_TOLD = 3  # under -v; JSON has all of them
+_NAMED = 6  # most heads listed by name
+_CONTROLS_TOLD = 3  # controls printed with -v; JSON has all
 
 
 def sheet(result: Finding, focus: Focus = WHOLE) -> Sheet:
@@ -149,11 +149,11 @@ def _opens(result: Finding, best: Place) -> dict[str, object]:
     }
 
 
-# heads of a group that are shown; the rest is counted
+# most heads shown of each group; the rest is counted
 _SHOWN = {Group.STANDS_OUT: 8, Group.ABOVE_ITS_OWN: 4, Group.POSITION: 3, Group.KEY: 3, Group.NEITHER: 0}
-_FEW = 5  # that are shown where there is none of a group
+_FEW = 5  # heads shown where none stands out or is above its controls
 _HEADINGS = {Group.STANDS_OUT: "stands_out", Group.ABOVE_ITS_OWN: "above_its_own", Group.POSITION: "position"}
-_HEADINGS |= {Group.KEY: "key_of_all", Group.NEITHER: "neither"}  # above its heads
+_HEADINGS |= {Group.KEY: "key_of_all", Group.NEITHER: "neither"}  # headings of the groups
 _BARS: dict[DependsOn | None, Tint] = {
     DependsOn.CONTEXT: "own",
     DependsOn.WORD: "kin",
@@ -164,13 +164,13 @@ _BARS: dict[DependsOn | None, Tint] = {
 
 
 def ranking(result: Finding, whole: bool) -> Ranking:
-    """The heads by their groups, the best first, as bars in the colour of what they depend on."""
+    """Bar ranking of heads by evidence group, coloured by what each head depends on."""
     say, shown = said(result), {group: result.evidence.of_group(group) for group in result.evidence.groups}
     if not whole:
         few = not shown[Group.STANDS_OUT] and not shown[Group.ABOVE_ITS_OWN]
         most = _SHOWN | ({Group.NEITHER: _FEW} if few else {})
         more = result.by_weight[:_ALSO] if result.case is Case.POSITION_SOUGHT else ()
-        told = {first_named(result), _drawn(result), *more}  # the answer names these
+        told = {first_named(result), _drawn(result), *more}  # heads named in the answer
         shown = {
             group: tuple(each for i, each in enumerate(places) if i < most[group] or each in told)
             for group, places in shown.items()
@@ -216,7 +216,7 @@ def _bars(result: Finding, say: Said, places: Sequence[Place], values: Sequence[
 
 
 def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
-    """A row for each of these heads; people see few columns, or the `whole` of them."""
+    """Table with a row for each of these heads; `whole` shows all columns on screen, else few."""
     controls = result.controls
 
     def of_each(values: np.ndarray | None) -> Values:
@@ -278,7 +278,7 @@ def table_of(result: Finding, places: Sequence[Place], whole: bool) -> Table:
 
 
 def scale_of(result: Finding) -> Scale:
-    """From 0 to 1 where that shows the numbers, else to the largest; what is best is dark."""
+    """Colour scale of scores: 0 to 1, or to the largest where all are small; the best score is dark."""
     largest = float(np.nanmax(result.weights, initial=0.0))
     if result.smaller_is_better:
         return Scale(0.0, largest or 1.0, "falling", ("nearest", ""))
@@ -286,9 +286,9 @@ def scale_of(result: Finding) -> Scale:
 
 
 def _heap(result: Finding) -> Iterator[Heap]:
-    """How far the best head of each control lies above its own controls, and the best head of the text.
+    """Dot plot of the best excess in each control text, with the best head of the real text marked.
 
-    Counted in the spread of each head (Westfall and Young 1993); none without a ranking or controls.
+    In units of each head's spread (Westfall and Young 1993); nothing without a ranking or controls.
     """
     best = result.controls.best_excess
     best = np.maximum(best[np.isfinite(best)], 0.0)
@@ -310,6 +310,7 @@ def _heap(result: Finding) -> Iterator[Heap]:
 
 
 def figures(result: Finding) -> Told:
+    """Data for the script that recomputes the scores; `InputError` where no script can."""
     controls = result.controls
     if result.by.is_long:
         raise InputError(f"no script: its rows are {result.by.several}, and a script reads tokens or words")
@@ -350,11 +351,11 @@ def _pieces(tokens: Tokens, result: Finding, inputs: dict[str, tuple[int, ...]])
 
 PLURAL = {Contents.TEXT: "words", Contents.PICTURE: "patches", Contents.SOUND: "frames"}
 _MOST_APART = float(np.log(2))  # nats
-_ALSO = 3  # heads that are named of those that position explains
+_ALSO = 3  # most heads named among those that position explains
 
 
 def said(result: Finding) -> Said:
-    """The words of `find` about this result."""
+    """Sentences of `find` about this result, and the facts they use."""
     sought, controls, evidence = result.question, result.controls, result.evidence
     best, drawn = first_named(result), _drawn(result)
     sensed = result.query_tokens.stretches and not result.query_tokens.texts
@@ -379,7 +380,7 @@ def said(result: Finding) -> Said:
         return None if values is None or best is None else float(values[best])
 
     facts = {
-        # what was sought
+        # the target
         "query": query,
         "key": key,
         "from": "" if sought.query is None else at(result.query_tokens, sought.query, sought.query_span),
@@ -391,7 +392,7 @@ def said(result: Finding) -> Said:
         "joined": result.by.is_long,
         "asked": len(result.places),
         "decoder": result.kind is Kind.CROSS and bool(result.query_tokens.texts),
-        # what is read
+        # the input
         "text": plain,
         "patches": not tokens.texts and any(isinstance(each, Patches) for each in tokens.stretches),
         "unit": result.by.value if plain else controls.of.part,
@@ -416,7 +417,7 @@ def said(result: Finding) -> Said:
         "best_low": low,
         "best_middle": middle,
         "best_high": high,
-        # what came out
+        # the outcome
         "best": None if best is None else named(result, best),
         "own": of_best(result.weights),
         "mean": of_best(controls.mean),
@@ -438,7 +439,7 @@ def said(result: Finding) -> Said:
 
 
 def sides(result: Finding) -> tuple[str, str]:
-    """The token that looks and the one that is looked at, with a position where it stands several times."""
+    """Names of the query and the key token, with a position where the name occurs several times."""
     sought = result.question
     pairs = ((result.query_tokens, sought.query), (result.key_tokens, sought.key))
     query, key = ("" if at is None else in_sentence(tokens, at) for tokens, at in pairs)
@@ -446,7 +447,7 @@ def sides(result: Finding) -> tuple[str, str]:
 
 
 def first_named(result: Finding) -> Place | None:
-    """The head that the first line names, which need not be the first of the table."""
+    """The head that the answer sentence names, not always the first of the table."""
     if not result.ranking:
         return None
     if result.case in (Case.NOTHING, Case.POSITION_SOUGHT, Case.POSITION_LOST):
@@ -459,7 +460,7 @@ def first_named(result: Finding) -> Place | None:
 
 
 def _nearest(result: Finding) -> Place:
-    """The head that comes nearest to standing out; of likeness the one that is most alike."""
+    """The unexplained head with the largest excess; for likeness the head with the least divergence."""
     if result.smaller_is_better:
         return min(result.ranking, key=lambda place: float(result.weights[place]))
     explained = {place for of in (Group.POSITION, Group.KEY) for place in result.evidence.of_group(of)}
@@ -468,7 +469,7 @@ def _nearest(result: Finding) -> Place:
 
 
 def _drawn(result: Finding) -> Place | None:
-    """The head of which it is said that its weight goes along with the key."""
+    """The head that the answer describes as following the key's word, or None."""
     by_word = [each for each in result.ranking if result.evidence.depends_on(each) is DependsOn.WORD]
     if result.case in (Case.ONE, Case.SEVERAL):
         return result.ranking[0] if result.ranking[0] in by_word else None
@@ -480,11 +481,11 @@ def _drawn(result: Finding) -> Place | None:
 
 
 def context_words(of: Contents) -> str:
-    """What a head depends on whose weight is lost when words, patches or frames are shuffled."""
+    """Word for dependence on context: `context` in a text, else the picture or the sound."""
     return "context" if of is Contents.TEXT else of.value
 
 
 def control_texts(result: Finding, count: int | None = None) -> str:
-    """`shuffled texts`, `100 shuffled pictures`."""
+    """Names the controls: `shuffled texts`, `100 shuffled pictures`."""
     of = f"shuffled {result.controls.of.value}"
     return f"{of}s" if count is None else counted(count, of)

@@ -1,7 +1,7 @@
-"""From one token back to the input: rollout (Abnar and Zuidema 2020), and what replacing each token does.
+"""Rollout from one token to the input (Abnar and Zuidema 2020), and the effect of replacing each token.
 
-That is how much of the log probability of the answer at that token is lost, or else, of a model that
-answers nothing, 1 less the cosine of its last vector before and after.
+The effect is the log probability that the answer at the query loses, or, for a model that answers nothing,
+1 less the cosine of the query's last vector before and after.
 """
 
 import math
@@ -16,7 +16,7 @@ from attnscope.render.script.again import SHOWN, Figures, Given, attention, inpu
 
 
 def rollout(weights: list[Tensor]) -> Tensor:
-    """What has come to the query from every token: each layer is half its attention, half its input."""
+    """Rollout share of every token for the query: each layer is half its mean attention, half its input."""
     reached = torch.eye(weights[0].shape[-1], dtype=torch.float64)
     for layer in weights[: SHOWN["layers"]]:
         mixed = layer[SHOWN["heads"]].nan_to_num().mean(0) + torch.eye(len(reached), dtype=torch.float64)
@@ -26,7 +26,7 @@ def rollout(weights: list[Tensor]) -> Tensor:
 
 @torch.no_grad()
 def at_query(model: Any, given: Given) -> Tensor:
-    """The log probabilities of what may be answered at the query, or its last vector."""
+    """Log probabilities of all answers at the query, or the last vector of a model without answers."""
     output = model(**given)
     if SHOWN["answer"] is not None:
         scores = output["prediction_logits"] if "prediction_logits" in output else output["logits"]
@@ -39,7 +39,7 @@ def at_query(model: Any, given: Given) -> Tensor:
 
 @contextmanager
 def emptied(model: Any, place: int) -> Iterator[None]:
-    """While open, the embedding at one place is zero, where tokens are replaced by nothing."""
+    """Context manager: the input embedding at one position is zero."""
 
     def empty(_: Any, given: Any, made: Tensor) -> Tensor:
         changed = made.clone()
@@ -54,7 +54,7 @@ def emptied(model: Any, place: int) -> Iterator[None]:
 
 
 def replaced(model: Any, place: int) -> Tensor:
-    """The query's answer with one token replaced."""
+    """Log probabilities or last vector at the query, with one token replaced."""
     name, instead = SHOWN["replaced in"], SHOWN["replacement id"]
     if instead is None:
         with emptied(model, place):

@@ -1,4 +1,4 @@
-"""From one token back to the input through all layers, and what replacing each input token really does."""
+"""Answers `flow`: attribution of a query to input tokens through all layers, and token replacement."""
 
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -60,18 +60,18 @@ from attnscope.verbs.flow.result import Ablated, Flow
 from attnscope.verbs.flow.rollout import by_units, followed_back, max_flow, mean_weights, mixed, rolled_out
 from attnscope.vocabulary import Kind, Route, Special
 
-MOST_FLOW = 128  # tokens up to which the largest flow is looked for: one search for each
-MOST_ZEROED = 256  # positions up to which values are zeroed, each in a run of every layer
+MOST_FLOW = 128  # most tokens for max-flow: one search for each token
+MOST_ZEROED = 256  # most positions for value zeroing: each is one run of every layer
 
 
 def flow(reading: Reading, chosen: Chosen, asked: Follow) -> Flow:
-    """What reaches the query from every input token through the chosen layers, the first ones of the model.
+    """Attribute the query to every input token, by rollout and other methods, through the first layers.
 
-    The query is a token, a patch (`r2c4`) or a time (`0.20s`), or a position, or several, whose rows are
-    averaged; looked at by sentences or other units it is of these, and all of them are followed to and
-    replaced as wholes; `pooled` is the one vector that the model makes of the text, `pooled:mean` and others
-    say how. Without a query a tagger is asked for the token whose tag is surest. `InputError` for
-    cross-attention, for layers that read in windows, and for layers that leave some out before them.
+    The query is a token, a patch (`r2c4`), a time (`0.20s`), a position, or several, whose rows are averaged.
+    With sentences or other units the query is one of these, and each unit is replaced as a whole. `pooled` is
+    the vector that the model makes of the whole text; `pooled:mean` and others say how. Without a query, a
+    tagger uses the token with the surest tag. `InputError` for cross-attention, for layers that read in
+    windows, and for layers that are not the first ones of the model.
     """
     _check_kind(chosen)
     before = [layer for layer in chosen.tower.layers if layer <= max(chosen.layers)]
@@ -131,7 +131,7 @@ def flow(reading: Reading, chosen: Chosen, asked: Follow) -> Flow:
 
 
 def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: Follow) -> None:
-    """`InputError` for a query that is not there, or that stands in several places."""
+    """Raise `InputError` for a query that is missing in the text or ambiguous, before weights load."""
     query, looking = asked.query, asked.looking
     assert query is not None, "looked for where it is named"
     if isinstance(query, str) and is_pooled(query, keys.sentence):
@@ -158,7 +158,7 @@ def _units(chosen: Chosen, tokens: Tokens, query: str | int, looking: Looking) -
 
 
 def _sampled(reading: Reading, chosen: Chosen, query: str | int, looking: Looking) -> tuple[int, ...] | None:
-    """The rows by which heads of a long text are certified, the query's among them; None: all are read."""
+    """Rows that certify the heads of a long text, the query's among them; None to read all rows."""
     if may_read_rows(reading, chosen):
         tokens = reading.tokens_of(chosen.kind)
         units = _units(chosen, tokens, query, looking)
@@ -177,7 +177,7 @@ def _most(
         return max_flow(mixing, start)
     return max_flow(
         [*mixing, np.tile(start, (len(start), 1))], 0
-    )  # one node more, which takes that much of each
+    )  # one more layer: a node that takes that share of each token
 
 
 def _check_kind(chosen: Chosen) -> None:
@@ -226,9 +226,9 @@ def _with_zeroing(reading: Reading, chosen: Chosen, result: Flow, start: Float[n
 def beside_replacing(
     reading: Reading, chosen: Chosen, result: Flow, units: Units | None, meant: Follow
 ) -> Flow:
-    """The flow with what replacing each of the `units` does, or with the reason why none could be.
+    """Add the effect of replacing each of the `units`, or the reason why none can be replaced.
 
-    Without units each token is one, and none of them is the query.
+    Without units (a pooled vector) each token is replaced, and no token is the query.
     """
     question = None if result.query is None else word_of(reading, chosen, result.tokens, result.query)
     own = () if units is None else units.queries[units.query or 0]
@@ -278,18 +278,18 @@ def beside_replacing(
 
 
 def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
-    """The closer to the query the more: along the text or in time, of a picture across its grid."""
+    """Negative distance of each token to the query: along the text or in time, in a picture over its grid."""
     stretch = next(iter(result.tokens.stretches), None)
     if result.query is None:
         assert result.pooled is not None, "otherwise there is a query"
         weights = result.pooled.weights
         far = np.abs(np.arange(len(weights)) - int(np.argmax(weights))).astype(np.float64)
-        return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean is near to none
+        return np.asarray(-far if weights.max() == 1 else np.zeros(len(far)))  # a mean has no nearest token
     if not isinstance(stretch, Patches):
         return np.asarray(-np.abs(np.arange(len(result.tokens)) - float(np.mean(query))))
     near, numbers = np.zeros(len(result.tokens)), {place: n for n, place in enumerate(stretch.positions)}
     if result.query not in numbers:
-        return near  # nothing is nearer to a token that stands for no place
+        return near  # a token without a place in the picture has no distances
     row, column = divmod(numbers[result.query], stretch.columns)
     for place, number in numbers.items():
         if place >= 0:
@@ -300,7 +300,7 @@ def _near(result: Flow, query: Sequence[int]) -> Float[np.ndarray, " key"]:
 def meant_behind(
     reading: Reading, question: Question, result: Flow, answer: str | None, against: str | None
 ) -> tuple[Reading, Question]:
-    """What is asked at the query of a flow of the answer that is named, and what the model reads for it."""
+    """The question for a named answer, and the reading for it, longer where it has several tokens."""
     named = [each for each in (answer, against) if each is not None]
     single = all(spoken_token(reading, each) is not None for each in named)
     if answer is None or single or question.asks is not Asks.NEXT or reading.perceived is not None:
@@ -318,9 +318,9 @@ def meant_behind(
 def by_gradients(
     reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Blanked, answer: Chance | None
 ) -> Flow:
-    """The flow with the ways back by gradients from the same answer, or why there are none.
+    """Add the gradient attributions of the answer to the flow, or the reason why there are none.
 
-    Where nothing is answered they go back from the vector of the query.
+    Without an answer they start from the vector of the query.
     """
     if result.by.joins:
         return _without(result, f"they go back to tokens: leave --by {result.by} out")
@@ -345,7 +345,7 @@ def by_gradients(
         except InputError as error:
             return _without(result, str(error))
         found = attributed(model, entrance, measured, selection, result.layers, result.heads)
-    count = len(result.tokens)  # behind the text the answer's own tokens may be read
+    count = len(result.tokens)  # tokens of the answer may follow the text
     of_text = (each if each.values is None else replace(each, values=each.values[:count]) for each in found)
     return replace(result, attributed=tuple(of_text))
 
@@ -368,7 +368,7 @@ def _turned(reading: Reading, chosen: Chosen, result: Flow, replaced: Input | Bl
 
 
 def figures(result: Flow, spans: Spans) -> OnePrompt:
-    """Each method by its correlation, each field by what is lost without it."""
+    """Correlation of each method with replacement effects, and mean effect of each field of the prompt."""
     found = dict[Figure, Seen]()
     if (replaced := result.ablated) is None:
         return OnePrompt(Asked.FLOW, found)

@@ -1,4 +1,4 @@
-"""From one token back to the input through all layers, beside what replacing each input token really does."""
+"""Result of `flow`: attribution of a query to input tokens by several methods, and replacement effects."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,11 +13,11 @@ from attnscope.results.claims.effect import Intervention
 from attnscope.tokens import Tokens
 from attnscope.vocabulary import Unit
 
-LEVEL, LITTLE = 0.05, 0.1  # of shuffled effects that may come as far; nats, of which less is hardly an effect
+LEVEL, LITTLE = 0.05, 0.1  # p-value for agreement; nats below which an effect is negligible
 
 
 class Case(StrEnum):
-    """What can be said of the methods: whether any gives most to what the answer hangs on."""
+    """Which conclusion a flow allows: whether some method agrees with the replacement effects."""
 
     NOT_REPLACED = "nothing replaced"
     FLAT = "no token matters"
@@ -28,21 +28,20 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Ablated:
-    """Every input token replaced by `replacement` in its turn, and how much the query's answer changed.
+    """Effects of replacing each input token by `replacement`: how much the query's answer changes.
 
-    `effects` are, of an `answer` with that `probability`, how much of its log probability is lost, in nats;
-    of a model that answers nothing there (`answer` is empty), 1 less the cosine of the query's last vector
-    before and after. NaN for tokens that were not replaced: the query, special ones, what it cannot see.
-    `trust` has every method, and `distance alone`, the closer the more, the control that knows no attention.
-    Of the best of the methods on each of the `controls` shuffled effects 95 in a hundred are at most
-    `best_of_shuffled`, and `as_far` reach the best one on the effects themselves.
-    `groups` are the positions that were replaced at once, where these are several: each has their effect.
-    `input` is what the model calls what was changed; of a text that is ids, of which `replacement_id` was put
-    in, None for no embedding at all, and `answer_ids` are the answer's tokens, none where
-    there is no answer; the probabilities of several are multiplied.
-    Where the answer is set `against` another one, effects are what is lost of its `lead`: by how much its
-    logit lies above that one's. Then it has no `probability` here. `tag` says that it is the tag of the query
-    itself, or the span that it is (`answer_ids` are its ends), and no word there or after it.
+    `effects` are the losses of log probability, in nats, of the `answer` with that `probability`; for a model
+    without an answer there (`answer` is empty), 1 less the cosine of the query's last vector before and
+    after. NaN for tokens that were not replaced: the query, special ones, tokens that it cannot see. `trust`
+    has the rank correlation of every method, and of `distance alone`, a control without attention.
+    `best_of_shuffled` is the 95 % quantile, over `controls` shufflings of the effects, of the best
+    correlation of any method, and `as_far` counts shufflings that reach the best correlation with the real
+    effects. `groups` are the sets of positions that were replaced at once; each position has the effect of
+    its set. `input` is the name of the changed model input; in ids `replacement_id` was put in, None for a
+    zero embedding. `answer_ids` are the answer's tokens, empty without an answer; their probabilities are
+    multiplied. With an answer `against`, effects are losses of the `lead`, the difference of the two logits,
+    and there is no `probability`. `tag` is True where the answer is the tag of the query itself, or a span of
+    which `answer_ids` are the ends, not a word at the query or after it.
     """
 
     effects: Float[np.ndarray, " key"]
@@ -66,65 +65,65 @@ class Ablated:
 
     @property
     def unit(self) -> str:
-        """What the effects are measured in."""
+        """Unit of the effects: `logits`, `nats` or `1 less cosine`."""
         return "logits" if self.against else "nats" if self.answer else "1 less cosine"
 
     @property
     def of_span(self) -> bool:
-        """Whether the answer is a span, whose ends are the first and the last token of the query."""
+        """True where the answer is a span that starts and ends at the ends of the query."""
         return self.tag and len(self.answer_ids) > 1
 
     @property
     def count(self) -> int:
-        """How many tokens, or groups of them, were replaced, each in a run of its own."""
+        """Number of tokens or groups replaced, each in a separate run."""
         return len(self.groups) or int((~np.isnan(self.effects)).sum())
 
     @property
     def together(self) -> int:
-        """The most positions that were replaced at once."""
+        """Size of the largest group of positions replaced at once."""
         return max((len(each) for each in self.groups), default=1)
 
     @property
     def best(self) -> Trust | None:
-        """The method that agrees best with the effects; None where none has a correlation."""
+        """The method with the highest rank correlation with the effects, or None without any."""
         methods = [each for each in self.trust if each.method != DISTANCE]
         known = [each for each in methods if not np.isnan(each.correlation)]
         return max(known, key=lambda each: each.correlation, default=None)
 
     @property
     def ranking(self) -> tuple[int, ...]:
-        """The positions that were replaced, the largest effect first, of a group the first of them."""
+        """Replaced positions, the largest effect first; each group stands by its first position."""
         places = [each[0] for each in self.groups] or np.flatnonzero(~np.isnan(self.effects)).tolist()
         return tuple(sorted(places, key=lambda place: (-abs(float(self.effects[place])), place)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Flow(Counted, Presented):
-    """What reaches one query from every input token, by several ways to go back through the layers.
+    """Attribution of one query to every input token through the layers, by several methods.
 
-    `query` is its position; None where the question is about the vector of the whole text, which is `pooled`:
-    then rows of several tokens are taken by its weights. Of several tokens that were named together,
-    `query_span`, the rows are averaged, and `query` is the one of them that the answer is at.
+    `query` is its position; None where the query is the `pooled` vector of the whole text: its weights then
+    average the rows of the tokens. For several tokens named together, `query_span`, the rows are averaged,
+    and `query` is the one of them where the model answers.
 
-    All are of the mean over `heads`, each layer mixed half and half with its own input (Abnar and Zuidema
-    2020). `raw[i]` is the mean attention of the query in `layers[i]` alone; `rollout[i]` what has come
-    through all layers up to that one; `by_norm[i]` the same of weights times the length of what they move
-    (Kobayashi et al. 2020), None where the way out of the heads is not known. Rows sum to 1. `flow` is the
-    largest flow from the query in the last layer to each input token, None where the text was too long for it
-    (`most` tokens), or tokens were taken together.
+    Attention is averaged over `heads`, and each layer mixed half and half with its own input (Abnar and
+    Zuidema 2020). `raw[i]` is the mean attention of the query in `layers[i]` alone; `rollout[i]` the rollout
+    through all layers up to that one; `by_norm[i]` the rollout of weights times the norm of what they move
+    (Kobayashi et al. 2020), None where an output projection is not known. Rows sum to 1. `flow` is the
+    maximum flow from the query in the last layer to each input token, None for texts longer than `most`
+    tokens, and for units of several tokens.
 
-    `zeroed[i]` is what has come through all layers up to that one by value zeroing (Mohebbi et al. 2023): how
-    far each token's vector turns in a layer without the values of each key, in shares; `zeroing` says
-    whether these values were seen to be zero. Both None where a layer cannot be run so, `no_zeroing` why.
+    `zeroed[i]` is the rollout up to that layer by value zeroing (Mohebbi et al. 2023), of how far each
+    token's vector turns in a layer without the values of each key; `zeroing` says whether these values were
+    really zero. Both are None where a layer cannot be run so, `no_zeroing` says why.
 
-    `attributed` are the ways back by gradients of the whole model's answer, empty where nothing was replaced.
+    `attributed` are attributions by gradients of the model's answer, empty where nothing was replaced.
 
-    `by` is what tokens were taken together to, if anything: positions then count these, shares are summed
-    over the tokens of each and averaged over those of the query, and all tokens of one are replaced at once.
-    `answers_at` is the position of the token that the answer is at, where tokens were taken together.
+    `by` is the unit that tokens were joined to: positions then count units, shares are summed over the tokens
+    of a unit and averaged over those of the query, and all tokens of a unit are replaced at once.
+    `answers_at` is the position of the token where the model answers, if tokens were joined.
 
-    `ablated` is None where nothing could be replaced; `reason` then says why. `sampled` rows of every head of
-    a long text were held against the model's own; 0: all were.
+    `ablated` is None where nothing could be replaced; `reason` then says why. `sampled` is the number of rows
+    per head that were certified in a long text; 0: all were.
     """
 
     query: int | None
@@ -164,7 +163,7 @@ class Flow(Counted, Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said, by one test after the other: the best method beside the best of shuffles."""
+        """Which conclusion the effects allow, with the best method tested against shuffled effects."""
         if self.ablated is None:
             return Case.NOT_REPLACED
         largest = max((abs(float(self.ablated.effects[each])) for each in self.ablated.ranking), default=0.0)
@@ -177,25 +176,25 @@ class Flow(Counted, Presented):
 
     @property
     def reached(self) -> Bool[np.ndarray, " key"]:
-        """Which input tokens the query can see at all, through any of the layers."""
+        """True for input tokens that the query can see, directly or through earlier layers."""
         return np.asarray(self.rollout[-1] > 0)
 
     @property
     def query_tokens(self) -> Tokens:
-        """The tokens that were read."""
+        """Tokens of the input, the queries of every layer."""
         return self.tokens
 
     @property
     def key_tokens(self) -> Tokens:
-        """The tokens that were read, which are the keys too."""
+        """Tokens of the input, the keys of every layer."""
         return self.tokens
 
     @property
     def methods(self) -> dict[str, Float[np.ndarray, " key"]]:
-        """What each method gives to every input token.
+        """Attribution of every input token, by method.
 
-        Of attention, from the last layer, shares that sum to 1; `attributed` have numbers of their own, with
-        a sign.
+        Methods of attention give shares of the last layer that sum to 1; those of `attributed` give signed
+        numbers.
         """
         found = {"attention": self.raw[-1], "rollout": self.rollout[-1]}
         if self.by_norm is not None:
@@ -223,7 +222,7 @@ class Flow(Counted, Presented):
 
     @property
     def inputs(self) -> tuple[dict[str, Value], ...]:
-        """Every input token and all that is known of it."""
+        """Table rows: each input token with its attributions and its replacement effect."""
         effects = None if self.ablated is None else self.ablated.effects
         shares = {name.replace(" ", "_"): each for name, each in self.methods.items()}
         return tuple(

@@ -4,14 +4,14 @@
 
 W_l is the mean over heads of the weights of layer l, I the part of its input that a layer adds to its output.
 The same A_l are the capacities of the flow: a graph with a node for each token and layer. In place of W_l may
-stand what all heads move together (`back.lengths`). Value zeroing (Mohebbi et al. 2023) says what each
-token's values do to each other's vector:
+stand the norms of what all heads move together (`lengths`). Value zeroing (Mohebbi et al. 2023) measures
+how each token's values change the vector of every other token:
 
     C_l[i, j] = 1 - cosine of token i's vector behind layer l, as it is and without the values of token j
     rows divided by their sums,   R_l = C_l R_(l-1)
 
-Unlike a weight, C holds what the layer itself makes of it: output projection, residual, norm, feed-forward.
-So no identity is mixed in: what a token keeps of itself stands on the diagonal already.
+Unlike a weight, C covers the whole layer: output projection, residual, norm, feed-forward. So no identity is
+mixed in: what a token keeps of itself is on the diagonal already.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,13 +37,13 @@ from attnscope.results.claims.effect import Intervention
 from attnscope.verbs.flow.result import Flow
 
 Matrix = Float[np.ndarray, "query key"]
-_WHOLE = 2**28  # what a capacity of 1 is in whole numbers, which is what SciPy's flow counts in
+_WHOLE = 2**28  # a capacity of 1 as the integer that SciPy's max-flow needs
 
 
 def mixed(weights: Float[np.ndarray, "row key"], rows: Sequence[int] | None = None) -> Matrix:
-    """A of one layer: half its attention, half its input; a row that has no key is its input alone.
+    """A of one layer, (W + I) / rowsum; a row without keys is the identity row.
 
-    With `rows` the weights are those of some queries.
+    `rows` are the query positions where the weights hold only some rows.
     """
     both = np.nan_to_num(weights)
     both[np.arange(len(both)), np.arange(len(both)) if rows is None else rows] += 1
@@ -51,14 +51,14 @@ def mixed(weights: Float[np.ndarray, "row key"], rows: Sequence[int] | None = No
 
 
 def shares(moved: Matrix) -> Matrix:
-    """Every row divided by its sum; a row of nothing stays one."""
+    """Every row divided by its sum; a row of zeros stays zero."""
     known = np.nan_to_num(moved)
     sums = known.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(known, sums, out=np.zeros_like(known), where=sums > 0))
 
 
 def rollout(layers: Sequence[Matrix]) -> Float[np.ndarray, "layer query key"]:
-    """R of every layer from the A of each; rows sum to 1."""
+    """Rollout R up to every layer, from the A of each layer; rows sum to 1."""
     reached, found = np.eye(len(layers[0])), []
     for layer in layers:
         reached = layer @ reached
@@ -67,9 +67,9 @@ def rollout(layers: Sequence[Matrix]) -> Float[np.ndarray, "layer query key"]:
 
 
 def max_flow(layers: Sequence[Matrix], query: int) -> Float[np.ndarray, " key"]:
-    """The largest flow from `query` in the last layer to every input token, the A of each layer the capacity.
+    """Maximum flow from `query` in the last layer to every input token; capacities are the A of each layer.
 
-    Each by Dinic's algorithm, rounded down to 2**-28 of a capacity of 1; one run for every input token.
+    By Dinic's algorithm, once per input token; capacities are rounded down to multiples of 2**-28.
     """
     count = len(layers[0])
     graph, source = _graph(layers), len(layers) * count + query
@@ -78,7 +78,7 @@ def max_flow(layers: Sequence[Matrix], query: int) -> Float[np.ndarray, " key"]:
 
 
 def _graph(layers: Sequence[Matrix]) -> csr_array:
-    """Node `l * count + i` is token i behind layer l, node i itself is the input."""
+    """Capacity graph: node `l * count + i` is token i after l layers, node i the input token."""
     count = len(layers[0])
     starts, ends, sizes = list[np.ndarray](), list[np.ndarray](), list[np.ndarray]()
     for number, layer in enumerate(layers):
@@ -95,9 +95,9 @@ def _graph(layers: Sequence[Matrix]) -> csr_array:
 def rolled_out(
     model: nn.Module, inputs: Mapping[str, Any], selection: Selection, heads: Sequence[int], tokens: int
 ) -> tuple[Float[np.ndarray, "layer query key"], Intervention]:
-    """All `tokens` zeroed in each of the selected layers, in `heads`, and the layers multiplied.
+    """Rollout by value zeroing: zero each token's values in each selected layer, in `heads`, multiply layers.
 
-    What has come through the layers up to each, and whether the values were really zero.
+    The second result says whether the values were really zero.
     Raises `InputError` where a layer cannot be run alone with other values, or reads other positions.
     """
     made = value_zeroing_on(model, inputs, selection)
@@ -108,7 +108,7 @@ def rolled_out(
 
 
 def shares_of_change(distances: Matrix) -> Matrix:
-    """Every row divided by its sum; a token that no values turn keeps itself."""
+    """Every row divided by its sum; a row of zeros becomes the identity row."""
     sums = distances.sum(axis=1, keepdims=True)
     itself = np.eye(len(distances))
     return np.asarray(np.where(sums > 0, distances / np.where(sums > 0, sums, 1), itself))
@@ -118,7 +118,7 @@ Shares = Float[np.ndarray, "layer key"]
 
 
 def by_units(result: Flow, units: Units) -> Flow:
-    """`result` by units, whose query is the one that was followed; effects are of whole units already."""
+    """Sum the shares of a flow over the tokens of each unit; effects are of whole units already."""
     assert units.query is not None, "something was followed"
     belongs = members(units.keys, len(result.tokens)).T.astype(float)
 
@@ -142,17 +142,17 @@ def by_units(result: Flow, units: Units) -> Flow:
     )
 
 
-_AT_ONCE = 2**21  # weights of a block, of all heads
-_HIDDEN = 2**22  # numbers of the vectors that some keys bring in all heads
+_AT_ONCE = 2**21  # most weights read at once, over all heads
+_HIDDEN = 2**22  # most numbers of value vectors held at once, over all heads
 ByLayer = Float[np.ndarray, "layer key"]
 
 
 @dataclass(frozen=True, eq=False)
 class Back:
-    """Of one token by layer: its mean weights alone, its row of the rollout, and the same by norm.
+    """Shares of each key by layer: mean weights `raw`, `rollout`, and rollout by norm.
 
-    Of several tokens it is the mean over these. `by_norm` is None where the way out of some heads is not
-    known.
+    For several query tokens it is the mean over them. `by_norm` is None where some output projection is
+    not known.
     """
 
     raw: ByLayer
@@ -163,9 +163,9 @@ class Back:
 def followed_back(
     layers: Sequence[Layer], heads: Sequence[int], query: int | Float[np.ndarray, " query"]
 ) -> Back:
-    """What reaches `query` through the layers up to each; `CertificateError` where weights are no numbers.
+    """Shares of each key for `query`, up to every layer; `CertificateError` where weights are NaN.
 
-    It is a position, or how much of each: then every row is the mean by that.
+    `query` is a position, or a weight for each position: then every row is the weighted mean.
     """
     count = len(layers[0].query_tokens)
     start = np.eye(count)[query] if isinstance(query, int) else query
@@ -195,7 +195,7 @@ def followed_back(
 def mean_weights(
     layer: Layer, heads: Sequence[int], rows: Sequence[int], weights: Float[np.ndarray, "head row key"]
 ) -> Float[np.ndarray, "row key"]:
-    """The mean over heads, 0 for rows without a key; `CertificateError` where others are no numbers."""
+    """Mean weights over heads, 0 for rows without a key; `CertificateError` where another row has NaN."""
     answered = allowed_of(layer, heads, rows).any(axis=2)
     if np.isnan(weights[answered]).any():
         raise CertificateError(
@@ -205,7 +205,7 @@ def mean_weights(
 
 
 def overlaps(call: AttentionCall, heads: Sequence[int]) -> Float[Tensor, "key head other"] | None:
-    """f_h(x_j) . f_g(x_j) of every key j and two heads, in float64: the products of what it brings in each.
+    """Dot products f_h(x_j) . f_g(x_j) of projected values, for every key j and two heads, in float64.
 
     None where the output projection is not known.
     """
@@ -224,12 +224,12 @@ def overlaps(call: AttentionCall, heads: Sequence[int]) -> Float[Tensor, "key he
 def lengths(
     weights: Float[Tensor, "head row key"], products: Float[Tensor, "key head other"]
 ) -> Float[Tensor, "row key"]:
-    """||sum over heads of a_ij f(x_j)||: how much of a key all heads move together (Kobayashi et al. 2020).
+    """Norm of the sum over heads of a_ij f(x_j), for each row and key (Kobayashi et al. 2020).
 
-    Heads may pull against each other, so this is less than the sum of their lengths. NaN for rows of NaN.
+    Heads may cancel each other, so this is at most the sum of their norms. NaN for rows of NaN.
     """
     total, products = torch.zeros_like(weights[0]), products.to(weights).permute(1, 2, 0).contiguous()
-    for head, own in enumerate(weights):  # a block lies in the cache: much faster than a product for each key
+    for head, own in enumerate(weights):  # blocks fit into the cache: much faster than one product per key
         others = own * products[head, head]
         for other in range(head):
             others.addcmul_(weights[other], products[head, other], value=2)

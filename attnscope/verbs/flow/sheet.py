@@ -1,4 +1,4 @@
-"""From one token back to the input: what each method gives to every token, beside what replacing it does."""
+"""Sheet of `flow`: attribution of every token by each method, beside the effect of replacing it."""
 
 import math
 from collections.abc import Iterator
@@ -28,10 +28,10 @@ from attnscope.tokens import Patches
 from attnscope.verbs.flow.result import Ablated, Flow
 from attnscope.vocabulary import Scaling, Special
 
-_MOST, _LISTED, _PATCHES = 64, 40, 12  # tokens that all have a row; of more, and of a picture, so many
-_FIRST_ROWS = 12  # that were replaced, the largest effect first
+_MOST, _LISTED, _PATCHES = 64, 40, 12  # most tokens shown in full; rows beyond that; rows of a picture
+_FIRST_ROWS = 12  # replaced tokens shown, the largest effect first
 _LINES: tuple[Tint, ...] = ("own", "other", "kin", "peers")
-_BEST = 2  # without -v: the first method, and so many of the others that agree best
+_BEST = 2  # without -v: methods shown besides the first, those that agree best
 _FACTS = "fact layer position token value"
 
 
@@ -91,7 +91,7 @@ def _tokens(result: Flow, say: Said, whole: bool) -> Ranking:
     largest = max(float(np.nanmax(values)) for name, values in result.methods.items() if name not in SIGNED)
     shades = Scale(0.0, largest or 1.0)
     columns, marks = list[Column](), tuple[Mark, ...]()
-    costs = ablated is not None and bool(ablated.answer)  # then + is what the answer rests on, in one colour
+    costs = ablated is not None and bool(ablated.answer)  # then + supports the answer, in one colour
     if ablated is not None:
         effects = [float(ablated.effects[key]) for key in shown]
         form = signed if costs else number
@@ -160,7 +160,7 @@ def _map(
 
 
 def _laid_out(patches: Patches, values: Float[np.ndarray, " key"]) -> Float[np.ndarray, "row column"]:
-    """Values by position as those of the patches, row by row; NaN for a patch that has no position."""
+    """Arrange values by position into the patch grid; NaN for patches without a position."""
     flat = [values[place] if place >= 0 else np.nan for place in patches.positions]
     return np.array(flat, dtype=np.float64).reshape(patches.rows, patches.columns)
 
@@ -254,7 +254,7 @@ def _rows(result: Flow) -> Iterator[tuple[object, ...]]:
 
 
 def _passages(result: Flow, say: Said) -> Iterator[Passage]:
-    """What replacing each token does, and what the method gives that agrees with it best; of text alone."""
+    """The text shaded by replacement effects, and by the method that agrees best; only for texts."""
     if not result.tokens.texts:
         return
     own = frozenset[int]() if result.query is None else frozenset({result.query})
@@ -271,13 +271,13 @@ def _passages(result: Flow, say: Said) -> Iterator[Passage]:
     yield Passage(say("reaches_title", name), result.tokens, shares, scale, weight, own)
 
 
-_FEW = 10  # tokens, of which a rank correlation says little
+_FEW = 10  # fewer tokens make a rank correlation weak
 _FIRST = "attention"
-SIGNED = frozenset({GRADIENT, INTEGRATED})  # numbers of their own, not shares
+SIGNED = frozenset({GRADIENT, INTEGRATED})  # methods with signed numbers, not shares
 
 
 def said(result: Flow) -> Said:
-    """The words of `flow` about this result."""
+    """Sentences of `flow` about this result, and the facts they use."""
     made = result.ablated
     best = None if made is None else made.best
     trust = () if made is None else made.trust
@@ -291,7 +291,7 @@ def said(result: Flow) -> Said:
     place = "" if result.query is None else at(result.tokens, result.query)
     span = result.query_span
     facts = {
-        # what was asked
+        # the question
         "at": settled(told(result.tokens, span)) if span else place,
         "query": "" if result.query is None else in_sentence(result.tokens, result.query),
         "position": result.query,
@@ -301,12 +301,12 @@ def said(result: Flow) -> Said:
         "against": "" if made is None else settled(printable(made.against)),
         "after_it": result.kind is Kind.DECODER and made is not None and not made.tag,
         "of_span": made is not None and made.of_span,
-        # what is read
+        # the input
         "unit": unit(result),
         "layers": len(result.layers),
         "last_layer": result.layers[-1],
         "heads": len(result.heads),
-        # what was replaced
+        # the replacement
         "replacement": "" if made is None else made.replacement,
         "count": 0 if made is None else made.count,
         "together": 1 if made is None else made.together,
@@ -333,7 +333,7 @@ def said(result: Flow) -> Said:
 
 
 def _part(result: Flow, made: Ablated, place: int) -> dict[str, object]:
-    """What was replaced, of several the first and how many more, and what that does."""
+    """Facts about one replacement: token name, number of others in its group, effect, answer after it."""
     effect = float(made.effects[place])
     return {
         "name": in_sentence(result.tokens, place),
@@ -345,7 +345,7 @@ def _part(result: Flow, made: Ablated, place: int) -> dict[str, object]:
 
 
 def _beside_the_map(result: Flow) -> list[tuple[str, list[tuple[str, float]]]]:
-    """Shares of the positions that stand for no patch, and of the query."""
+    """Shares by method of up to four tokens: those outside the picture (such as [CLS]), and the query."""
     if patches_of(result) is None:
         return []
     patched = {place for stretch in result.tokens.stretches for place in stretch.positions}
@@ -358,7 +358,7 @@ def _beside_the_map(result: Flow) -> list[tuple[str, list[tuple[str, float]]]]:
 
 
 def proofs(result: Flow, say: Said) -> Iterator[tuple[Verdict, str]]:
-    """How many heads have each verdict, and whether zeroed values were seen to be zero."""
+    """Proof lines: heads by verdict, whether zeroed values were really zero, exactness of gradient sums."""
     rows = say("rows_in")
     yield from proof(result.certified, "head", what=f"{rows} " if rows else "")
     if (done := result.zeroing) is not None:
@@ -370,7 +370,7 @@ def proofs(result: Flow, say: Said) -> Iterator[tuple[Verdict, str]]:
 
 
 def patches_of(result: Flow) -> Patches | None:
-    """The picture whose patches the tokens are; None where they are none, or only some of a text."""
+    """The patch grid of a picture; None for texts, sounds, and pictures within a text."""
     stretch = next(iter(result.tokens.stretches), None)
     if not isinstance(stretch, Patches) or len(result.tokens.stretches) > 1:
         return None
@@ -378,18 +378,19 @@ def patches_of(result: Flow) -> Patches | None:
 
 
 def unit(result: Flow) -> str:
-    """What a position stands for."""
+    """Name of what one position is: token, word, patch or frame."""
     return result.by.value if result.by.joins else sheet_said.unit(result.tokens)
 
 
 def ordered(result: Flow, ablated: Ablated) -> list[str]:
-    """The last layer's attention, and the others, those that agree best with the effects first."""
+    """Method names: attention first, then by correlation with the effects, the highest first."""
     agrees = {each.method: each.correlation for each in ablated.trust if not math.isnan(each.correlation)}
     others = [each for each in result.methods if each != _FIRST]
     return [_FIRST, *sorted(others, key=lambda each: -agrees.get(each, -math.inf))]
 
 
 def figures(result: Flow) -> Told:
+    """Data for the script that recomputes the flow; `InputError` where no script can."""
     ablated = result.ablated
     if ablated is None:
         raise InputError(f"no script: nothing was replaced: {result.reason}")

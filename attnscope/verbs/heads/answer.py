@@ -1,7 +1,7 @@
-"""Heads as they are shown: one in full, several at a glance or in small, in tiles, over a medium.
+"""Answers `heads`: one head in full, several as overview or thumbnails, in tiles, over a picture or sound.
 
-A text that is too long to hold all queries by all keys is shown in tiles. Some measures are about the model's
-answer: these are had from gradients of it, beside other answers.
+A text too long for whole attention matrices is read in tiles. Measures about the model's answer come from its
+gradients, beside those of other answers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from attnscope.vocabulary import Pool, Route, Stage
 
 
 def at_a_glance(reading: Reading, chosen: Chosen, asked: AtAGlance) -> Overview:
-    """The chosen heads in tiles where that is worth it or asked for, else with all pairs held."""
+    """Overview of the chosen heads, read in tiles for long texts or on request, else as whole matrices."""
     if not asked.whole and asked.query is None:
         against = "words and special tokens need all queries by all keys" if asked.looking.changes else ""
         if in_tiles(reading, chosen, asked.tiled, against):
@@ -42,9 +42,9 @@ def at_a_glance(reading: Reading, chosen: Chosen, asked: AtAGlance) -> Overview:
 
 
 def show(reading: Reading, chosen: Chosen, asked: ShowHeads) -> Answer[Any]:
-    """What is shown of the chosen heads.
+    """Show the chosen heads in the view that the options and the length of the text call for.
 
-    Raises `InputError` for what is asked for and cannot be had so, `DoesNotFitError` where nothing fits.
+    Raises `InputError` for options that exclude each other, `DoesNotFitError` where nothing fits.
     """
     if _is_tiled(reading, chosen, asked):
         return _in_tiles(reading, chosen, asked)
@@ -146,7 +146,7 @@ def _beside(heads: OpenedHeads, overview: Overview) -> Mapping[str, Any]:
 
 
 def read_long(reading: Reading, chosen: Chosen, asked: Long | ShowHeads) -> LongHead:
-    """The one chosen head, in blocks; with a `zoom` ("1000-1063:900-1100") that window of it."""
+    """Read the one chosen head in tiles, or the window `zoom` ("1000-1063:900-1100") of it."""
     layer, head = chosen.only()
     queries, keys = reading.sides(chosen.kind)
     seen = None if asked.zoom is None else window(asked.zoom, len(queries), len(keys))
@@ -158,13 +158,13 @@ def read_long(reading: Reading, chosen: Chosen, asked: Long | ShowHeads) -> Long
 
 
 def long_head(reading: Reading, chosen: Chosen, asked: Long) -> LongHead:
-    """As `read_long`, whatever all pairs cost; `InputError` where there are no tiles."""
+    """Read the one chosen head in tiles even for short texts; `InputError` where tiles are impossible."""
     in_tiles(reading, chosen, True)
     return read_long(reading, chosen, asked)
 
 
 def read_long_overview(reading: Reading, chosen: Chosen, asked: AtAGlance | ShowHeads) -> Overview:
-    """The chosen heads in the chosen layers, each by all measures of this text."""
+    """Overview of the chosen heads by all requested measures, read in tiles."""
     measures = asked.measures or ENTROPY
     of_text = tuple(name for name in measures if not MEASURES[name].description.apart) or ENTROPY
     with reading.listener.working("reading the attention in tiles"):
@@ -178,9 +178,9 @@ _SURE = 0.99  # where ln p is nearly flat: all gradients shrink with 1 - p
 
 
 def read_measured(heads: OpenedHeads, asked: AtAGlance | ShowHeads) -> Overview:
-    """The chosen heads by all measures, those that are about the model's answer among them.
+    """Overview of the chosen heads by all requested measures, with those about the model's answer.
 
-    The reading has what the decoder reads in full. Raises `InputError` where none of them has a meaning, and
+    The reading holds the whole decoder input. Raises `InputError` where no such measure has a meaning, and
     for an answer that the model cannot give.
     """
     reading, chosen, measures = heads.reading, heads.chosen, asked.measures or ENTROPY

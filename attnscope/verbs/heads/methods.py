@@ -1,4 +1,4 @@
-"""Measures of heads by their names: a method of what was read."""
+"""The method `measure` of `Reading`: measures of heads by name."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 def measure(
     self: "Reading", name: str | Sequence[str], layers: Numbers = None, heads: Numbers = None, **options: Any
 ) -> Overview:
-    """One or more measures by `name` of several heads; `options` are those of `overview`.
+    """Overview of heads by one or more measures `name`; `options` are those of `overview`.
 
-    Its `main.values` are the numbers of the first by layer and head.
+    Its `main.values` are the numbers of the first measure, by layer and head.
     """
     return self.overview(layers, heads, measure=name, **options)

@@ -1,4 +1,4 @@
-"""`attnscope measures`: what can be measured of a head, from the registry."""
+"""`attnscope measures`: lists and explains the registered measures of heads."""
 
 from typing import Annotated
 

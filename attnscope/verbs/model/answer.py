@@ -1,4 +1,4 @@
-"""What there is to look at in a model, before any of its weights is fetched or read."""
+"""Answers `model`: attention layers of a model and the cost of one head, without loading weights."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -30,9 +30,9 @@ def outline_model(
     remote_code: bool = False,
     length: Lengths = None,
 ) -> Outline:
-    """The attention layers of a model, those without, and what one head of `wanted.layer` would cost.
+    """Outline of a model: its layers with and without attention, and the cost of one head of `wanted.layer`.
 
-    `length` is that of a text in tokens, or several of them: 512, "128,1024", [128, 1024].
+    `length` is one or several lengths of a text in tokens: 512, "128,1024", [128, 1024].
     """
     lengths = _lengths(length)
     source = find_source(name, listener, revision=revision, remote_code=remote_code, weights=False)
@@ -72,7 +72,7 @@ def _lengths(wanted: Lengths) -> list[int] | None:
 
 
 def time_of(cost: Cost) -> tuple[float, float, float]:
-    """Seconds that the products of a cost take here and now, and the two rates in FLOP/s behind that."""
+    """Seconds that `cost` takes on this machine, and its float32 and float64 FLOP/s, measured now."""
     import torch
 
     from attnscope.verbs.model.outline import rate, seconds
@@ -104,10 +104,10 @@ def outline(
     revision: str | None = None,
     trust_remote_code: bool = False,
 ) -> Outline:
-    """What there is to look at in a model, before any of its weights is fetched or read.
+    """Outline of a model, without loading its weights: attention layers of every tower, and costs.
 
-    `costs` of the result says what one head of `layer` would cost at every `length` in tokens: 512,
-    "128,1024", [128, 1024]. `name`, `revision` and `trust_remote_code` are those of `load`, `kind` and
+    `costs` of the result are those of one head of `layer` at every `length` in tokens: 512, "128,1024",
+    [128, 1024]. `name`, `revision` and `trust_remote_code` are those of `load`, `kind` and
     `tower` choose as for `Reading`. Raises `ModelUnavailableError` and `InputError` as `load` does.
     """
     wanted = Wanted(layer=layer, kind=kind, tower=tower)

@@ -1,4 +1,4 @@
-"""`attnscope model`: what there is to look at in a model, before any of its weights is fetched or read."""
+"""`attnscope model`: outlines a model and the cost of one head, without loading weights."""
 
 from typing import Annotated
 

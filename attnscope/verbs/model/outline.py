@@ -1,12 +1,12 @@
-"""A model from outside: every attention layer of every tower, what stands between, what one head would cost.
+"""Outlines a model without weights: attention layers of every tower, layers without, cost of one head.
 
-The model is run without weights (`capture.dry_run`), whole and where that does not reach a tower, by the
-part that holds it; what such a run does not show is asked of the modules and the config.
+The model runs without weights (`capture.dry_run`), as a whole or, where that does not reach a tower, by the
+part that holds it; what such a run does not show is read from the modules and the config.
 
-What a head costs is also said at lengths that the model does not read. Positions that are computed allow a
-run without weights at any length. Positions that are looked up in a table end it; then every figure is gone
-on with from shorter texts, if it is a polynomial of second degree in the length (which products, operands and
-pairs of tokens are, and a fourth length must confirm), else it is not said at all.
+Costs are also given for lengths that the model does not read. Computed positions allow a run without weights
+at any length. A table of positions ends it; then every figure is extrapolated from shorter texts as a
+polynomial of second degree in the length (which products, operands and pairs of tokens are), if a fourth
+length confirms it. Else no cost is given.
 """
 
 import time
@@ -34,14 +34,14 @@ from attnscope.reference import EXACT
 from attnscope.results import Cost, Gap, Outline
 from attnscope.verify import FAULTS
 
-_SIDE = 512  # of the square matrices that are multiplied to see how fast that goes
+_SIDE = 512  # of the square matrices that measure the machine's speed
 _SECONDS = 0.05
 
 
 def head_cost(
     planned: Plan, listing: Listing, tower: Tower, layer: int, length: int, observed: Observed
 ) -> Cost | None:
-    """The cost of a head of one layer; None where the run without weights did not come to it."""
+    """Cost of one head of a layer; None where the run without weights did not reach the layer."""
     layers = tower.layers
     if layer not in layers and not -len(layers) <= layer < 0:
         raise InputError(f"no layer {layer} in {planned.name}: attention is in layers {listed(layers)}")
@@ -54,7 +54,7 @@ def head_cost(
     head_flops, stages = recomputation(first)
     blocks = sum(each.blocks for each in calls)
     held = needed(listing.shards, model, cut) if listing.shards else ()  # by weight files, of several
-    width = first.dim + first.value_dim  # of a query with its output, and of a key with its value
+    width = first.dim + first.value_dim  # numbers of a query with its output, or of a key with its value
     rows = first.heads * first.queries + first.key_heads * first.keys
     return Cost(
         tower=tower.name,
@@ -76,7 +76,7 @@ def head_cost(
 
 
 def recomputation(call: DryCall) -> tuple[int, int]:
-    """Floating-point operations of one recomputation of one head in float64, and bytes of all its stages."""
+    """FLOP of one recomputation of one head in float64, and bytes of all its stages."""
     shape = {"dtype": EXACT, "device": "meta"}
     pairs = (1, call.queries, call.keys)
     operands = Operands(
@@ -98,17 +98,17 @@ def recomputation(call: DryCall) -> tuple[int, int]:
 
 
 def repeats(call: DryCall) -> int:
-    """How often the head is recomputed at most: to be shown, to be certified, and once for every fault."""
+    """Most recomputations of a head: once to show it, once to certify it, once for every injected fault."""
     return 2 + len(FAULTS) + bool(call.biased)
 
 
 def seconds(cost: Cost, rate_float32: float, rate_float64: float) -> float:
-    """Time of the products alone, the model's in float32 and ours in float64, at so many in a second."""
+    """Seconds for the model's float32 products and our float64 products, at the given FLOP/s."""
     return cost.forward_flops / rate_float32 + cost.repeats * cost.head_flops / rate_float64
 
 
 def rate(dtype: torch.dtype) -> float:
-    """Floating-point operations in a second of a product of square matrices, measured now on this machine."""
+    """FLOP/s of a product of square matrices in `dtype`, measured now on this machine."""
     square = torch.ones(_SIDE, _SIDE, dtype=dtype)
     square @ square
     done, start = 0, time.perf_counter()
@@ -122,7 +122,7 @@ DEFAULT_LENGTH = 512
 
 MOST = 10**9
 _GROWING = ("queries", "keys", "forward_flops", "head_flops", "weights", "operands", "kernel", "reference")
-CostAt = Callable[[int], Cost | None]  # of a text so long, by a run without weights; None where it fails
+CostAt = Callable[[int], Cost | None]  # cost at a length, by a run without weights; None where it fails
 
 
 def outline_plan(
@@ -133,11 +133,11 @@ def outline_plan(
     layer: int = -1,
     length: int | Sequence[int] | None = None,
 ) -> Outline:
-    """The outline of a planned model; its cost is that of one head of `layer` of `tower`.
+    """Outline of a planned model, with the cost of one head of `layer` of `tower`.
 
-    `tower` is by default the one that reads text, `length` the tokens of a text: 512, or as many as the
-    model reads. Of several lengths each has its cost, also of those that are longer than the model reads.
-    Raises `InputError` for a layer or a length that there is not.
+    `tower` is by default the one that reads text, `length` the tokens of a text: by default 512, or as many
+    as the model reads. Each of several lengths has its cost, even beyond what the model reads. Raises
+    `InputError` for a layer that does not exist and for an invalid length.
     """
     model, towers = planned.skeleton, planned.towers
     chosen = tower or (reading_text(towers) if towers else None)
@@ -198,10 +198,10 @@ def _gaps(model: nn.Module, towers: Sequence[Tower]) -> list[Gap]:
 
 
 def cost_at(length: int, context: int | None, usual: int, run: CostAt, name: str) -> Cost | None:
-    """The cost at one length, marked where that is `beyond` the model's `context`.
+    """Cost at one length, marked where that is `beyond` the model's `context`.
 
-    None where no run comes to the layer at all. Raises `InputError` where the length is no length, and where
-    nothing can be said of it.
+    None where no run reaches the layer at all. Raises `InputError` for an invalid length, and for a length
+    at which no cost can be derived.
     """
     most = f", {name} reads at most {context:,}" if context else ""
     if not 1 <= length <= MOST:
@@ -216,7 +216,7 @@ def cost_at(length: int, context: int | None, usual: int, run: CostAt, name: str
 
 
 def _gone_on(length: int, most: int, run: CostAt) -> Cost | None:
-    """The cost at `length` by the rule of texts of at most `most` tokens; None where they have none."""
+    """Cost at `length`, extrapolated from texts of up to `most` tokens; None where they fit no polynomial."""
     known = {each: run(each) for each in sorted({max(1, most * part // 4) for part in (1, 2, 3, 4)})}
     costs = [(each, cost) for each, cost in known.items() if cost is not None]
     if len(costs) < 4:

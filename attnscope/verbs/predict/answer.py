@@ -1,4 +1,4 @@
-"""What the model itself makes of what it read, alone and beside one head in a report."""
+"""Answers `predict`: the model's own predictions, named answers, and the logit lens by layer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -27,15 +27,15 @@ from attnscope.verbs.predict.question import Predict, PredictLayers
 from attnscope.verbs.predict.result import LayerAnswer, LayeredPlace, LayeredPrediction
 from attnscope.vocabulary import Kind
 
-_TOP = 5  # guesses
+_TOP = 5  # default number of guesses
 
 
 def predict(reading: Reading, asked: Predict = Predict()) -> Prediction:  # noqa: B008 - frozen
-    """What the model answers: its masks filled, the next token, a text, a verdict on a pair, classes, tags,
-    an answer within a text, a score.
+    """Predict with the model's own head: masks, next token, a text, a verdict on a pair, classes, tags, a
+    span, a score.
 
-    Where an answer is named how likely it is, its tokens multiplied. `InputError` for a model that has no
-    head to answer with, and for a text that asks for nothing.
+    For a named answer, its probability, multiplied over its tokens. `InputError` for a model without such a
+    head, and for a text without anything to predict.
     """
     with fused_where_long(reading) as told:
         top, answer = asked.top or _TOP, asked.answer
@@ -60,9 +60,9 @@ def _named(reading: Reading, answer: str) -> Prediction:
 
 
 def predict_beside(reading: Reading, kind: Kind) -> Prediction | None:
-    """The answer beside attention of one kind: None where the model has no head for it, or nothing is asked.
+    """Prediction to show beside attention of one kind; None where the model cannot predict here.
 
-    Where the encoder was looked at and its decoder only opened, the model now writes.
+    For encoder attention of an encoder-decoder the model first generates its text.
     """
     if reading.task is None and not tags(reading) and not finds(reading):
         return None
@@ -115,10 +115,10 @@ _HIGH = 0.95
 
 
 def predict_layers(reading: Reading, asked: PredictLayers) -> LayeredPrediction:
-    """The logit lens at every mask, after the last token, or at the class of the whole input.
+    """Logit lens at every mask, after the last token, or for the class of the whole input.
 
-    `InputError` for a model that writes a text of its own, judges pairs or tells classes that do not exclude
-    one another, and for one whose head reads more than its last layer.
+    `InputError` for models that write a text of their own, judge pairs or give classes that do not exclude
+    one another, and for models whose head reads more than the last layer.
     """
     with fused_where_long(reading) as told:
         made = _layered(reading, asked)
@@ -200,16 +200,16 @@ def _beside(
 
 
 Positions = Sequence[int | None]  # None for the class of the whole input
-_LEAST_TOLERANCE, _STEPS = 1e-4, 16  # of a probability distribution; of the model's own rounding
+_LEAST_TOLERANCE, _STEPS = 1e-4, 16  # total variation distance; multiples of the dtype's eps
 
 
 def layered_places(
     model: nn.Module, inputs: Mapping[str, Any], positions: Positions, provenance: Provenance, spell: Spell
 ) -> tuple[tuple[LayeredPlace, ...], float]:
-    """What all layers would answer at each position, and how far the last is from the model's own answer.
+    """Logit lens at each position, and the distance of its last layer from the model's own answer.
 
-    `InputError` where no earlier state can stand in the place of the last, or something else than that is
-    read by the head: then the model's own answer does not come out again.
+    `InputError` where earlier states cannot replace the last, or the head also reads something else: then
+    the last layer does not reproduce the model's own answer.
     """
     seen = answers_by_layer(model, inputs, asked_at(model, inputs, positions))
     own, layers = (chances_of(each, provenance) for each in (seen.own, seen.answers))
@@ -240,14 +240,14 @@ def probabilities_of(
     provenance: Provenance,
     answers: Sequence[int],
 ) -> Float[Tensor, "layer place"]:
-    """What every layer would give, at each position, to the one answer that is asked about there."""
+    """Logit-lens probability of one given answer at each position, by layer."""
     seen = answers_by_layer(model, inputs, asked_at(model, inputs, positions))
     chances = chances_of(seen.answers, provenance)
     return torch.stack([chances[:, i, answer] for i, answer in enumerate(answers)], dim=1)
 
 
 def asked_at(model: Any, inputs: Mapping[str, Any], positions: Positions) -> AnswerRows:
-    """The places in a model's output; of a classifier the one that is everywhere."""
+    """Rows of the model's output to read: those of the positions, or the single row of a classifier."""
 
     def classes(output: Any) -> Tensor:
         return torch.as_tensor(output["logits"])[:, None]
@@ -265,7 +265,7 @@ def asked_at(model: Any, inputs: Mapping[str, Any], positions: Positions) -> Ans
 
 
 def tolerance(provenance: Provenance) -> float:
-    """How far the model's own answer may move when it is computed again among others, in its precision."""
+    """Most total variation distance that batching may cause in the model's precision."""
     kind = getattr(torch, provenance.dtype, torch.float32)
     return max(_LEAST_TOLERANCE, _STEPS * torch.finfo(kind).eps)
 
@@ -280,7 +280,7 @@ def _answer(
 
 
 def figures(result: LayeredPrediction, spans: Spans) -> OnePrompt:
-    """Each layer by what it gives the model's answer."""
+    """Logit-lens probability of the model's answer in each layer, at the first place."""
     found = dict[Figure, Seen]()
     for each in result.places[0].layers:
         name = "embeddings" if each.layer < 0 else f"layer {each.layer}"

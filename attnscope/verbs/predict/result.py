@@ -1,4 +1,4 @@
-"""What each layer of a model would answer if it were the last, place by place (the logit lens)."""
+"""Result of `predict --layers`: the logit lens, the answer of each layer as if it were the last."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,12 +11,12 @@ from attnscope.results.base.presented import Presented, fits, in_chances, in_tok
 from attnscope.results.prediction import Guess
 from attnscope.tokens import Tokens
 
-_ROUNDING = 1e-4  # of a probability
+_ROUNDING = 1e-4  # tolerance of a probability
 TASKS = ("masked", "next", "class")
 
 
 class Case(StrEnum):
-    """From where on the model's own answer comes first."""
+    """Which conclusion the logit lens allows: where the model's own answer first leads for good."""
 
     FROM = "from a layer on"
     LAST = "the last layer"
@@ -25,13 +25,12 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class LayerAnswer:
-    """What one layer would answer, its state standing in the place of the last layer's.
+    """Logit-lens answer of one layer: its state replaces that of the last layer.
 
-    `layer` is -1 for the embeddings, before the first. `best` is what would be likeliest. Of the model's own
-    answer, `probability` is what it would have and `rank` its place, 1 for the likeliest. `apart` is how much
-    of the probability would have to move to make the model's own (total variation distance, 0 to 1).
-    `control` is the mean of `probability` over the control texts, `control_high` what 95 in a hundred of
-    these do not exceed; NaN without controls.
+    `layer` is -1 for the embeddings, before the first. `best` is the likeliest answer of the layer.
+    `probability` and `rank` (1 for the likeliest) are those of the model's own answer. `apart` is the total
+    variation distance from the model's own distribution, 0 to 1. `control` is the mean of `probability` over
+    the control texts, `control_high` its 95 % quantile over them; NaN without controls.
     """
 
     layer: int
@@ -51,7 +50,7 @@ class LayerAnswer:
 
 @dataclass(frozen=True)
 class LayeredPlace:
-    """One place that is answered, and the `answer` of the untouched model there; of a class no position."""
+    """One predicted `position` (None for a class), the unchanged model's `answer` there, and its layers."""
 
     position: int | None
     answer: Guess
@@ -61,25 +60,24 @@ class LayeredPlace:
 
     @property
     def leads_from(self) -> int:
-        """The first layer from which on every layer puts the model's own answer first."""
+        """First layer from which every layer ranks the model's own answer first."""
         behind = [i for i, each in enumerate(self.layers) if each.rank > 1]
         first = behind[-1] + 1 if behind else 0
         return self.layers[min(first, len(self.layers) - 1)].layer
 
     @property
     def leads_late(self) -> bool:
-        """Whether that is the last layer alone."""
+        """True where only the last layer ranks the model's own answer first."""
         return self.leads_from == self.layers[-1].layer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class LayeredPrediction(Presented):
-    """The answers of all layers at every place that is asked about. `task` is `masked`, `next` or `class`.
+    """Logit-lens answers of all layers at every predicted place. `task` is `masked`, `next` or `class`.
 
-    `read_back` is the proof: the state of the last layer, put in the place where it was while the layers
-    read other numbers, gives the model's own answer up to this total variation distance. The controls are
-    the text with its words in other orders, `ids` as the model read them, drawn with `seed`; `how` says what
-    changed places, or why there are none.
+    `read_back` is the proof: the last layer's state, put back while the layers read other numbers, gives the
+    model's own answer up to this total variation distance. The controls are the text with its words in other
+    orders, as token `ids` drawn with `seed`; `how` says what changed places, or why there are none.
     """
 
     task: str
@@ -102,7 +100,7 @@ class LayeredPrediction(Presented):
 
     @property
     def case(self) -> Case:
-        """Of one place whether a layer before the last has the answer for good."""
+        """Which conclusion the answers of the layers allow."""
         (first, *others) = self.places
         if others:
             return Case.SEVERAL
@@ -110,5 +108,5 @@ class LayeredPrediction(Presented):
 
     @property
     def controls(self) -> int:
-        """How many control texts there are."""
+        """Number of control texts."""
         return len(self.ids)

@@ -1,4 +1,4 @@
-"""What each layer would answer, beside texts in other orders."""
+"""Sheet of `predict --layers`: the logit lens by layer, beside texts in other word orders."""
 
 import math
 from collections.abc import Iterator
@@ -16,16 +16,15 @@ from attnscope.render.words import Said
 from attnscope.results import Guess
 from attnscope.verbs.predict.result import LayeredPlace, LayeredPrediction
 
-_MOST_LAYERED = 2  # places in the answer
-_FULL = 0.4  # of all probability: from there on the axis goes up to it
+_MOST_LAYERED = 2  # most places in the answer sentence
+_FULL = 0.4  # probability from which the axis goes up to 1
 _LAYER_COLUMNS = (
     "position layer id token probability rank apart control control_high best_id best best_probability"
 )
-_LONGEST_NAME = 24  # cells of a token
+_LONGEST_NAME = 24  # most terminal cells of a token
 
 
 def sheet(result: LayeredPrediction, focus: Focus = WHOLE) -> Sheet:
-    """What each layer would answer if it were the last (the logit lens): curve and table for every place."""
     say, first = layers_said(result), result.places[0]
     curves = tuple(_curve(result, each, say) for each in result.places)
     needed = heads_needed(result, first.answer)
@@ -44,7 +43,7 @@ def sheet(result: LayeredPrediction, focus: Focus = WHOLE) -> Sheet:
 
 
 def layers_said(result: LayeredPrediction) -> Said:
-    """The words of `predict --layers` about this result."""
+    """Sentences of `predict --layers` about this result, and the facts they use."""
     first, told = result.places[0], result.places[:_MOST_LAYERED]
     i = next(i for i, each in enumerate(first.layers) if each.layer == first.leads_from)
     here, before = first.layers[i], first.layers[i - 1] if i else None

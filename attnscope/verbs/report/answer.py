@@ -1,4 +1,4 @@
-"""One query of one head, with everything that goes on its page."""
+"""Answers `report`: one query of one head with its map, contributions, statistics and prediction."""
 
 from dataclasses import replace
 from typing import Any
@@ -32,7 +32,7 @@ ONE_QUERY = "a report is of one query, whose scores and output it takes apart"
 
 
 def report(reading: Reading, chosen: Chosen, asked: ReportHead) -> Answer[Report]:
-    """The report on one query of the head, by default the `default_query` of its weights."""
+    """Report on one query of the head, by default `default_query`."""
     head = OpenedHeads(reading, chosen).head()
     view, query = look_at(head, asked.looking), _position(head.query_tokens, asked.query)
     if query is None:
@@ -55,7 +55,7 @@ def report(reading: Reading, chosen: Chosen, asked: ReportHead) -> Answer[Report
 
 
 def check_query(chosen: Chosen, queries: Tokens | None, keys: Tokens, asked: ReportHead) -> None:
-    """`InputError` for a query that is not there, or is several tokens."""
+    """Raise `InputError` for a query that is missing or is several tokens, before weights load."""
     if queries is not None:
         _position(queries, asked.query)
 
@@ -65,7 +65,7 @@ def _position(tokens: Tokens, query: Name | None) -> int | None:
 
 
 def contributions(head: HeadAttention, query: int) -> Float[np.ndarray, " key"]:
-    """What share of a query's output each key brings: weight times value, projected on the output.
+    """Share of each key in the output of a query: weight times value, projected on the output.
 
     output = sum of weight x value over the keys, so the shares sum to 1; a negative one pulls the output
     back. NaN where the query has no key or its output is zero.
@@ -79,9 +79,9 @@ def contributions(head: HeadAttention, query: int) -> Float[np.ndarray, " key"]:
 
 
 def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
-    """Every registered measure that is brief, of this one head, and its mean weight on special tokens.
+    """Scores of one head by every brief registered measure, and its mean weight on special tokens.
 
-    Beside each stands what evenly spread weights would have. Positional measures are NaN where queries and
+    Each has the score of even attention beside it. Positional measures are NaN where queries and
     keys are not the same tokens.
     """
     brief = tuple(name for name, measure in MEASURES.items() if measure.brief)
@@ -100,9 +100,9 @@ def statistics(head: HeadAttention) -> tuple[HeadScores, ...]:
 
 
 def default_query(head: HeadAttention, mask_id: int | None) -> int:
-    """The first mask; in a decoder the last token; else the token whose largest weight is the largest.
+    """Query to report: the first mask; in a decoder the last token; else the row with the largest weight.
 
-    Special tokens are passed over. A decoder's early rows look sure only because they see few keys.
+    Special tokens are skipped. Early rows of a decoder have large weights only because they see few keys.
     """
     items = head.query_tokens.items
     masks = [i for i, token in enumerate(items) if token.id == mask_id]

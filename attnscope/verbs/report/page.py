@@ -1,4 +1,4 @@
-"""What a page shows of a report."""
+"""Web page of a report."""
 
 from attnscope.render.sheets import sheet_of
 from attnscope.render.web.document import Document, of_map, show_medium
@@ -7,7 +7,7 @@ from attnscope.verbs.report.result import Report
 
 
 def of_report(made: Document, report: Report, beside: Beside) -> None:
-    """One page from the answer to the proof, over a picture or a sound too."""
+    """Fill the document with a report: answer, map, proof, and the picture or sound under the weights."""
     made.first = "sheet"
     of_map(made, report.projection, beside)
     made.below = ("map", "proof")

@@ -1,4 +1,4 @@
-"""Everything about one query of one head that goes on one page."""
+"""Result of `report`: one query of one head with map, contributions, statistics and prediction."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,7 +15,7 @@ from attnscope.results.scores import HeadScores
 
 
 class Case(StrEnum):
-    """Whether there is an output to share out among the keys of the query."""
+    """Whether the query has a key, and an output to split over its keys."""
 
     LOOKS = "looks"
     NO_KEY = "no key"
@@ -24,12 +24,12 @@ class Case(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Report(Presented):
-    """One head, its map, one query of it and what the model predicts (None: it has no such head).
+    """Report on one query of a head: map, contributions, statistics, and the model's prediction, or None.
 
     `contributions` split the query's output vector among the keys: the weighted value of each key, projected
     on the output's own direction and divided by its length. They sum to 1 and may be negative; NaN where
     the output is zero. `statistics` are measures of this one head. `view` holds the weights by words, or
-    without special tokens, where they are looked at so; everything else stays by tokens.
+    without special tokens, where the options ask for it; everything else stays by tokens.
     """
 
     projection: Projection = field(metadata={"file": "map", "beside": True})
@@ -43,7 +43,7 @@ class Report(Presented):
 
     @property
     def case(self) -> Case:
-        """What can be said of the query."""
+        """Which conclusion the query allows."""
         if not (self.head.answered[self.query] and self.weights.answered[self.row]):
             return Case.NO_KEY
         given = np.isfinite(self.contributions[self.head.allowed[self.query]])
@@ -56,19 +56,19 @@ class Report(Presented):
 
     @property
     def weights(self) -> HeadAttention | HeadView:
-        """What holds the weights as they are looked at."""
+        """The weights as shown: by words or without special tokens, else by tokens."""
         return self.view or self.head
 
     @property
     def row(self) -> int:
-        """The row of the query among the weights as they are looked at."""
+        """Row of the query within `weights`."""
         row = self.query if self.view is None else self.view.query_row(self.query)
         assert row is not None, "a query that is left out has no report"
         return row
 
     @property
     def head(self) -> HeadAttention:
-        """The head that the page is of."""
+        """The reported head."""
         return self.projection.head
 
     def check_parts(self) -> None:

@@ -1,6 +1,6 @@
-"""One query of one head: what each key adds to its output, the head in numbers, what the model predicts.
+"""Sheet of `report`: contribution of each key to a query's output, statistics of the head, prediction.
 
-A picture of it is a page of its own design, in `verbs.report.drawing`.
+Its picture has a design of its own, in `verbs.report.drawing`.
 """
 
 import math
@@ -36,12 +36,12 @@ from attnscope.render.words import Said
 from attnscope.results.base.strongest import even as even_weight
 from attnscope.verbs.report.result import Case, Report
 
-_MOST_KEYS, _FEW_KEYS = 25, 8  # that -v and the page list, and a first screen
+_MOST_KEYS, _FEW_KEYS = 25, 8  # most keys listed with -v and on the page; on a first screen
 
 
 @dataclass(frozen=True)
 class Share:
-    """One key of the query, or the rest of them together (`key` None), with its weight and its share."""
+    """Weight and output share of one key, or of all further keys together (`key` None)."""
 
     key: int | None
     name: str
@@ -51,7 +51,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Fact:
-    """One figure of the head or of its map: what it is called, its value, and what that means."""
+    """One statistic of the head or of its map: name, value and meaning."""
 
     name: str
     value: str
@@ -84,7 +84,7 @@ def sheet(result: Report, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Report) -> Said:
-    """The words of a report about this result."""
+    """Sentences of `report` about this result, and the facts they use."""
     head, query, every = result.head, result.query, _every_share(result)
     most, looked = (max(every, key=attrgetter(each), default=None) for each in ("share", "weight"))
     facts = {
@@ -107,7 +107,7 @@ def said(result: Report) -> Said:
 
 
 def _predicted(result: Report) -> str:
-    """What the model answers, at the query where it answers there."""
+    """Sentence of the model's prediction, at the query if it predicts there."""
     made = result.prediction
     if made is not None and made.generated is None:
         guessed = [each for each in made.blanks if each.guesses]
@@ -188,9 +188,9 @@ def query_name(result: Report) -> str:
 
 
 def shares(result: Report, most: int) -> list[Share]:
-    """The query's allowed keys by falling share; where they are more than `most`, the rest as one.
+    """Visible keys by output share, the largest first; beyond `most` the rest as one entry.
 
-    Those that move the output most are listed, whichever way. Empty where there is nothing to share out.
+    Keys with the largest absolute shares are listed. Empty where the query has no key or no output.
     """
     strongest = sorted(_every_share(result), key=lambda each: -abs(each.share))
     listed = strongest if len(strongest) <= most else strongest[: most - 1]
@@ -222,7 +222,7 @@ def _every_share(result: Report) -> list[Share]:
 
 
 def shares_remark(result: Report) -> str:
-    """Why there is nothing to share out, or what the shares leave out; empty where that is nothing."""
+    """Remark on missing shares, or on keys that the shares leave out; empty without either."""
     return " · ".join(said(result).lines("remark"))
 
 
@@ -236,7 +236,7 @@ def _left_out(result: Report) -> Share | None:
 
 
 def facts(result: Report) -> list[Fact]:
-    """The statistics of the head, then how far its map can be trusted."""
+    """Statistics of the head, then trustworthiness of its map and agreement with the scores."""
     say, made = said(result), result.projection
     neighbours = None if math.isnan(made.trustworthiness) else made.neighbours
     trust = Fact("trustworthiness", number(made.trustworthiness), say("trust", neighbours))

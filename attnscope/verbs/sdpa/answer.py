@@ -1,6 +1,6 @@
-"""Attention worked out on numbers: arrays, a dictionary, an example, or the theatre through a model's head.
+"""Answers `sdpa`: attention computed step by step on arrays, a dictionary, an example, or a model's head.
 
-Arrays are read, and refused, before torch is imported.
+Arrays are read and checked before torch is imported.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from attnscope.session.opening import Opened
     from attnscope.verbs.sdpa.result import ScaleStudy, Worked
 
-SMALLEST = "fruit"  # the example that is worked out where nothing is given
-_BIASES = ("bq", "bk", "bv")  # which a file may hold
-_SEEN = 4096  # bytes of a JSON file in which its schema stands
+SMALLEST = "fruit"  # the default example
+_BIASES = ("bq", "bk", "bv")  # only in files
+_SEEN = 4096  # first bytes of a JSON file, with its schema
 
 
 def work_out(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
-    """Every step of what is given, beside it the mistake that is wanted; `InputError` for bad arrays."""
+    """Compute every step of the given arrays, with the wanted mistake; `InputError` for bad arrays."""
     found = _looked_up(asked) if asked.table is not None or asked.lookup else _worked(asked, listener)
     return _finished(found, asked, listener)
 
@@ -47,7 +47,7 @@ def _finished(
 
 
 def through_a_head(opened: "Opened", chosen: "Chosen", asked: Theatre, listener: Listener) -> Any:
-    """The theatre sentence through one head of a model, captured and certified."""
+    """Run the theatre sentence through one head of a model, captured and certified."""
     from attnscope.capture.circuits.paths import read_factors
     from attnscope.session.reading import read_inputs
     from attnscope.verbs.sdpa.head import theatre
@@ -64,7 +64,7 @@ def through_a_head(opened: "Opened", chosen: "Chosen", asked: Theatre, listener:
 
 
 def _looked_up(asked: Numbers) -> "Worked":
-    """In `apple=9, banana=6`; `InputError` for what is no entry, and for a key that stands twice."""
+    """Look words up in a dictionary `apple=9, banana=6`; `InputError` for bad or repeated entries."""
     from attnscope.verbs.sdpa.given import number
 
     entries: dict[str, float] = {}
@@ -106,9 +106,9 @@ def _worked(asked: Numbers, listener: Listener) -> "Worked | ScaleStudy":
 
 
 def _read(asked: Numbers) -> "tuple[dict[str, Given], dict[str, tuple[str, ...]]]":
-    """The arrays, and the names of axes, by the keys of files; `InputError` for what cannot be read.
+    """Read arrays and axis names, by key, from file and options; `InputError` for what cannot be read.
 
-    Names among the options replace those of the file; an array has to be given once.
+    Axis names among the options replace those of the file; an array must be given only once.
     """
     from attnscope.verbs.sdpa.given import read_array, read_arrays
 
@@ -128,9 +128,9 @@ def _read(asked: Numbers) -> "tuple[dict[str, Given], dict[str, tuple[str, ...]]
 
 
 def _stored_head(asked: Numbers) -> "HeadAttention | None":
-    """The head in a file that attnscope wrote; None where the file is no such, or there is none.
+    """The head in a file that attnscope wrote; None for any other file, or without a file.
 
-    `InputError` for another result, and for weights that a model only returned.
+    `InputError` for another stored result, and for a head without q, k and v.
     """
     path = asked.file
     try:
@@ -138,7 +138,7 @@ def _stored_head(asked: Numbers) -> "HeadAttention | None":
     except InputError:
         return None
     if content.startswith(b"PK"):
-        ours = b"meta.npy" in content  # as the list of what is in it says
+        ours = b"meta.npy" in content  # named in the index of the archive
     else:
         ours = all(mark in content[:_SEEN] for mark in (b'"attnscope.', b'"schema"'))
     if path is None or not ours:

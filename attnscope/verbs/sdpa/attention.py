@@ -1,4 +1,4 @@
-"""Attention on arrays or of a head that was read, every step of `attnscope.arithmetic` named and proved."""
+"""Computes attention on arrays or of a stored head, with every step named and the result certified."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -60,16 +60,16 @@ def work_out(
     allowed: Bool[np.ndarray, "query key"] | None = None,
     sink: float | None = None,
 ) -> Worked:
-    """Every step from `given` (keys as in `verbs.sdpa.given`) to the output, in float64, and what proves it.
+    """Compute attention on `given` arrays (keys as in `verbs.sdpa.given`) in float64, by certified steps.
 
-    Beside the products there enter the softmax a `scale` (None where the scoring says it), a `softcap`, terms
-    by name that are `added` behind these, where a key is `allowed` (None: everywhere), and the logit of one
-    more key without a value, the `sink`.
+    Besides the products the softmax takes a `scale` (None: as `scoring` says), then a `softcap`, then named
+    terms `added` to the scores, a mask `allowed` (None: all keys), and a `sink`: the logit of one more key
+    without a value.
 
-    Without V there are weights and no output. Scores that are given stand in the place of Q and K; -inf
-    among them is a masked key. Under a `causal` mask query i may look at keys 0 to i, also where there are
-    more keys than queries: aligned at the top left, as torch does it. Raises `InputError` for arrays that do
-    not fit together and for numbers that are too large to be multiplied.
+    Without V there are weights and no output. Given scores replace Q and K; -inf among them is a masked key.
+    Under a `causal` mask query i sees keys 0 to i, even with more keys than queries: aligned at the top left,
+    as in torch. Raises `InputError` for arrays that do not fit together and for numbers too large to
+    multiply.
     """
     start = named(given, names or {}, scoring)
     steps = [Step(key, each, meaning=each.reading) for key, each in start.items() if key != "scores"]
@@ -86,8 +86,8 @@ def work_out(
     masks += [] if not own or finite.all() else [finite]
     seen = torch.from_numpy(np.logical_and.reduce(masks)) if masks else None
     terms = {name: torch.from_numpy(values)[None] for name, values in (added or {}).items()}
-    # scores that are no products are those of queries that are their rows with axes, and in the place of a V
-    # that is not there stands the identity: the output is then the weights
+    # scores that are not dot products enter as queries, with the identity as keys; without a V the identity
+    # stands for it, and the output is then the weights
     axes = torch.eye(keys, dtype=EXACT)
     if own or additive:
         q, k = torch.from_numpy(np.where(np.isneginf(scores.values), 0.0, scores.values)), axes
@@ -107,7 +107,7 @@ def work_out(
         sinks=None if sink is None else torch.tensor([sink], dtype=EXACT),
     )
     stages = attend(operands)
-    answered = ~(stages.masked == -torch.inf).all(-1)  # a query without any key is no overflow
+    answered = ~(stages.masked == -torch.inf).all(-1)  # a query without keys gives NaN, but no overflow
     if not all(bool(torch.isfinite(each[answered]).all()) for each in (stages.scores, stages.output)):
         raise InputError("the numbers are too large: products of them do not fit into float64")
     steps += _to_the_softmax(scores, stages, operands, terms, size)
@@ -132,7 +132,7 @@ def work_out(
         scoring=None if own else scoring,
         causal=causal,
         notes=notes + same,
-        warnings=tuple(  # nothing shows whether it was meant to be the other way round
+        warnings=tuple(  # a square array may be meant transposed
             f"{each.symbol} is square and cannot be told from its transpose: read as {each.reading}"
             for each in start.values()
             if each.values.shape[0] == each.values.shape[1] > 1
@@ -146,7 +146,7 @@ def _tensor(matrix: Matrix) -> Float[Tensor, "row column"]:
 
 
 def _pairs(symbol: str, values: Float[Tensor, "1 query key"], like: Matrix) -> Matrix:
-    """A matrix of all pairs of query and key, named as `like` is."""
+    """A query-by-key matrix with the axes of `like`."""
     return replace(like, symbol=symbol, values=values[0].numpy())
 
 
@@ -166,7 +166,7 @@ def _product(
     meaning: str = "",
     bias: Matrix | None = None,
 ) -> Step:
-    """Every row of `left` times `right`, plus `bias`, with the sum behind its first cell."""
+    """Step `left @ right + bias`, with the sum of its first cell spelled out."""
     offset = None if bias is None else _tensor(bias)[0]
     values = project(_tensor(left), _tensor(right), offset).numpy()
     terms: list[tuple[float, ...]] = [*zip(left.values[0], right.values[:, 0], strict=True)]
@@ -183,7 +183,7 @@ def _projected(given: Arrays, letter: str) -> Step:
 
 
 def _to_scores(arrays: Arrays, additive: bool) -> list[Step]:
-    """The scores, as given or of dot products, or a . tanh(q Aq + k Ak) (Bahdanau et al. 2015)."""
+    """Steps up to the scores: as given, dot products, or a . tanh(q Aq + k Ak) (Bahdanau et al. 2015)."""
     if "scores" in arrays:
         given, finite = arrays["scores"], np.isfinite(arrays["scores"].values)
         return [Step("scores", given, meaning=given.reading, allowed=None if finite.all() else finite)]
@@ -207,7 +207,7 @@ def _to_scores(arrays: Arrays, additive: bool) -> list[Step]:
 def _to_the_softmax(
     scores: Matrix, stages: Stages, operands: Operands, terms: Mapping[str, Tensor], size: int
 ) -> Iterator[Step]:
-    """Scale (of vectors of `size`, 0 for no step), cap, added terms and mask, each where there is one."""
+    """Steps between scores and softmax: scale (by `size`, 0: none), soft cap, added terms, mask."""
     source, allowed, cap = "scores", operands.allowed, operands.softcap
     if size:
         root = math.sqrt(size)
@@ -233,9 +233,9 @@ def _to_the_softmax(
 def _answered(
     arrays: Arrays, scores: Matrix, stages: Stages, allowed: Allowed, sink: float | None, source: str
 ) -> list[Step]:
-    """The weights, the output where there is a V, and that back at the width of X where there is a Wo.
+    """Steps from the softmax on: weights, output with a V, and its projection by Wo.
 
-    Taken apart is the first pair that is allowed: its logit before those of the other keys, and the sink.
+    The spelled-out cell is the first visible pair: its logit, those of the other keys, and the sink.
     """
     logits, cell = stages.masked[0].numpy(), None
     if len(seen := np.argwhere(np.isfinite(logits))):

@@ -1,4 +1,4 @@
-"""The built-in examples, by name. `theatre` needs a model and is in `verbs.sdpa.head`."""
+"""Built-in examples of attention, by name. `theatre` needs a model and is in `verbs.sdpa.head`."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -20,16 +20,16 @@ from attnscope.verbs.sdpa.result import ScaleStudy, Worked
 from attnscope.vocabulary import Scoring
 
 DIMS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-QUERIES, KEYS, SEED = 256, 16, 0  # of the study of the scale
+QUERIES, KEYS, SEED = 256, 16, 0  # of the scale study
 TABLE = {"apple": 9.0, "banana": 6.0, "chair": 3.0}
 UNKNOWN = "fruit"
 
 
 def look_up(table: Mapping[str, float], wanted: Sequence[str], name: str = "") -> Worked:
-    """Each of `wanted` in `table`: its value with certainty, or NaN where no key is exactly that.
+    """Dictionary lookup of `wanted` in `table`, as attention: the value of the equal key, NaN without one.
 
-    The same three arrays as in attention: a match of 1 for the key that is equal, 0 for all others, and
-    the values weighted by it. A row without a match has nothing to weight.
+    It has the three arrays of attention: a match of 1 for the equal key and 0 for all others, and the values
+    weighted by it. A row without a match has nothing to weight.
     """
     keys, queries = Axis("key", tuple(table)), Axis("query", tuple(wanted))
     value = Axis("", ("value",))
@@ -73,9 +73,10 @@ NOTES = {
 
 
 def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
-    """Random queries and keys, every entry from the standard normal distribution, for each size in `dims`.
+    """Measure random queries and keys of each size in `dims`, with and without dividing scores by sqrt(d).
 
-    The score of such a pair has the standard deviation sqrt(d) (Vaswani et al. 2017, footnote 4).
+    Entries are standard normal, so scores have the standard deviation sqrt(d) (Vaswani et al. 2017,
+    footnote 4).
     """
     measured, worst = np.zeros((3, 3, len(dims))), 0.0
     for column, dim in enumerate(dims):
@@ -87,7 +88,7 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
         for row, logits in enumerate(ways):
             weights = softmax(logits[None])[0]
             slopes = softmax_jacobian(weights)
-            # by differentiating torch's own softmax; rows do not depend on each other
+            # by automatic differentiation of torch's softmax; rows are independent
             differentiated: Tensor = jacobian(lambda rows: torch.softmax(rows, -1).sum(0), logits)  # type: ignore[no-untyped-call]
             worst = max(worst, float((slopes - differentiated.transpose(0, 1)).abs().max()))
             entropy, sizes = torch.special.entr(weights).sum(-1), slopes.flatten(1).norm(dim=-1)
@@ -101,7 +102,7 @@ def scale_study(dims: tuple[int, ...] = DIMS, seed: int = SEED) -> ScaleStudy:
 def additive_logits(
     q: Float[Tensor, "query dim"], k: Float[Tensor, "query key dim"], seed: int
 ) -> Float[Tensor, "query key"]:
-    """a . tanh(q Aq + k Ak) (Bahdanau et al. 2015): no term is larger than its own a, however long q and k.
+    """Additive scores a . tanh(q Aq + k Ak) (Bahdanau et al. 2015): each term is bounded by its entry of a.
 
     d_a = d, and every entry is from N(0, 1/d) as layers usually start. Vaswani et al. (2017, section 3.2.1)
     compare it with dot products that grow with d.
@@ -113,7 +114,7 @@ def additive_logits(
 
 
 def softmax_jacobian(weights: Float[Tensor, "query key"]) -> Float[Tensor, "query key key"]:
-    """How each weight moves with each logit: diag(p) - p p^T per row."""
+    """Jacobian of the softmax, diag(p) - p p^T, for each row."""
     return torch.diag_embed(weights) - weights[:, :, None] * weights[:, None, :]
 
 
@@ -125,9 +126,9 @@ EXAMPLES = tuple(sorted((*NUMBERS, *OTHERS, "theatre")))
 
 
 def example(name: str, scoring: Scoring | None = None, causal: bool = False) -> Worked | ScaleStudy:
-    """The example called `name`, with its own scoring unless another one is asked for.
+    """Compute the example called `name`, with its own scoring unless `scoring` names another.
 
-    Raises `InputError` where there is no such example, or none that can be scored or masked.
+    Raises `InputError` for an unknown example, and for options that the example does not take.
     """
     if name not in EXAMPLES:
         raise InputError(f"no example '{name}': {', '.join(EXAMPLES)}")
@@ -144,4 +145,4 @@ def example(name: str, scoring: Scoring | None = None, causal: bool = False) -> 
         name=name,
         notes=NOTES.get(name, ()),
     )
-    return replace(worked, warnings=())  # no doubt about which way round arrays of our own stand
+    return replace(worked, warnings=())  # our own arrays are not ambiguous

@@ -1,7 +1,7 @@
-"""Arrays as a user gives them, typed, pasted, in files or in memory, as matrices with named axes that fit.
+"""Reads and checks user arrays (typed, pasted, from files or memory) as matrices with named axes.
 
-Every mistake is one line that says what and where. Which arrays there may be, what each is for and which
-belong together stands here too.
+Every error is one line that says what is wrong and where. The roles of arrays, and which belong together, are
+defined here too.
 """
 
 import csv
@@ -22,21 +22,21 @@ from attnscope.results.steps import Axis, Given, Matrix
 from attnscope.results.stored.document import ARCHIVE, ARRAY, array_in, arrays_in
 from attnscope.vocabulary import Scoring
 
-LISTED = 100  # bytes of a cell among Python's objects
+LISTED = 100  # bytes of a cell as Python objects
 _MASKING = ("scores",)  # where minus infinity is a masked key
-_CAPITALS = {"Q": "q", "K": "k", "V": "v"}  # how formulas call them, as a file may
+_CAPITALS = {"Q": "q", "K": "k", "V": "v"}  # names in formulas, allowed in files
 _HOW = ': type rows as "1,0; 0,1" or "[[1,0],[0,1]]", or name a .csv, .json or .npy file'
 _OPENING = re.compile(r"\s*(?:\w+\s*=)?\s*(?:[\w.]+\s*\()?\s*(?=[\[(])")  # nothing, `Q =`, `np.array(`
 _CLOSING = re.compile(r"(?:\s*,\s*(?:\w+\s*=\s*)?[^\[\]()]*)?[\s)]*")  # `, dtype=float32)`
 _MASKED = ("-inf", "-infinity", "-∞", "float('-inf')")
 _INNERMOST = re.compile(r"\[([^\[\]]*)\]")
-_ROW = "\0"  # in the place of a row
+_ROW = "\0"  # placeholder for a row
 
 
 def typed(text: str, what: str, *, masks: bool = False) -> Given:
-    """`1,0,1; 0,1,0`: rows between semicolons, cells between commas or blanks; or an array that is pasted.
+    """Parse a typed array `1,0,1; 0,1,0` (cells by commas or blanks, rows by semicolons), or a pasted one.
 
-    That is in brackets, with no more than a name or a call before them.
+    A pasted array is in brackets, with at most a name or a call before them.
     """
     if (opening := _OPENING.match(text)) is not None:
         rows = _pasted(text[opening.end() :], what)
@@ -51,7 +51,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _pasted(text: str, what: str) -> list[list[str]]:
-    """The cells of every row, not yet numbers; a flat list is one row, a batch of one the rows in it."""
+    """Cells of a pasted array as text, by row; a flat list is one row, a batch of one is unwrapped."""
     if "..." in text or "…" in text:
         raise InputError(f"{what} is cut short by '...': print it whole, or name a .npy file")
     body = text.replace("\n", " ")
@@ -71,7 +71,7 @@ def _pasted(text: str, what: str) -> list[list[str]]:
 
 
 def read_array(given: str | Path, key: str, what: str) -> Given:
-    """One array, typed, pasted, or from a .csv, .json (nested lists) or .npy file."""
+    """Read one array: typed, pasted, or from a .csv, .json (nested lists) or .npy file."""
     masks = key in _MASKING
     if not isinstance(given, Path):
         return typed(given, what, masks=masks)
@@ -88,7 +88,7 @@ def read_array(given: str | Path, key: str, what: str) -> Given:
 def read_arrays(
     path: Path, arrays: Collection[str], axes: Collection[str]
 ) -> tuple[dict[str, Given], dict[str, tuple[str, ...]]]:
-    """The arrays and the names of their axes in a .json or .npz file; `-` reads JSON from standard input."""
+    """Read arrays and axis names from a .json or .npz file; `-` reads JSON from standard input."""
     name, suffix = incoming.called(path), path.suffix.lower()
     if suffix not in (".npz", ".json") and path != incoming.STANDARD_INPUT:
         raise InputError(
@@ -122,9 +122,9 @@ def _names(value: Any, what: str) -> tuple[str, ...]:
 
 
 def _from_csv(content: bytes, what: str, masks: bool) -> Given:
-    """Lines of cells. Words in all of the first line are column names, in all of a first column row names.
+    """Parse CSV; a first line of words holds column names, a first column of words row names.
 
-    Lines that begin with `#` are left out; cells are between commas, or semicolons or tabs where the
+    Lines that begin with `#` are skipped; cells are separated by commas, or by semicolons or tabs where the
     first line has no comma.
     """
     cells = sum(content.count(sign) for sign in (b",", b";", b"\t", b"\n"))
@@ -151,9 +151,9 @@ def _from_csv(content: bytes, what: str, masks: bool) -> Given:
 
 
 def given_array(array: Any, what: str, *, masks: bool = False) -> Given:
-    """Nested lists, or an array of NumPy or torch, as an array of two axes; a flat one is one row.
+    """Convert nested lists, a NumPy array or a torch tensor to two axes; a flat one is one row.
 
-    Raises `InputError` for what has other axes and for cells that are no finite numbers, text among them.
+    Raises `InputError` for more axes and for cells that are no finite numbers, such as text.
     """
     shape = tuple(getattr(array, "shape", (1,)))
     if getattr(getattr(array, "dtype", None), "kind", "f") not in "iuf":
@@ -185,7 +185,7 @@ def given(
     names: tuple[tuple[str, ...] | None, tuple[str, ...] | None] = (None, None),
     **how: Any,
 ) -> Given:
-    """Rows of cells as an array; `InputError` for cells that are no finite numbers, ragged rows, nothing.
+    """Convert rows of cells to an array; `InputError` for ragged rows, bad cells, or no cells.
 
     `names` are those of rows and columns, `how` the keywords of `number`.
     """
@@ -202,7 +202,7 @@ def given(
 
 
 def number(cell: Any, where: str, *, hint: str = "", masks: bool = False, text: bool = True) -> float:
-    """A finite number, or minus infinity where that masks a key; `text` as Python reads it, without `_`."""
+    """Parse a cell as a finite number, with `masks` also -inf; `text` allows strings, without `_`."""
     if isinstance(cell, list | tuple) or getattr(cell, "shape", None):
         raise InputError(f"{where} is a list: two axes are needed")
     written, value = str(cell), math.nan
@@ -218,7 +218,7 @@ def number(cell: Any, where: str, *, hint: str = "", masks: bool = False, text: 
 
 
 class Role(NamedTuple):
-    """What an array is for: its symbol in formulas, and which axes its rows and columns run along."""
+    """Role of an array: its symbol in formulas, and the axes of its rows and columns."""
 
     symbol: str
     rows: str
@@ -242,7 +242,7 @@ PROJECTIONS = _roles(x="X T d", wq="Wq d d_k", wk="Wk d d_k", wv="Wv d d_v")
 OPTIONAL = _roles(bq="bq one d_k", bk="bk one d_k", bv="bv one d_v")
 BACK = _roles(wo="Wo d_v d")
 ADDITIVE = _roles(additive_wq="Aq d_q d_a", additive_wk="Ak d_k d_a", additive_v="a one d_a")
-OF_ADDITIVE = _roles(q="Q query d_q", wq="Wq d d_q", bq="bq one d_q")  # a query has a size of its own
+OF_ADDITIVE = _roles(q="Q query d_q", wq="Wq d d_q", bq="bq one d_q")  # queries have their own size
 NAMES = {"query_names": "query", "key_names": "key", "token_names": "T", "dims": "d_k", "value_dims": "d_v"}
 
 _EITHER = "give{} q and k (and v), or x with wq, wk and wv"
@@ -253,7 +253,7 @@ _NO_ADDITIVE = (
 
 
 def roles_of(given: Mapping[str, Given], scoring: Scoring) -> dict[str, Role]:
-    """The roles of the arrays that are given, once these are known to be what one example needs."""
+    """Roles of the given arrays; `InputError` where they are not what one example needs."""
     keys = set(given)
     start = SCORES if "scores" in keys else PROJECTIONS if keys & set(PROJECTIONS) else VECTORS
     additive = ADDITIVE if scoring is Scoring.ADDITIVE and start is not SCORES else {}
@@ -289,9 +289,9 @@ MOST_PAIRS = 4_000_000
 def named(
     given: Mapping[str, Given], names: Mapping[str, tuple[str, ...]], scoring: Scoring
 ) -> dict[str, Matrix]:
-    """Every array with its axes named, in the order of the roles.
+    """Matrices of all given arrays with named axes, in the order of the roles.
 
-    `names` (keys as in `NAMES`) come before the names that an array brought with it, these before numbers.
+    `names` (keys as in `NAMES`) take precedence over names from files, these over numbers.
     Raises `InputError` for arrays that are missing, too many, or do not fit together.
     """
     roles, chosen = roles_of(given, scoring), {NAMES[key]: value for key, value in names.items()}
@@ -299,7 +299,7 @@ def named(
         key: Matrix(role.symbol, given[key].values, *map(_numbered, role[1:], given[key].values.shape))
         for key, role in roles.items()
     }
-    axes = dict[str, tuple[str, Axis]]()  # each with the array that is the first to have it
+    axes = dict[str, tuple[str, Axis]]()  # axis, with the first array that has it
     brought = dict[str, tuple[str, tuple[str, ...]]]()
     for key, matrix in shaped.items():
         own = (matrix.rows, given[key].rows), (matrix.columns, given[key].columns)
@@ -323,7 +323,7 @@ def named(
     queries, keys = (sizes.get(axis, sizes.get("T", 0)) for axis in ("query", "key"))
     if queries * keys > MOST_PAIRS:
         raise InputError(f"{queries} queries x {keys} keys are too many to show: at most {MOST_PAIRS} pairs")
-    # it is proved with the identity in place of V
+    # the proof uses the identity in place of V
     incoming.check_room(16 * keys**2, f"attention to {keys} keys")
     if spare := [key for key, axis in NAMES.items() if axis in chosen and axis not in axes]:
         raise InputError(f"{', '.join(spare)}: these arrays have no such axis")

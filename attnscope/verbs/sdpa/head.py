@@ -1,8 +1,7 @@
-"""A head of a model as a worked example: a stored one from its own vectors, or from what its layer reads.
+"""A model's head as a worked example: from its stored q, k and v, or from the input X of its layer.
 
-The matrices behind its queries, keys and values are those that `capture.circuits` finds by what a model's
-modules do. Where something stands between (rotary positions, a norm, a scale) there is no X W, and that is
-said.
+`capture.circuits` finds the matrices of its queries, keys and values by what the modules do. Where something
+comes between (rotary positions, a norm, a scale) Q, K and V are no plain X W, and an error says so.
 """
 
 import math
@@ -31,15 +30,15 @@ from attnscope.verbs.sdpa.result import Pair, Worked, apart
 from attnscope.vocabulary import THEATRE
 
 PAIRS = (("watch", "movie"), ("movie", "watch"), ("theatre", "watch"), ("watch", "theatre"))
-_OFF = 1e-4  # of the largest number: what two runs and two orders of adding up may differ by
+_OFF = 1e-4  # of the largest number: most difference of two runs and two orders of summation
 Runs = Mapping[nn.Module, list[tuple[Float[Tensor, "token read"], Float[Tensor, "token made"]]]]
 
 
 def work_head(head: HeadAttention) -> Worked:
-    """Every step of `head` from its own q, k, v, mask, scale and what was added to its scores.
+    """Compute every step of a stored head from its q, k, v, mask, scale and added score terms.
 
-    What comes out is held against the weights and the output that the head has, and its certificate against
-    the model stands beside. Raises `InputError` for a head of which these were not kept.
+    The result is compared with the stored weights and output; the head's certificate against the model is
+    shown too. Raises `InputError` for a head stored without q, k and v.
     """
     if not all(np.isfinite(array).all() for array in (head.q, head.k, head.v)):
         raise InputError(f"{head.name}: the file does not hold its q, k and v: write it again")
@@ -63,11 +62,11 @@ def work_head(head: HeadAttention) -> Worked:
 def theatre(
     model: nn.Module, inputs: Mapping[str, Any], captured: Capture, factors: Factors, head: int
 ) -> Worked:
-    """One head of a captured layer as a worked example: X is what its attention really reads.
+    """Compute one captured head as a worked example, from the real input X of its attention.
 
-    The queries, keys and values made from X are held against the captured ones, the attention against the
-    model's own (its certificate), and the outputs of all heads together against what the layer wrote. Raises
-    `InputError` where the model makes no query, key or value by a matrix alone.
+    Queries, keys and values computed from X are compared with the captured ones, the attention with the
+    model's own (its certificate), and the summed outputs of all heads with the layer's output. Raises
+    `InputError` where queries, keys or values are not X times a matrix.
     """
     call, real = captured.call(factors.layer), recompute_head(captured, factors.layer, head)
     makers, back = (factors.query, factors.key, factors.value), factors.output
@@ -79,7 +78,7 @@ def theatre(
 
     def checks(worked: Worked) -> Iterator[Check]:
         x = given["x"].values
-        for letter in "qkv":  # as made here against those that the model handed to its attention
+        for letter in "qkv":  # computed here, against those that the model gave to its attention
             sizes = np.abs(x) @ np.abs(given[f"w{letter}"].values)
             sizes += np.abs(given[f"b{letter}"].values) if f"b{letter}" in given else 0.0
             step = worked.step(letter)
@@ -110,9 +109,9 @@ def _of_head(
     name: str = "",
     pairs: Iterable[tuple[str, str]] = (),
 ) -> Worked:
-    """The arrays worked out as `head` was, with its name, its certificate and its origin.
+    """Compute the arrays as `head` was computed, with its name, certificate and origin.
 
-    It is called `L0 H11 of the bundled demo model`; of a folder on this machine by its own name.
+    Its name is `L0 H11 of the bundled demo model`; a local folder stands by its last name.
     """
     beside = {each: getattr(head, each) for each in ("scale", "softcap", "sink")}
     allowed = None if head.allowed.all() else head.allowed
@@ -133,7 +132,7 @@ def _of_head(
 
 
 def _runs(model: nn.Module, inputs: Mapping[str, Any], parts: Iterable[nn.Module]) -> Runs:
-    """What each of these read and made of the first text, as often as it ran."""
+    """Input and output of each module on the first text, one pair per run."""
     seen: dict[nn.Module, list[tuple[Tensor, Tensor]]] = {part: [] for part in parts}
 
     def keep(part: nn.Module, given: tuple[Any, ...], named: Mapping[str, Any], made: Tensor) -> None:
@@ -150,7 +149,7 @@ def _runs(model: nn.Module, inputs: Mapping[str, Any], parts: Iterable[nn.Module
 
 
 def _projected(head: HeadAttention, factors: Factors, runs: Runs, name: str) -> dict[str, Given]:
-    """X and what makes Q, K and V of it; `InputError` where one of them is not made so."""
+    """X, and the matrices and biases that give Q, K and V; `InputError` where one of them is no plain X W."""
     missing, read, given = [], list[Tensor](), dict[str, Given]()
     for letter, factor in zip("qkv", (factors.query, factors.key, factors.value), strict=True):
         place = head.head if letter == "q" else factors.key_head(head.head)
@@ -184,7 +183,7 @@ def _projected(head: HeadAttention, factors: Factors, runs: Runs, name: str) -> 
 
 
 def _rounding(products: int) -> float:
-    """How far a float32 sum of so many products may be off, relative to the sum of their magnitudes.
+    """Relative error bound of a float32 sum of `products` terms, relative to the sum of their magnitudes.
 
     It is about eps, times sqrt(products) where all of its roundings add up as in a random walk.
     """
@@ -202,9 +201,9 @@ def _all_heads(call: AttentionCall, back: Factor, runs: Runs) -> Check:
 
 
 def _pair(worked: Worked, query: str, key: str) -> Pair | None:
-    """Where the weight from `query` to `key` stands among all that are; equal ones share the best place.
+    """Weight from `query` to `key` and its rank among all visible pairs; ties share the best rank.
 
-    None where one of them is no single token, or may not look at the other.
+    None where one of them is no single token, or the key is masked.
     """
     weights, seen = worked.step("weights").matrix, worked.step("weights").seen
     if query not in weights.rows.names or key not in weights.columns.names:

@@ -1,4 +1,4 @@
-"""What people get wrong, beside the right result: the same arrays with one mistake, what differs, and why."""
+"""Common mistakes in attention: the arrays of an example with one mistake, the differences, and why."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -13,17 +13,17 @@ from attnscope.errors import InputError
 from attnscope.results.steps import WRONG, Matrix, Step
 from attnscope.verbs.sdpa.result import Mistake, Worked, apart
 
-_SAME = 1e-12  # of the largest number: what two orders of adding up the same may differ by
+_SAME = 1e-12  # of the largest number: most difference of two orders of summation
 
 Arrays = Mapping[str, Matrix]
 Pairs = Float[np.ndarray, "query column"]
 
 
 class Impossible(Exception):
-    """The mistake does not even give numbers; says why."""
+    """Raised where a mistake gives no numbers at all; the message says why."""
 
 
-MISTAKES = {  # what is done, and why that is wrong
+MISTAKES = {  # name: what is done, why it is wrong
     "no-transpose": (
         "K not transposed: Q K in place of Q Kᵀ",
         "a score is the product of a query with one key, a row of K; Q K takes a column of K, one dimension "
@@ -65,9 +65,9 @@ MISTAKES = {  # what is done, and why that is wrong
 
 
 def mistaken(result: Worked, name: str) -> Worked:
-    """`result` with the mistake `name` beside it; the proofs are those of what is right.
+    """Add the steps of the mistake `name` to `result`; its proofs stay those of the right steps.
 
-    Raises `InputError` for a mistake that there is not, and where the example has no place for it.
+    Raises `InputError` for an unknown mistake, and where the example cannot have it.
     """
     if name not in MISTAKES:
         raise InputError(f"no mistake '{name}': {', '.join(MISTAKES)}")
@@ -91,7 +91,7 @@ def mistaken(result: Worked, name: str) -> Worked:
 
 
 def _made(name: str, arrays: Arrays) -> list[Step]:
-    """What the mistake makes: other scores, or other weights from the scores that are right."""
+    """Wrong steps: from other scores, or from other weights of the right scores."""
     if name in ("no-transpose", "exchanged"):
         scores, formula = _other_scores(name, arrays)
         steps, logits, source = [Step("scores", scores, formula)], scores.values, "wrong scores"
@@ -157,7 +157,7 @@ def _softmaxed(logits: Pairs) -> Pairs:
 
 
 def _masked(arrays: Arrays, logits: Pairs) -> Pairs:
-    """Where the right ones are masked too."""
+    """Mask `logits` where the right scores are masked."""
     if {"capped", "biased"} & set(arrays):
         raise InputError("the scores are capped or have something added to them")
     return np.where(np.isneginf(arrays["masked"].values), -np.inf, logits) if "masked" in arrays else logits

@@ -1,8 +1,8 @@
-"""The worked arithmetic held against somebody else's: torch's own kernel, or a loop in NumPy.
+"""Certifies worked attention against an independent computation: torch's own kernel, or a loop in NumPy.
 
-A certificate is inconclusive where a mistake would not have been seen. Small arrays often give the same
-result with a mistake as without it: queries that are the keys, a single key. Whether they do is computed here
-in fractions of the numbers as they were given, and only for mistakes that were not seen.
+A certificate is inconclusive where an injected mistake would go unnoticed. Small arrays often give the same
+result with a mistake as without it: queries equal to the keys, a single key. Exact fractions of the given
+numbers decide that here, only for mistakes that went unnoticed.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ TORCH = "torch.nn.functional.scaled_dot_product_attention, float64"
 LOOP = "a loop over the queries in NumPy, float64"
 _PRECISION = "float64 on cpu"
 _EPSILON = 4 * float(np.finfo(np.float64).eps)  # both sides of the comparison round, in different orders
-MOST_PRODUCTS = 200_000  # of fractions
+MOST_PRODUCTS = 200_000  # most products computed in fractions
 _SYMMETRIC = "symmetric scores ({}): {} and {} may be exchanged, the sum is the same"
 _ANY_SCALE = "{}: the weights are the same at any scale, which they therefore say nothing of"
 
@@ -37,15 +37,15 @@ Arrays = Mapping[str, np.ndarray]
 Row = Float[np.ndarray, " key"]
 Output = Float[Tensor, "head query value_dim"]
 Exact = Shaped[np.ndarray, "query key"]
-Proof = tuple[str, Certificate]  # what is the other way to the numbers, and what it shows
+Proof = tuple[str, Certificate]  # name of the independent computation, and the certificate
 Terms = tuple[tuple[str, Float[Tensor, "1 query key"]], ...]
 
 
 def prove_dot(operands: Operands, terms: Terms = ()) -> Proof:
-    """The certificate of one head of dot products, and what stands in the place of a model there.
+    """Certify one head of dot-product attention; names the independent computation used.
 
-    It is torch's kernel, which makes a causal mask of its own; for what that has no place for, a soft cap or
-    a sink, it is a loop. Asked with the identity in place of V it answers with its weights.
+    It is torch's kernel, which makes its own causal mask; for a soft cap or a sink, which the kernel lacks,
+    it is a loop. With the identity in place of V the computation returns its weights.
     """
     identity = torch.eye(operands.k.shape[1], dtype=operands.v.dtype)[None]
     whole = operands.softcap is None and operands.sinks is None
@@ -79,7 +79,6 @@ def _is_causal(operands: Operands) -> bool:
 
 
 def _kernel(operands: Operands) -> Output:
-    """What torch's own kernel makes of the same."""
     causal = _is_causal(operands) and operands.bias is None
     mask = None
     if not causal and (operands.allowed is not None or operands.bias is not None):
@@ -92,7 +91,7 @@ def _kernel(operands: Operands) -> Output:
 
 
 def _looped(operands: Operands, raw: Callable[[int], Row] | None = None) -> Output:
-    """The output one query at a time in NumPy, without anything of `attnscope.arithmetic`.
+    """Output of attention, query by query in NumPy, independent of `attnscope.arithmetic`.
 
     The logits of a query are `raw`, or else its scaled products with the keys.
     """
@@ -114,7 +113,7 @@ def _looped(operands: Operands, raw: Callable[[int], Row] | None = None) -> Outp
 
 
 def prove_additive(stages: Stages, arrays: Mapping[str, Matrix], operands: Operands) -> Proof:
-    """The certificate of additive attention, a loop in the place of a model.
+    """Certify additive attention against a NumPy loop.
 
     The tolerance of a weight is 4 eps (1 + S): S bounds how far the rounding of one score and of the
     arguments of its tanh can reach, since tanh is nowhere steeper than 1: it is the largest sum of absolute
@@ -150,9 +149,9 @@ def prove_additive(stages: Stages, arrays: Mapping[str, Matrix], operands: Opera
 def excused(
     certificate: Certificate, arrays: Mapping[str, Matrix], allowed: Allowed, scales: bool
 ) -> tuple[Certificate, tuple[str, ...]]:
-    """The certificate without those mistakes that are none in this example, and why they are none.
+    """Certificate without the injected mistakes that change nothing in this example, and the reasons.
 
-    It could not have seen them. Where a scale `scales` all logits, the sink's among them, none may change it.
+    `scales` is True where the scale applies to all logits (no sink): a wrong scale may then change nothing.
     """
     if certificate.verdict is not Verdict.INCONCLUSIVE:
         return certificate, ()
@@ -164,7 +163,7 @@ def excused(
 
 
 def _no_faults(arrays: Mapping[str, Matrix], allowed: Allowed, scales: bool) -> dict[str, str]:
-    """The mistakes that are none in this example, each with the reason; of huge arrays none is told."""
+    """Mistakes that change nothing in this example, with the reason; none for huge arrays."""
     values, same = {key: each.values for key, each in arrays.items()}, dict[str, str]()
     if "additive_v" in arrays:  # all weights of a row are equal
         alike = bool((values["k"] == values["k"][0]).all())
@@ -184,7 +183,7 @@ def _no_faults(arrays: Mapping[str, Matrix], allowed: Allowed, scales: bool) -> 
 
 
 def _exact_scores(given: Arrays) -> Exact | None:
-    """The scores of the numbers as they are written, 0.1 being a tenth; None for too many products."""
+    """Exact scores as fractions of the written numbers (0.1 is a tenth); None for too many products."""
     if "scores" in given:
         own = given["scores"]
         return _FRACTIONS(np.where(np.isfinite(own), own, 0.0)) if own.size <= MOST_PRODUCTS else None

@@ -1,4 +1,4 @@
-"""Attention as a worked example: every array that was given and every step from it, with named axes."""
+"""Results of `sdpa`: attention as a worked example, with every array and step, and the scale study."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,13 +11,13 @@ from attnscope.results.base.presented import Presented, Value, fits
 from attnscope.results.steps import WRONG, Check, Step
 from attnscope.vocabulary import Scoring
 
-MEASURES = ("spread", "entropy", "gradient")  # of a study of the scale
-_MOST_NUMBERS = 4  # of an output that is the answer
-_ALIKE = 0.005  # weights that lie less apart are the same on screen
+MEASURES = ("spread", "entropy", "gradient")  # of the scale study
+_MOST_NUMBERS = 4  # most numbers of an output that is the answer
+_ALIKE = 0.005  # difference below which weights look the same on screen
 
 
 class Case(StrEnum):
-    """What the answer of a worked example is, with a mistake beside it what that makes of the weights."""
+    """Kind of answer of a worked example, or effect of its mistake on the weights."""
 
     OUTPUT = "output"
     WEIGHTS = "weights"
@@ -33,10 +33,10 @@ class Case(StrEnum):
 
 @dataclass(frozen=True)
 class Mistake:
-    """A mistake made on purpose: what was done, why it is wrong, and how its numbers differ, a phrase each.
+    """A deliberate mistake: `what` was done, `why` it is wrong, and how its numbers differ, as phrases.
 
-    Its steps are those of the example that are `wrong`; none where it cannot even be carried out. `what`,
-    `why` and `differs` are these phrases.
+    Its steps are those of the example that are `wrong`; none where it cannot be carried out. `differs` has
+    a phrase for each array that differs.
     """
 
     name: str
@@ -60,17 +60,17 @@ class Pair:
 
 
 def apart(one: Float[np.ndarray, "row column"], other: Float[np.ndarray, "row column"]) -> np.ndarray:
-    """How far two matrices lie apart: 0 where neither has a number, infinite where only one of them has."""
+    """Absolute difference of two matrices: 0 where both are NaN, infinite where only one is."""
     none = np.isnan(one), np.isnan(other)
     return np.where(none[0] & none[1], 0.0, np.where(none[0] | none[1], np.inf, np.abs(one - other)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Worked(Presented):
-    """A worked example. `proofs` are certificates with what each was held against; empty for a dictionary.
+    """A worked example of attention. `proofs` pair each certificate with the computation it compares with.
 
-    `warnings` are about what may have been meant otherwise, `notes` belong to the example. `formula` is that
-    of the whole example, `causal` whether later keys are masked.
+    `warnings` are about ambiguous inputs, `notes` belong to the example. `formula` is that of the whole
+    example, `causal` says whether later keys are masked.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Worked(Presented):
 
     @property
     def case(self) -> Case:
-        """What the answer is. An output of more than a few numbers is no answer: its weights are."""
+        """Kind of answer: the output where it has few numbers, else the weights, a lookup or a mistake."""
         found = {step.key: step for step in self.steps}
         if "found" in found:
             return Case.NO_ANSWER if np.isnan(found["found"].matrix.values).any() else Case.LOOKED_UP
@@ -111,7 +111,7 @@ class Worked(Presented):
 
     @property
     def differences(self) -> Float[np.ndarray, "query key"]:
-        """Each weight that the mistake makes, less the one that is right; empty where it makes none."""
+        """Wrong weights minus right weights; empty where the mistake gives no weights of this shape."""
         found = {step.key: step for step in self.steps}
         wrong, right = (
             np.where(step.seen, step.matrix.values, 0.0) if (step := found.get(key)) else np.zeros((0, 0))
@@ -131,7 +131,7 @@ class Worked(Presented):
         return {step.key: step for step in self.steps}[key]
 
     def derived(self) -> dict[str, Value]:
-        """Every array by the name of its step: what was given has the keys that `attnscope sdpa` reads."""
+        """Certificates, and every array by its step; inputs have the keys that `attnscope sdpa` reads."""
         certificates = [
             {"against": against} | vars(one) | {name: getattr(one, name) for name in one.for_readers}
             for against, one in self.proofs
@@ -141,7 +141,7 @@ class Worked(Presented):
 
 
 class Scaled(StrEnum):
-    """Whether the softmax of scores divided by sqrt(d) has the larger gradient, at the largest size."""
+    """Whether dividing scores by sqrt(d) gives the larger softmax gradient, at the largest size."""
 
     KEPT = "gradient kept"
     NOT_KEPT = "no gradient kept"
@@ -149,12 +149,12 @@ class Scaled(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ScaleStudy(Presented):
-    """What dividing by sqrt(d) does to random queries and keys, per size `dims` and with/without scale.
+    """Effect of dividing scores by sqrt(d) on random queries and keys, by vector size `dims`.
 
     Axis 0 of the measures is `unscaled`, `scaled`. `spread` is the standard deviation of the scores,
     `entropy` that of the softmax in nats, `gradient` the Frobenius norm of its Jacobian; all are means.
-    `additive` has the same three of additive scores of the same vectors; an old file has none. `queries` and
-    `keys` are how many of each were drawn.
+    `additive` has these three measures for additive scores of the same vectors; old files lack it. `queries`
+    and `keys` are how many of each were drawn.
     """
 
     dims: tuple[int, ...]
@@ -173,7 +173,7 @@ class ScaleStudy(Presented):
 
     @property
     def case(self) -> Scaled:
-        """Whether it keeps a gradient."""
+        """Whether scaled scores have the larger gradient, at the largest size."""
         unscaled, scaled = self.gradient[:, -1]
         return Scaled.KEPT if scaled > unscaled else Scaled.NOT_KEPT
 

@@ -1,4 +1,4 @@
-"""Why scores are divided by √d: spread, entropy and gradient over the size of vectors, with and without."""
+"""Sheet of the scale study: spread, entropy and gradient by vector size, with and without dividing by √d."""
 
 import math
 from functools import partial
@@ -34,7 +34,7 @@ def sheet(result: ScaleStudy, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: ScaleStudy) -> Said:
-    """The words of `sdpa --example why-scale` about this result."""
+    """Sentences of `sdpa --example why-scale` about this result, and the facts they use."""
     last = result.dims[-1]
     facts = {
         "first": result.dims[0],

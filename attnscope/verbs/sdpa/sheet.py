@@ -1,7 +1,7 @@
-"""A worked example: what is given, every step with its shape and a cell spelled out, and what proves it.
+"""Sheet of a worked example: inputs, every step with its shape and one cell spelled out, and the proof.
 
-Its numbers have as many decimals as they need, at most as many as wanted, and keep the zero before the point,
-as in a product that is written out: `0.8·0.9`.
+Numbers have as many decimals as they need, up to the wanted number, and keep the zero before the point, as in
+`0.8·0.9`.
 """
 
 from collections.abc import Iterator
@@ -65,7 +65,7 @@ def sheet(result: Worked, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Worked) -> Said:
-    """The words of `sdpa` about this result."""
+    """Sentences of `sdpa` about this result, and the facts they use."""
     names = "query key keys own wrong shares numbers other other_own found missing"
     facts: dict[str, object] = {**dict.fromkeys(names.split()), "more": 0}
     facts |= {"mistake": result.mistake and result.mistake.what, "unscaled": result.scoring is Scoring.DOT}
@@ -92,7 +92,7 @@ def _looked_up(result: Worked) -> dict[str, object]:
 
 
 def _mistaken(result: Worked) -> dict[str, object]:
-    """Of the query whose weights add up to another sum, or else of the weight that differs most."""
+    """Facts about the query whose sum of weights differs most, or about the weight that differs most."""
     apart, right = np.abs(result.differences), result.step("weights")
     sums = result.case is Case.OTHER_SUM
     query = int((np.abs(result.differences.sum(axis=1)) if sums else apart.max(axis=1)).argmax())
@@ -107,7 +107,7 @@ def _mistaken(result: Worked) -> dict[str, object]:
 
 
 def _paired(result: Worked) -> dict[str, object]:
-    """The pair with the largest weight, and another key of the same query."""
+    """Facts about the pair with the largest weight, and another key of its query."""
     best = max(result.pairs, key=lambda pair: pair.weight)
     other = next((each for each in result.pairs if each.query == best.query and each is not best), None)
     weights = result.step("weights")
@@ -122,7 +122,7 @@ def _paired(result: Worked) -> dict[str, object]:
 
 
 def _of_one_query(result: Worked) -> dict[str, object]:
-    """Of the first query that has a choice, or else of the first that has a key."""
+    """Facts about the first query with two visible keys or more, or else with one."""
     step = result.step("weights")
     choices = step.seen.sum(axis=1)
     query = int((choices >= min(2, choices.max())).argmax())

@@ -1,4 +1,4 @@
-"""`attnscope show`: a stored result again, without the model that it came from."""
+"""`attnscope show`: displays a stored result without its model."""
 
 import time
 from dataclasses import replace
@@ -86,7 +86,7 @@ def _one_head(
     key: str | None,
     scale: str | None,
 ) -> "tuple[tuple[int, int], Result, Focus]":
-    """The place of a head in an overview, the head as that looks at it, and what of it is meant."""
+    """Index pair of one head of an overview, its result, and the focus on the named query and key."""
     from attnscope.render.sheets import focus_on
     from attnscope.results import Overview
     from attnscope.session.opening import aim_at

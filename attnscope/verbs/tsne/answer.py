@@ -1,4 +1,4 @@
-"""The map of one head: its queries and keys together."""
+"""Answers `tsne`: a t-SNE map of the queries and keys of one head."""
 
 from attnscope.results import HeadView, Projection
 from attnscope.session.choosing import Chosen
@@ -10,7 +10,7 @@ from attnscope.verbs.tsne.question import Map
 
 
 def map_of(reading: Reading, chosen: Chosen, asked: Map) -> Answer[Projection]:
-    """The map of the head, by the points that are named where these are of several tokens."""
+    """Map the queries and keys of one head; several tokens that are named together are one point."""
     head = OpenedHeads(reading, chosen).head()
     seen = aim_at(head, asked.looking, asked.query, asked.key, asked.compare_query)
     view = seen.shown if isinstance(seen.shown, HeadView) else None

@@ -1,4 +1,4 @@
-"""Every head of a model certified, and what it answers held against a run that was not touched."""
+"""Answers `verify`: certifies every head of a model, and compares its outputs with an unwatched run."""
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,7 +30,7 @@ from attnscope.verify import certify_heads
 
 
 def verify_reading(reading: Reading, asked: Verify) -> Verification:
-    """The certificates of all heads, and the model's results held against a run that was not touched."""
+    """Certify all heads of the reading's model, and compare its outputs with an unwatched run."""
     model, inputs, tokens = reading.model, reading.inputs, reading.encoded.tokens
     target = None if reading.target is None else reading.target.tokens
     with reading.running("certifying every head"):
@@ -51,13 +51,13 @@ def verify_model(
     target: Tokens | None = None,
     every_token: bool = False,
 ) -> Verification:
-    """The certificates of every layer and head of `model`, made while it runs, layer by layer.
+    """Certify every layer and head of `model` while it runs, layer by layer.
 
-    `tokens` stand for the `input_ids`, `target` for the `decoder_input_ids` of an encoder-decoder. With
-    `every_token` the place of each is tried, however long the text, and every row of a block by itself.
+    `tokens` name the `input_ids`, `target` the `decoder_input_ids` of an encoder-decoder. With `every_token`
+    the position of every token is tested, however long the text, and every row of a block by itself.
 
-    The model first runs untouched; what it then returns under the takeover must be the same to the bit, since
-    it is the same kernels on the same tensors.
+    The model first runs unwatched; its outputs under the takeover must be identical to the bit, since the
+    same kernels run on the same tensors.
     """
     with evaluating(model), final_hidden_states(model) as before:
         untouched = model(**inputs)
@@ -116,9 +116,9 @@ def _unread(tower: Tower, ran: Container[nn.Module], checks: Sequence[LayerCheck
 
 @contextmanager
 def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
-    """While open, holds what the headless model inside `model` returned last as its final hidden states.
+    """Context manager: a dictionary with the last final hidden states of the base model inside `model`.
 
-    Asking the model for all its hidden states would leave the library's own hooks behind on it.
+    Requesting all hidden states from the model would leave the library's own hooks on it.
     """
     states: dict[str, Any] = {}
 
@@ -130,17 +130,18 @@ def final_hidden_states(model: nn.Module) -> Iterator[dict[str, Any]]:
 
 
 def _worse(first: Sequence[OutputCheck], second: Sequence[OutputCheck]) -> tuple[OutputCheck, ...]:
+    """For each output, the check with the larger difference."""
     pairs = zip(first, second, strict=True)
     return tuple(max(pair, key=lambda check: (not check.identical, check.difference)) for pair in pairs)
 
 
 def compared(untouched: Mapping[str, Any], watched: Mapping[str, Any]) -> tuple[OutputCheck, ...]:
-    """Every tensor of numbers in the results of both runs."""
+    """Compare every tensor in the outputs of both runs: largest difference, and whether identical."""
     found = list[OutputCheck]()
     for name, was in untouched.items():
         if isinstance(was, Tensor):
             now: Tensor = watched[name]
-            # what is no number in both runs is alike: such a model is unusable, but not changed
+            # NaN in both runs counts as equal: such a model is unusable, but unchanged
             same = bool(((was == now) | (was.isnan() & now.isnan())).all())
             difference = (exact(was) - exact(now)).abs().nan_to_num(0 if same else torch.inf).max()
             found.append(OutputCheck(name, float(difference), same))

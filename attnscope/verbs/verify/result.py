@@ -1,4 +1,4 @@
-"""What is proved: the certificates of a whole model, and a stored run held against the same run anew."""
+"""Result of `verify`: certificates of all heads of a model, and checks of its outputs."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from attnscope.tokens import Tokens
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """One tensor of the model's result, captured run against untouched run: largest absolute difference.
+    """Check of one output tensor: largest absolute difference of the watched run from the unwatched one.
 
     `difference` is 0 where both are `identical`, infinite where one has no number.
     """
@@ -25,7 +25,7 @@ class OutputCheck:
 
 @dataclass(frozen=True, eq=False)
 class LayerCheck:
-    """The certificates of one layer's heads, one per head, in order."""
+    """Certificates of the heads of one layer (or of one block of it), in order."""
 
     layer: int
     kind: Kind
@@ -37,7 +37,7 @@ class LayerCheck:
 
 
 class Proved(StrEnum):
-    """What is proved of a model."""
+    """Which conclusion a verification allows."""
 
     NOTHING = "nothing checked"
     FAILED = "failed"
@@ -50,7 +50,7 @@ class Proved(StrEnum):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Verification(Presented):
-    """Every layer and head of one model on one input, and the model's final results."""
+    """Certificates of every layer and head of a model on one input, and checks of its outputs."""
 
     tokens: Tokens
     layers: tuple[LayerCheck, ...]
@@ -62,7 +62,7 @@ class Verification(Presented):
 
     @property
     def case(self) -> Proved:
-        """What is proved of its heads, and of its results beside those of an untouched run."""
+        """Which conclusion the certificates and output checks allow."""
         count = Counter(one.verdict for layer in self.layers for one in layer.certificates)
         if not count or count[Verdict.FAILED]:
             return Proved.FAILED if count else Proved.NOTHING
@@ -77,13 +77,13 @@ class Verification(Presented):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict of any head; `failed` also when a final result changed."""
+        """The worst verdict of any head; `failed` also where an output changed."""
         if not all(check.identical for check in self.outputs):
             return Verdict.FAILED
         return worst(certificate.verdict for layer in self.layers for certificate in layer.certificates)
 
     def npz_columns(self) -> Arrays:
-        """A row for each head of every layer, in order."""
+        """Arrays for .npz files, with an entry for each head of every layer, in order."""
         heads = [(layer, i) for layer in self.layers for i in range(len(layer.certificates))]
         certificates = [layer.certificates[i] for layer, i in heads]
         numbers = ("weight_error", "weight_tolerance", "output_error", "output_tolerance", "power")

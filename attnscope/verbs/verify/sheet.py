@@ -1,4 +1,4 @@
-"""Every layer and head of a model held against the model: how far off, and how surely that was tested."""
+"""Sheet of `verify`: errors, tolerances and power of the tests, by layer and head."""
 
 import math
 from collections import Counter
@@ -27,7 +27,7 @@ from attnscope.results import Certificate, Verdict
 from attnscope.results.base.origin import Fault
 from attnscope.verbs.verify.result import LayerCheck, Verification
 
-POWERS = 6  # of ten: a power beyond a million says no more than that
+POWERS = 6  # largest power of ten shown: beyond a million more says nothing
 _SCALE = Scale(0.0, POWERS)
 _COLUMNS = (
     "tower route layer kind block head weight_error weight_tolerance output_error output_tolerance power "
@@ -69,7 +69,7 @@ def sheet(result: Verification, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Verification) -> Said:
-    """The words of `verify` about this result."""
+    """Sentences of `verify` about this result, and the facts they use."""
     every = [one for layer in result.layers for one in layer.certificates]
     count, kinds = Counter(one.verdict for one in every), {layer.kind.value for layer in result.layers}
     failed = [one for one in every if one.verdict is Verdict.FAILED]
@@ -152,7 +152,7 @@ def _by_layer(say: Said, layers: list[Layer], names: dict[tuple[str, str], str],
 def _heads(say: Said, blocks: Layer) -> str:
     every = [one for block in blocks for one in block.certificates]
     heads = f"{sum(one.verdict.proved for one in every)} of {len(every)}"
-    if any(one.verdict is Verdict.STORED for one in every):  # proved or not, only the file says so
+    if any(one.verdict is Verdict.STORED for one in every):  # the proof is only claimed by the file
         heads = _verdicts(every)
     return heads if len(blocks) == 1 else say("blocks", heads, len(blocks))
 
@@ -174,7 +174,7 @@ def _weights(blocks: Layer) -> str:
 def _largest(
     certificates: Sequence[Certificate], measured: Callable[[Certificate], float]
 ) -> tuple[float, int]:
-    """Largest error and its place; NaN is the largest where it is the failure, else it was not measured."""
+    """Largest error and its index; NaN counts as largest for a failed head, else as not measured."""
     errors = [
         (error, place)
         for place, certificate in enumerate(certificates)
@@ -217,13 +217,13 @@ def _grids(
 
 
 def _worst(result: Verification) -> str:
-    """The head that is furthest from proved, with its certificate; nothing without heads."""
+    """Name and certificate of the head with the worst verdict; empty without heads."""
     every = [(layer, head, one) for layer in result.layers for head, one in enumerate(layer.certificates)]
     if not every:
         return ""
 
     def badness(place: tuple[LayerCheck, int, Certificate]) -> tuple[int, bool, float]:
-        """The worst verdict; among equals the head whose weights use up most of their tolerance."""
+        """Sort key: rank of the verdict, then the share of the tolerance that the weights use."""
         one = place[2]
         share = one.weight_error / one.weight_tolerance if one.weight_tolerance else 0.0
         return one.verdict.rank, math.isnan(share), share
@@ -247,7 +247,7 @@ def _rows(result: Verification) -> Iterator[tuple[object, ...]]:
 
 
 def _used(certificate: Certificate) -> tuple[float, float, float, str]:
-    """What uses most of its tolerance, weights or output: its share, its error, its tolerance, its name."""
+    """Share of tolerance, error, tolerance and name, of weights or output, the larger share."""
     pairs = (
         (certificate.weight_error, certificate.weight_tolerance, "weights"),
         (certificate.output_error, certificate.output_tolerance, "outputs"),
@@ -261,6 +261,6 @@ def _used(certificate: Certificate) -> tuple[float, float, float, str]:
 
 
 def _hardest(certificates: Sequence[Certificate]) -> Fault | None:
-    """The mistake put in on purpose that is hardest to see."""
+    """The injected fault with the least power, hardest to detect; None without faults."""
     faults = [fault for certificate in certificates for fault in certificate.faults]
     return min(faults, key=lambda fault: fault.power, default=None)

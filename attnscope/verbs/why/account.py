@@ -1,7 +1,7 @@
-"""The score of one query and key as a sum over parts of the run, once from each of its two ends.
+"""Splits an attention score into a sum over model parts: once by parts of the query, once of the key.
 
-The query side tells the score by what the query is made of, with the keys as they are; the key side by what
-the keys are made of, with the query as it is. Each is the whole score: the two are never added.
+The query side splits the query vector, with the keys fixed; the key side splits the key vectors, with the
+query fixed. Each sum is the whole score: the two are never added.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from attnscope.verbs.why.result import BIASES, LEFT, MLP, OTHER, Side
 
 
 class Name(NamedTuple):
-    """What a part is: `layer` and `head` are None where it has none, `tower` is empty for our own."""
+    """Identity of a part; `layer` and `head` may be None, `tower` is empty within the explained tower."""
 
     part: str
     layer: int | None = None
@@ -33,25 +33,25 @@ class Name(NamedTuple):
 
     @property
     def label(self) -> str:
-        """`L0 H2`, `MLP L0`, `position`, `cross L1 H3`."""
+        """Printed name: `L0 H2`, `MLP L0`, `position`, `cross L1 H3`."""
         layer = "" if self.layer is None else f"L{self.layer}"
         told = f"{layer} H{self.head}" if self.head is not None else f"{self.part} {layer}"
         return f"{self.tower} {told}".strip()
 
     @property
     def can_be_a_reason(self) -> bool:
-        """Embeddings and biases have shares, and are there whatever the model has made of the text."""
+        """True for heads and MLPs: embeddings and biases do not depend on what the model made of the text."""
         return self.head is not None or self.part == MLP
 
     def is_like(self, other: "Name") -> bool:
-        """Whether `other` is a control of this part: another head of its layer, or another MLP."""
+        """True where `other` is a control of this part: another head of its layer, or another MLP."""
         if self.head is None:
             return other.head is None and other[::3] == self[::3] and other != self
         return other.head not in (None, self.head) and other._replace(head=self.head) == self
 
 
 class Names:
-    """What the leaves of a run are called: by what they are and which attention came before, in any model."""
+    """Maps the leaf tensors of a cut run to named parts (heads, MLPs, embeddings), for any architecture."""
 
     def __init__(self, sites: Sequence[Site], own: Site) -> None:
         self.sites = {site.path: site for site in sites}
@@ -60,11 +60,11 @@ class Names:
 
     @property
     def stacks(self) -> tuple[str, ...]:
-        """The lists of modules that attentions stand in."""
+        """Paths of the module lists that hold the attention layers."""
         return tuple({stack for stack, _ in self.places})
 
     def of(self, leaf: Leaf) -> Iterator[tuple[Name, tuple[slice | int, ...]]]:
-        """The parts that a leaf holds, and where in it: of attention one for each head."""
+        """Parts within a leaf, each with its index into the tensor: one per head of an attention output."""
         site = self.sites.get(leaf.site[0])
         layer = None if site is None else site.layer_of(leaf.site[1])
         if leaf.cut is Cut.ATTENTION and site is not None and leaf.pattern is not None:
@@ -100,7 +100,7 @@ class Names:
         return Name("input" if leaf.cut is Cut.INPUT else OTHER)
 
     def _nonlinear(self, module: str, site: Site | None, layer: int | None) -> Name:
-        """An MLP stands in the layer of an attention; a layer without one is a part as a whole."""
+        """Part of a nonlinear module: an MLP of an attention's layer, or a whole layer without attention."""
         place = _place(module)
         if site is not None and module.startswith(site.path):
             return Name("position") if "pos" in module else Name("attention", layer, None, self._tower(site))
@@ -119,14 +119,14 @@ def _place(path: str) -> tuple[str, int | None]:
     return (path, None) if number is None else (".".join(parts[:number]), int(parts[number]))
 
 
-_AT_ONCE = 2**20  # weights of a part's heads that are held together
-_SAME = 1e-5  # of a weight: how far the run under the rule may stray from the one that was certified
+_AT_ONCE = 2**20  # most weights of a part's heads held at once
+_SAME = 1e-5  # most difference of a weight between the cut run and the certified run
 Gradients = dict[Leaf, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """The scores of one query over the keys that it may see, alive, before their softmax and any soft cap."""
+    """Differentiable scores of one query over its keys, before the softmax and any soft cap."""
 
     rule: Rule
     scores: Float[Tensor, " key"]
@@ -135,14 +135,14 @@ class Row:
     capped: bool
 
     def of(self, weights: Float[Tensor, " key"]) -> Tensor:
-        """A weighted sum of scores; the keys without a weight may be masked."""
+        """Sum of the scores weighted by `weights`; keys of weight zero may be masked."""
         meant = weights.nonzero()[:, 0]
         summed: Tensor = (self.scores[meant] * weights[meant].to(self.scores)).sum()
         return summed
 
 
 def find_row(rule: Rule, call: AttentionCall, head: int, query: int, heads: int) -> Row:
-    """The row that the call was captured with. `InputError` where the run under the rule has no such row."""
+    """Row of the cut run with the weights of `call`; `InputError` where no row has them."""
     expected = exact(call.rows([query]).weights[head][0])
     number = call.block * heads + head
     for softmax in rule.softmaxes:
@@ -162,7 +162,7 @@ def find_row(rule: Rule, call: AttentionCall, head: int, query: int, heads: int)
 
 
 def row_of(rule: Rule, softmax: Softmax, number: int, query: int) -> Row:
-    """The row of a query of a head, by its number among those of all texts: before bounds and a soft cap."""
+    """Row of a query, from head `number` (heads of all texts in the batch), undoing soft caps and clamps."""
 
     def of(scores: Tensor) -> Tensor:
         return scores.reshape(-1, *scores.shape[-2:])[number, softmax.row(query)]
@@ -189,12 +189,12 @@ def _gradient(number: Tensor, of: Sequence[Tensor]) -> Sequence[Tensor | None]:
 
 
 def _alike(leaf: Leaf, scores: Tensor) -> bool:
-    """Whether a leaf has a number for each score, however heads and texts are arranged before them."""
+    """True where a leaf has one number for each score, whatever the layout of heads and texts."""
     return leaf.tensor.shape[-2:] == scores.shape[-2:] and leaf.tensor.numel() == scores.numel()
 
 
 class Account:
-    """Both sides of one weighted sum of scores, leaf by leaf."""
+    """Splits one weighted sum of scores over the leaves of a run, on the query side and on the key side."""
 
     def __init__(self, row: Row, weights: Float[Tensor, " key"]) -> None:
         self.row, self.leaves = row, list(row.rule.leaves.values())
@@ -206,7 +206,7 @@ class Account:
             through = next((leaf.key[1] for leaf in slopes if leaf.cut is Cut.NONLINEAR), None)
             how = f"it goes through {through}" if through else "it is no product of queries and keys"
             raise InputError(f"this score cannot be taken apart: {how}")
-        self.terms = slopes  # what else is in the score, such as a term for the distance: of both sides
+        self.terms = slopes  # other terms of the score, such as a distance bias: on both sides
         ends: dict[Side, Tensor | float] = {Side.QUERY: 0.0, Side.KEY: 0.0}
         for leaf, slope in self.products:
             for side, operand, factor in zip(Side, _operands(leaf), _factors(leaf, slope), strict=True):
@@ -214,14 +214,14 @@ class Account:
         self.ends = {side: self._gradients(end) for side, end in ends.items()}
 
     def shares(self, side: Side, names: Names) -> dict[Name, float]:
-        """What every part has of the sum, told from one side."""
+        """Share of every part in the sum, from one side."""
         found = shares(self.ends[side], names)
         for name, value in shares(self.terms, names).items():
             found[name] = found.get(name, 0.0) + value
         return found
 
     def miss(self, side: Side, names: Names) -> float:
-        """How far the parts of a side miss the sum, as a part of it, or of a hundredth of them all."""
+        """Error of the summed shares of a side, relative to the sum or to 1 % of all absolute shares."""
         parts = self.shares(side, names).values()
         size = max(abs(self.total), 0.01 * sum(map(abs, parts)))
         return abs(sum(parts) - self.total) / size if size else 0.0
@@ -239,7 +239,7 @@ class Account:
         }
 
     def paired(self, chosen: Gradients, names: Names) -> dict[Name, float]:
-        """The key side of what some leaves, within their masks, bring to the query alone."""
+        """Key-side shares where the query holds only the contribution of the `chosen` leaves."""
         end: Tensor | float = 0.0
         for leaf, slope in self.products:
             query, key = _operands(leaf)
@@ -262,9 +262,9 @@ def _factors(leaf: Leaf, slope: Tensor) -> tuple[Tensor, ...]:
 
 
 def _alone(made: Tensor, chosen: Gradients) -> Tensor | None:
-    """What `made` would be of some leaves alone, within the rows and heads that `chosen` keep: it is linear.
+    """Value of `made` from the `chosen` leaves alone, within their masks; None where it has none of them.
 
-    The gradient of a gradient: the only way forward through a graph that was recorded backward.
+    `made` is linear in the leaves, so the gradient of a gradient gives this forward product.
     """
     blank = torch.zeros_like(made).requires_grad_()
     leaves = [leaf.tensor for leaf in chosen]
@@ -281,12 +281,12 @@ def _alone(made: Tensor, chosen: Gradients) -> Tensor | None:
 
 
 def _times(leaf: Leaf, slope: Tensor) -> Tensor:
-    """Each entry of a leaf times its gradient; of what nothing depends on nothing, were it infinite."""
+    """Gradient times value of each entry of a leaf; 0 where the gradient is 0, even for infinite values."""
     return exact(torch.where(slope == 0, torch.zeros_like(slope), slope * leaf.tensor.detach()))
 
 
 def shares(gradients: Gradients, names: Names) -> dict[Name, float]:
-    """What every part has of a sum."""
+    """Share of every part in a sum: gradient times value, summed over its entries."""
     found: dict[Name, float] = defaultdict(float)
     for leaf, slope in gradients.items():
         for name, index in names.of(leaf):
@@ -295,7 +295,7 @@ def shares(gradients: Gradients, names: Names) -> dict[Name, float]:
 
 
 def source_shares(gradients: Gradients, names: Names) -> dict[Name, Float[Tensor, " source"]]:
-    """What of each head's share came from each token that it looked at, where that was followed."""
+    """Share of each head by source token, for leaves with a known attention pattern and values."""
     found: dict[Name, Tensor] = {}
     for leaf, slope in gradients.items():
         if leaf.pattern is None or leaf.values is None:
@@ -313,7 +313,7 @@ def source_shares(gradients: Gradients, names: Names) -> dict[Name, Float[Tensor
 
 
 def named_masks(gradients: Mapping[Leaf, Tensor], names: Names, name: Name) -> Gradients:
-    """Where a part is: of each of its leaves the rows that a sum depends on, one of several heads."""
+    """Masks of one part: for each of its leaves, the rows (of its head) that the sum depends on."""
     found: Gradients = {}
     for leaf, slope in gradients.items():
         for own, index in names.of(leaf):

@@ -1,4 +1,4 @@
-"""Why one head looks from one token at another, and why a model answers as it does: which parts bring it."""
+"""Answers `why`: splits an attention score, or an answer's logit, into a sum over parts of the model."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,13 +22,13 @@ from attnscope.verbs.why.reasons import Question, explain
 from attnscope.verbs.why.result import Part, Why
 from attnscope.vocabulary import Kind
 
-MOST = 1024  # tokens of a run that is held with its queries by keys until the sum is made
+MOST = 1024  # most tokens where whole attention matrices are held
 
 
 def why(reading: Reading, chosen: Chosen, link: WhyLooks) -> Why:
-    """The score of the one chosen head for this link as a sum over parts, with what taking them away does.
+    """Split the score of one head for this link into parts, with the effect of replacing the largest.
 
-    Raises `InputError` for several heads, a link that is not there, and a model whose sum is not exact.
+    Raises `InputError` for several heads, a masked link, and a model whose parts miss the score.
     """
     layer, head = chosen.only()
     link = replace(link, **reading.filled(vars(link)))
@@ -86,7 +86,7 @@ def _captured(reading: Reading, chosen: Chosen, link: WhyLooks) -> Capture:
 
 
 def check_link(chosen: Chosen, queries: Tokens | None, keys: Tokens, link: WhyLooks) -> None:
-    """Raises `InputError` for what the tokenizer and the configuration show, before weights are read."""
+    """Raise `InputError` for a link that is missing, ambiguous or masked, before weights load."""
     chosen.only()
     if queries is None:
         _places(replace(link, query=0), keys, keys)
@@ -109,9 +109,9 @@ def _check(query: int, key: int, against: int | None, kind: Kind, queries: Token
 
 
 def why_answer(reading: Reading, asked: WhyAnswers) -> Contributions:
-    """The answer's logit, or how far it lies above the other one's, as a sum over the parts of the model.
+    """Split an answer's logit, or its lead over another answer's, into a sum over parts of the model.
 
-    Raises `InputError` for an answer that the model cannot give, and for a model whose sum is not exact.
+    Raises `InputError` for an answer that the model cannot give, and for a model whose parts miss the logit.
     """
     model, tokens = reading.model, reading.encoded.tokens
     if reading.asked.goes_on or reading.captured is not None:
@@ -145,12 +145,12 @@ def why_answer(reading: Reading, asked: WhyAnswers) -> Contributions:
 
 
 def figures(result: Why, spans: Spans) -> OnePrompt:
-    """Each part of the score, on the side that it is on."""
+    """Share of the contrast of each part, by side."""
     return OnePrompt(Asked.WHY, dict(_sides(result)))
 
 
 def figures_of_answer(result: Contributions, spans: Spans) -> OnePrompt:
-    """Each part of the logit, beside what is lost without it."""
+    """Direct contribution of each part to the logit, beside the loss without it."""
     return OnePrompt(Asked.ANSWER, dict(_parts(result)), result, _summed)
 
 

@@ -1,4 +1,4 @@
-"""Why a model answers what it answers: the answer's logit as a sum over its parts, beside removing them."""
+"""Result of `why --answer`: the answer's logit as a sum over model parts, with tests by replacement."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -10,22 +10,22 @@ from attnscope.tokens import Tokens
 
 
 class Case(StrEnum):
-    """What can be said of the part that brings most of what was taken away."""
+    """Which conclusion the largest of the replaced parts allows."""
 
-    STANDS = "stands"  # taking it away does what it brings, and more than any control does
-    OTHERWISE = "otherwise"  # taking it away does not do what it brings
-    CONTROLLED = "controlled"  # a control does as much when it is taken away
-    ALONE = "alone"  # there is no control to hold it against
-    NONE = "no part"  # no head and no MLP that can be told apart brings anything
+    STANDS = "stands"  # replacing it undoes its contribution, more than any control does
+    OTHERWISE = "otherwise"  # replacing it does not undo its contribution
+    CONTROLLED = "controlled"  # replacing a control does as much
+    ALONE = "alone"  # there is no control
+    NONE = "no part"  # no head and no MLP contributes
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What the logit or the difference becomes more or less when a part is replaced where the answer stands.
+    """Change of the logit, or of the difference of logits, when a part is replaced.
 
-    `held`: all other parts stay as they were, the norms and the word head follow; `total`: everything is
-    computed again, and the answer then has the `probability`. `norm` is by what factor the scale of a norm
-    moved that moved most, others held.
+    `held`: the change with all other parts fixed, norms and word head recomputed; `total`: the change with
+    everything recomputed, and `probability` that of the answer then. `norm` is the largest change factor of
+    the scale of a norm, others held.
     """
 
     held: float
@@ -36,12 +36,12 @@ class Taken:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one part brings to the answer directly, by no later part: `direct`.
+    """Direct contribution of one part to the answer's logit, through no later part: `direct`.
 
-    `layer` and `head` are None of what is of none. `source` is the token from which most of what a head
-    brings comes, with `source_share`; None where that was not followed. `removed` is None of what was not
-    taken away; then there are no `controls` either: the total effects of the other heads of the layer, of an
-    MLP those of the other MLPs.
+    `layer` and `head` are None for parts without one. `source` is the token from which most of a head's
+    contribution comes, with `source_share`; None where that is unknown. `removed` is None where the part was
+    not replaced. `controls` are the total effects of replacing the other heads of the layer, or for an MLP
+    the other MLPs; empty where the part was not replaced.
     """
 
     name: str
@@ -57,12 +57,12 @@ class Contribution:
 
     @property
     def agrees(self) -> bool:
-        """Whether taking it away moves the answer against what it brings."""
+        """True where replacing the part moves the logit against its contribution."""
         return self.removed is not None and self.removed.total * self.direct < 0
 
     @property
     def stands(self) -> bool:
-        """Whether taking it away does what it brings, and more than any control does."""
+        """Whether replacing the part undoes its contribution, with a larger effect than any control."""
         if self.removed is None or not self.controls:
             return False
         return self.agrees and abs(self.removed.total) > max(map(abs, self.controls))
@@ -70,13 +70,13 @@ class Contribution:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Contributions(Presented):
-    """The logit of an `answer`, or how far it lies above that of `against`, as a sum of `parts`.
+    """The logit of an `answer`, or its lead over the answer `against`, as a sum over `parts`.
 
-    The sum of what all parts bring is `summed`, which is the `logit` of the untouched model up to `residual`,
-    a share of the larger of the two logits. Norms have their observed scale; what is not linear in the word
-    head is taken at its slope there, and what that leaves over is a part of its own. `position` is where the
-    answer stands, None of one about the text as a whole. A part was replaced by its mean over the other
-    tokens, or by what it is in the text `other_tokens`.
+    `summed` is the sum of all direct contributions, equal to the `logit` of the unchanged model up to
+    `residual`, relative to the larger of the two logits. Norms have their observed scale; nonlinear parts of
+    the word head are linearised there, and the remainder is a part of its own. `position` is that of the
+    answer, None where it is about the whole text. A part was replaced by its mean over the other tokens, or
+    by its value in the text `other_tokens`.
     """
 
     tokens: Tokens
@@ -95,17 +95,17 @@ class Contributions(Presented):
 
     @property
     def ranked(self) -> tuple[Contribution, ...]:
-        """Its parts, what brings most first."""
+        """Parts, the largest absolute contribution first."""
         return tuple(sorted(self.parts, key=lambda part: -abs(part.direct)))
 
     @property
     def largest(self) -> Contribution | None:
-        """Of what was taken away the part that brings most."""
+        """The replaced part with the largest absolute contribution, or None."""
         return next((part for part in self.ranked if part.removed is not None), None)
 
     @property
     def case(self) -> Case:
-        """What can be said of the largest part, by one test after the other."""
+        """Which conclusion the largest replaced part allows."""
         part = self.largest
         if part is None:
             return Case.NONE

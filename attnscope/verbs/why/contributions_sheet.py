@@ -1,4 +1,4 @@
-"""Why a model answers so: what each part brings to the answer directly, beside what taking it away does."""
+"""Sheet of `why --answer`: direct contribution of each part, beside the effect of replacing it."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ from attnscope.verbs.why.contributions_result import Contribution, Contributions
 from attnscope.verbs.why.result import EXACT, LEFT
 from attnscope.verbs.why.sheet import marks, named, taken_away
 
-_SHOWN = 12  # parts
+_SHOWN = 12  # most parts shown
 _LONGEST = 24
 
 
@@ -40,7 +40,7 @@ def sheet(result: Contributions, focus: Focus = WHOLE) -> Sheet:
 
 
 def said(result: Contributions) -> Said:
-    """The words of `why --answer` about this result."""
+    """Sentences of `why --answer` about this result, and the facts they use."""
     part, answer, against = result.largest, result.answer, result.against
     removed, controls = part and part.removed, part.controls if part else ()
     bare = settled(fit(answer.text, _LONGEST))
@@ -56,7 +56,7 @@ def said(result: Contributions) -> Said:
         "allowed": EXACT,
         "left": next((each.direct for each in result.parts if each.name == LEFT), None),
         "other_text": result.other_tokens is not None,
-        # of the part that brings most
+        # the part with the largest contribution
         "part": part and part.name,
         "layer": part.layer if part and part.head is not None else None,
         "helps": part is not None and part.direct > 0,

@@ -1,4 +1,4 @@
-"""An answer's logit taken apart: what each part brings directly, and what really becomes of it without."""
+"""Direct logit attribution: splits an answer's logit over parts, and tests the largest by replacement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +21,13 @@ from attnscope.verbs.why.contributions_result import Contribution, Taken
 from attnscope.verbs.why.reasons import Outcome, Replacing
 from attnscope.verbs.why.result import EXACT
 
-TRIED = 8  # parts that are taken away
-_SAME = 1e-5  # of the largest logit: how far the run under the rule may stray from the untouched one
+TRIED = 8  # parts that are replaced
+_SAME = 1e-5  # of the largest logit: most difference between the cut run and the unchanged one
 
 
 @dataclass(frozen=True, eq=False)
 class Told:
-    """The numbers of `Contributions`."""
+    """Numeric fields of a `Contributions` result."""
 
     answer: Answer
     against: Answer | None
@@ -44,9 +44,9 @@ def contributions(
     question: Question,
     other: Mapping[str, Any] | None = None,
 ) -> Told:
-    """The answer to `question` as a sum; parts are put from the inputs `other`.
+    """Split the logit of the answer to `question` over parts; replaced parts take values from `other` inputs.
 
-    Raises `InputError` where the model does not run cut into parts, and where no sum of them is the logit.
+    Raises `InputError` where the model cannot run cut into parts, and where they do not sum to the logit.
     """
     with evaluating(model):
         logits = question.asked.of(model(**without_cache(model, inputs)))
@@ -72,7 +72,7 @@ def contributions(
     slopes = _slopes(rule, total)
     found = shares(slopes, names)
     logit, summed = float(_logit(exact(logits[0]), ids, rivals)), sum(found.values())
-    largest = float(logits[0, :, [*ids, *rivals]].abs().max())  # of which rounding is a share
+    largest = float(logits[0, :, [*ids, *rivals]].abs().max())  # rounding is relative to it
     size = max(largest, 0.01 * sum(map(abs, found.values())))
     residual = abs(summed - logit) / size if size else 0.0
     if not residual <= EXACT:
@@ -88,7 +88,7 @@ def contributions(
 
 
 def _logit(rows: Tensor, ids: Sequence[int], rivals: Sequence[int]) -> Tensor:
-    """The answer's logit, of a span that of both ends, less that of its rival."""
+    """Sum of the answer's logits over its rows, minus the rival's."""
     summed: Tensor = rows[range(len(ids)), list(ids)].sum()
     return summed - _logit(rows, rivals, ()) if rivals else summed
 
@@ -111,7 +111,7 @@ def _slopes(rule: Sloped, total: Tensor) -> Gradients:
 
 @dataclass(frozen=True, eq=False)
 class Answers(Replacing):
-    """Runs to the end with other numbers in the place of parts, read where the answer stands."""
+    """Runs with replaced parts, measured by the logit and probability of the answer."""
 
     base: Rule
     question: Question

@@ -1,4 +1,4 @@
-"""One score of one head taken apart: shares, pairs, and what really becomes of it without each large part."""
+"""Splits one score of one head into shares and pairs of parts; tests the largest by replacement."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from attnscope.verbs.why.result import EXACT, Pair, Part, Removed, Side
 
 @dataclass(frozen=True)
 class Outcome:
-    """The contrast and the weight of a changed run, and the factor of the norm that moved most."""
+    """Result of a changed run: the contrast, the weight, and the largest change factor of a norm."""
 
     contrast: float
     weight: float
@@ -41,14 +41,14 @@ class Outcome:
 
 
 Place = TypeVar("Place")
-# less or more with all else held and in all, the weight then, how far a norm moved; and of its like in all
+# change with others held, total change, weight then, norm factor; total changes of the controls
 Tested = tuple[tuple[float, float, float, float], tuple[float, ...]]
 NOTHING = Outcome(float("nan"), float("nan"), float("nan"))
 
 
 @dataclass(frozen=True, eq=False)
 class Replacing(ABC):
-    """Runs of the model with other numbers in the place of parts, those of the `donor` where there is one."""
+    """Runs the model with parts replaced by the `donor` run's values, or by a mean without a donor."""
 
     model: nn.Module
     inputs: Mapping[str, Any]
@@ -59,13 +59,13 @@ class Replacing(ABC):
     @property
     @abstractmethod
     def untouched(self) -> tuple[Rule, Site | None]:
-        """The run that they are held against, and the attention that it ended with."""
+        """The unchanged run, and the attention where it stops (None: at the end)."""
 
     @abstractmethod
     def _read(self, rule: Rule, place: int, count: int) -> Outcome: ...
 
     def change(self, masks: Gradients, beside: Gradients) -> Change:
-        """Other numbers within the masks: the donor's, or the part's mean over the rows `beside` them."""
+        """Replacement values within `masks`: the donor's, or the part's mean over other `beside` rows."""
         return Change(
             {leaf.key: (mask, self._instead(leaf, beside[leaf] & ~mask)) for leaf, mask in masks.items()}
         )
@@ -87,7 +87,7 @@ class Replacing(ABC):
         change: Callable[[Place], Change],
         before: float,
     ) -> dict[Place, Tested]:
-        """What becomes of the contrast, which was `before`, without each that is `tried` and its like."""
+        """Change of the contrast from `before`, for each tried part and each of its controls replaced."""
         controls = {place: alike(place) for place in tried}
         every = list(dict.fromkeys([*tried, *(each for several in controls.values() for each in several)]))
         changes = {place: change(place) for place in every}
@@ -108,7 +108,7 @@ class Replacing(ABC):
     def outcomes(
         self, changes: Sequence[Change], *, hold: bool = False, frozen: bool = False
     ) -> Iterator[Outcome]:
-        """What becomes of each change; no numbers where it cannot be made."""
+        """Outcome of each change, in order; NaN where a change cannot be made."""
         held = self.held if hold else frozenset[Key]()
         base, until = self.untouched
         made = changed_runs(self.model, self.inputs, self.sites, until, base, changes, held, frozen=frozen)
@@ -118,7 +118,7 @@ class Replacing(ABC):
         return NOTHING if made is None else self._read(*made)
 
     def _norm(self, rule: Rule, place: int, count: int) -> float:
-        """By what factor the coefficient moved that moved most."""
+        """Ratio, changed run over unchanged run, of the norm coefficient that changed most."""
         most = 1.0
         for key, base in self.untouched[0].coefficients.items():
             now = rule.coefficients.get(key)
@@ -134,7 +134,7 @@ class Replacing(ABC):
 
 @dataclass(frozen=True, eq=False)
 class Removals(Replacing):
-    """Replaces parts of the model, and reads one row of one head."""
+    """Runs with replaced parts, measured by one row of one head."""
 
     row: Row
     query: int
@@ -159,13 +159,13 @@ class Removals(Replacing):
         )
 
 
-TRIED = 5  # parts of each side that are taken away
-PAIRED, PAIRS = 8, 12  # parts of the query in pairs, and pairs that are kept
+TRIED = 5  # parts of each side that are replaced
+PAIRED, PAIRS = 8, 12  # parts of the query to pair, pairs to keep
 
 
 @dataclass(frozen=True)
 class Question:
-    """A head, which query and key of it, above which key (None: the mean of the others)."""
+    """The link to explain: head, query, key, and the key to compare with (None: the mean of all others)."""
 
     head: int
     heads: int
@@ -176,7 +176,7 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """The numbers of a `Why`."""
+    """Numeric fields of a `Why` result."""
 
     score: float
     contrast: float
@@ -196,9 +196,9 @@ def explain(
     asked: Question,
     other: Mapping[str, Any] | None = None,
 ) -> Explanation:
-    """The score of `asked` in `call`, captured with the same inputs; parts are put from the inputs `other`.
+    """Explain one score of `call` by parts; replaced parts take values from the inputs `other`, else means.
 
-    Raises `InputError` where the query may not look there, and where no sum of parts is the score.
+    Raises `InputError` where the key is masked, and where the parts do not sum to the score.
     """
     if call.epsilon > torch.finfo(torch.float32).eps:
         raise InputError(f"in {call.precision} no score is the sum of its parts: --dtype float32")
@@ -237,7 +237,7 @@ def explain(
 
 
 def contrast_of(call: AttentionCall, asked: Question) -> Tensor:
-    """One for the key, less what it is set against: another key, or the mean of all others allowed."""
+    """Contrast weights over keys: 1 at the key, -1 at `against` or spread over all other visible keys."""
     allowed = call.rows([asked.query]).allowed_matrix(asked.head)[0].cpu()
     queries, keys = call.query_tokens, call.key_tokens
     for key in (asked.key, asked.against):
@@ -272,7 +272,7 @@ def _parts(score: Account, contrast: Account, names: Names) -> list[Named]:
                 share = float(sources[name][source])
             shares = of_score.get(name, 0.0), of_contrast.get(name, 0.0)
             if not any(shares):
-                continue  # such as a mask where nothing is masked
+                continue  # no share, such as a mask that masks nothing
             found.append((name, Part(side, name.label, name.layer, name.head, source, share, *shares)))
     return found
 
@@ -305,7 +305,7 @@ def _with_removals(
 def _change(
     side: Side, name: Name, score: Account, contrast: Account, names: Names, removals: Removals
 ) -> Change:
-    """The part as it is on average elsewhere: at the keys this one is set against, at all other tokens."""
+    """Mean-replacement of a part: over the contrasted keys (key side), over all other tokens (query side)."""
     masks = named_masks(score.ends[side], names, name)
     if side is Side.KEY:
         return removals.change(

@@ -1,4 +1,4 @@
-"""Why a head looks from one token at another: its score as a sum over earlier parts, from both ends."""
+"""Result of `why` for a link: one attention score as sums over earlier parts, from query and key."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,23 +8,23 @@ from attnscope.results.base.origin import Certificate, Certified, Kind, Provenan
 from attnscope.results.base.presented import Presented, fits, within
 from attnscope.tokens import Tokens
 
-MUCH = 0.5  # of the weight: what goes with a part that is called a reason; of the contrast: what it brings
-FEWEST, SPREADS = 3, 3.0  # controls of a reason; and how many of their spreads it lies beyond their mean
-TWICE = 0.6931471805599453  # of a score above others: what makes the weight twice theirs
-EXACT = 3e-5  # of the contrast, or of a hundredth of all parts: how far a sum may miss it
+MUCH = 0.5  # share of the weight lost without a reason, and of the contrast that it brings, at least
+FEWEST, SPREADS = 3, 3.0  # fewest controls of a reason; standard deviations that it exceeds their mean by
+TWICE = 0.6931471805599453  # ln 2: score difference that doubles the weight
+EXACT = 3e-5  # largest relative error of a sum of parts
 MLP, BIASES, OTHER = "MLP", "biases", "other constants"
-LEFT = "left over"  # by what is not linear behind the last layer and is taken at its slope
+LEFT = "left over"  # remainder of linearising what follows the last layer
 
 
 class Side(StrEnum):
-    """From which end a score is told. Each is the whole of it: the two are never added."""
+    """Whether parts of the query or of the key are summed. Each sum is the whole score."""
 
     QUERY = "query"
     KEY = "key"
 
 
 class Case(StrEnum):
-    """What can be said, by one test after the other."""
+    """Which conclusion an explained score allows."""
 
     NOT_ABOVE = "no look"
     BOTH = "reasons at both ends"
@@ -35,23 +35,23 @@ class Case(StrEnum):
 
 
 class Lack(StrEnum):
-    """What keeps a part from being called a reason: the first of these that holds."""
+    """Why a part is not called a reason: the first test that it fails."""
 
-    NOT_TAKEN = "not taken"  # away
-    AGAINST = "against"  # it: without the part the score does not fall
-    FEW = "few"  # controls
-    CONTROLLED = "controlled"  # by another that does as much, or nearly
-    STAYS = "stays"  # most of the weight, without it
-    SMALL = "small"  # what it brings itself, less than half of the contrast
+    NOT_TAKEN = "not taken"  # the part was not replaced
+    AGAINST = "against"  # without the part the score does not fall
+    FEW = "few"  # too few controls
+    CONTROLLED = "controlled"  # a control does as much, or nearly
+    STAYS = "stays"  # most of the weight stays without the part
+    SMALL = "small"  # the part brings less than half of the contrast
 
 
 @dataclass(frozen=True)
 class Removed:
-    """What the contrast becomes more or less when a part is replaced in the row that this side reads.
+    """Change of the contrast when a part is replaced in the rows that this side reads.
 
-    `held`: all other parts stay as they were, norms follow; `total`: everything is computed again, and
-    `weight` is what the head then gives to the key. `norm` is by what factor the scale of a norm moved that
-    moved most, others held: far from 1, the rest of the sum is stretched by it.
+    `held`: the change with all other parts fixed, norms recomputed; `total`: the change with everything
+    recomputed, and `weight` the head's weight on the key then. `norm` is the largest change factor of the
+    scale of a norm, others held: far from 1, it stretches the rest of the sum.
     """
 
     held: float
@@ -62,12 +62,12 @@ class Removed:
 
 @dataclass(frozen=True)
 class Part:
-    """What one part brings to the `score` and to the `contrast`, from one side.
+    """Contribution of one part to the `score` and to the `contrast`, from one side.
 
-    `layer` and `head` are None of what is of none. `source` is the token from which most of a head's share
-    comes, with `source_share`. `removed` is None of what was not taken away; then there are no `controls`
-    either: the total effects of the other heads of the layer, of an MLP those of the other MLPs, on the same
-    side in the same row.
+    `layer` and `head` are None for parts without one. `source` is the token from which most of a head's share
+    comes, with `source_share`. `removed` is None where the part was not replaced. `controls` are the total
+    effects of replacing the other heads of the layer, or for an MLP the other MLPs, on the same side in the
+    same row; empty where the part was not replaced.
     """
 
     side: Side
@@ -85,12 +85,12 @@ class Part:
 
     @property
     def told(self) -> bool:
-        """Whether taking it away moves the score against its share."""
+        """True where replacing the part moves the contrast against its share."""
         return self.removed is not None and self.removed.total * self.contrast < 0
 
     @property
     def stands(self) -> bool:
-        """Whether taking it away does what its share says, and far more than any of enough controls does."""
+        """Whether replacing the part does what its share says, and far more than for enough controls."""
         if self.removed is None or not self.told or len(self.controls) < FEWEST:
             return False
         effects, own = [abs(each) for each in self.controls], abs(self.removed.total)
@@ -99,7 +99,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Pair:
-    """What a part of the query and one of the key, `query` and `key` by name, bring to the `contrast`."""
+    """Joint share of the `contrast` of two parts by name, `query` of the query and `key` of the key."""
 
     query: str
     key: str
@@ -110,13 +110,13 @@ class Pair:
 class Why(Certified, Presented):
     """The score of one query and one key of a head, and its contrast, as sums over parts of the model.
 
-    The head gives the key that `weight`. `score` is what the softmax was given for the two, before a soft cap
-    where it is `capped`; `contrast` how far that lies above the key `against`, or above the mean of all
-    `others` that the query may see (None).
-    On each side the `parts` sum to both, up to `residual`, the largest miss as a part of what it misses.
-    `pairs` are the largest of `tried`, those of the largest parts of the query with all of the key.
-    A part of the key was replaced by its mean over the keys that this one is set against, one of the query by
-    its mean over the other tokens; or each by what it is in the text `other_tokens`.
+    `weight` is the head's weight on the key. `score` is the softmax input of the two, before a soft cap where
+    it is `capped`; `contrast` is that score minus the one of the key `against`, or (None) minus the mean of
+    all `others` that the query may see.
+    On each side the `parts` sum to both, up to `residual`, the largest relative error.
+    `pairs` are the largest of `tried`: pairs of the largest parts of the query with all parts of the key.
+    A part of the key was replaced by its mean over the keys compared with, a part of the query by its mean
+    over the other tokens; or each by its value in the text `other_tokens`.
     """
 
     layer: int
@@ -146,16 +146,16 @@ class Why(Certified, Presented):
 
     @property
     def looks(self) -> bool:
-        """Whether the key has twice the weight of what it is set against, and no less than all keys alike."""
+        """Whether the key has twice the weight that it is compared with, and at least even attention."""
         even = 0.0 if self.against is not None else 1 / (self.others + 1)
         return self.contrast >= TWICE and self.weight >= even
 
     def side(self, side: Side) -> tuple[Part, ...]:
-        """Its parts, the largest share of the contrast first."""
+        """Parts of one side, the largest share of the contrast first."""
         return tuple(sorted((p for p in self.parts if p.side is side), key=lambda p: -abs(p.contrast)))
 
     def lack_of(self, part: Part) -> Lack | None:
-        """What a part lacks of being the reason why the head looks there; None of a reason."""
+        """The first test of a reason that `part` fails; None where it is a reason."""
         if part.removed is None:
             return Lack.NOT_TAKEN
         tests = {
@@ -168,35 +168,35 @@ class Why(Certified, Presented):
         return next((lack for lack, passed in tests.items() if not passed), None)
 
     def is_reason(self, part: Part) -> bool:
-        """Whether the head looks there because of it: it brings half or more of what lifts the key above the
-        others, and without it half of the weight is gone or more, far more than without any control.
+        """Whether the head looks there because of `part`: it brings at least half of the contrast, and
+        replacing it removes at least half of the weight, far more than replacing any control.
         """
         return self.looks and self.lack_of(part) is None
 
     def reasons_of(self, side: Side) -> tuple[Part, ...]:
-        """The parts of one side that are a reason, as `is_reason` says, the largest share first."""
+        """Parts of one side for which `is_reason` is True, the largest share first."""
         return tuple(filter(self.is_reason, self.side(side)))
 
     @property
     def reasons(self) -> dict[str, tuple[str, ...]]:
-        """The parts that the head looks there because of, by side."""
+        """Names of the parts that are reasons for the look, by side."""
         return {side.value: tuple(part.name for part in self.reasons_of(side)) for side in Side}
 
     @property
     def largest(self) -> Part | None:
-        """The part with the largest share of all that were taken away."""
+        """The replaced part with the largest share of the contrast, or None."""
         tried = [part for part in self.parts if part.removed is not None]
         return max(tried, key=lambda part: part.contrast, default=None)
 
     @property
     def missed(self) -> Part | None:
-        """The part without which least of the weight is left, of all that were taken away."""
+        """The replaced part without which the weight is smallest, or None."""
         tried = [(part.removed.weight, i) for i, part in enumerate(self.parts) if part.removed is not None]
         return self.parts[min(tried)[1]] if tried else None
 
     @property
     def case(self) -> Case:
-        """What can be said, by one test after the other."""
+        """Which conclusion the score allows."""
         if not self.looks:
             return Case.NOT_ABOVE
         query, key = (bool(self.reasons_of(side)) for side in Side)

@@ -1,4 +1,4 @@
-"""Why a head looks there: what each part brings to the score, beside what taking it away does."""
+"""Sheet of `why` for a link: contribution of each part to the score, beside the effect of replacing it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,10 +18,10 @@ from attnscope.results.base.origin import Verdict
 from attnscope.verbs.why.contributions_result import Contribution
 from attnscope.verbs.why.result import EXACT, FEWEST, MUCH, SPREADS, TWICE, Case, Lack, Part, Side, Why
 
-_SHOWN = 6  # parts of a side
-_NAMED = 2  # reasons of a side that a sentence names
+_SHOWN = 6  # most parts shown of a side
+_NAMED = 2  # most reasons of a side named in a sentence
 _PAIRS = 3
-_STRETCHED = 1.25  # times that a norm moved: from there on it is said
+_STRETCHED = 1.25  # change factor of a norm from which it is reported
 
 
 def sheet(result: Why, focus: Focus = WHOLE) -> Sheet:
@@ -66,7 +66,7 @@ def _ranking(result: Why, say: Said, side: Side, whole: bool) -> Ranking:
 
 
 def _part_name(result: Why, say: Said, part: Part) -> str:
-    """`L0 H0 (reads river@1)`."""
+    """Name of a part with the source of a head's share: `L0 H0 (reads river@1)`."""
     if part.source is None or not part.name.startswith("L"):
         return part.name
     return say("reads", part.name, settled(result.key_tokens.labels[part.source]))
@@ -115,7 +115,7 @@ def _pairs(result: Why, say: Said) -> Ranking:
 
 
 def _summed(result: Why, say: Said) -> tuple[Verdict, str]:
-    if result.verdict is Verdict.STORED:  # a file says so, and nothing more
+    if result.verdict is Verdict.STORED:  # only the stored file says so
         return Verdict.STORED, say("stored")
     return Verdict.CERTIFIED, say("exact")
 
@@ -130,7 +130,7 @@ def _next(result: Why, say: Said) -> Next | None:
 
 
 def said(result: Why) -> Said:
-    """The words of `why` about this result."""
+    """Sentences of `why` about this result, and the facts they use."""
     named = result.largest if result.case is Case.SHARE else result.missed
     much = [part for part in result.parts if _stretch(part) >= _STRETCHED]
     stretched = max(much, key=_stretch, default=None)
@@ -159,7 +159,7 @@ def said(result: Why) -> Said:
 
 
 def fact_of(result: Why, part: Part) -> dict[str, object]:
-    """What is said of one part."""
+    """Facts about one part for sentences: share, weight left, change, controls."""
     tokens, end = (
         (result.query_tokens, result.query) if part.side is Side.QUERY else (result.key_tokens, result.key)
     )
@@ -184,7 +184,7 @@ def fact_of(result: Why, part: Part) -> dict[str, object]:
 
 
 def _stretch(part: Part) -> float:
-    """By what factor a norm moves without the part, up or down."""
+    """Change factor of the most changed norm without the part, at least 1."""
     norm = 1.0 if part.removed is None else part.removed.norm
     return max(norm, 1 / norm) if norm > 0 else 1.0
 
@@ -193,7 +193,7 @@ Parts = Sequence[Part] | Sequence[Contribution]
 
 
 def named(parts: Parts) -> tuple[Column, ...]:
-    """Which part each is, and where a head's share comes from."""
+    """Table columns that identify parts: name, layer, head, source token and its share."""
     return tuple(
         Column(name, [getattr(part, name) for part in parts])
         for name in ("name", "layer", "head", "source", "source_share")
@@ -201,7 +201,7 @@ def named(parts: Parts) -> tuple[Column, ...]:
 
 
 def taken_away(parts: Parts, total: str, of: str, and_then: Column, whole: bool) -> tuple[Column, ...]:
-    """What changes without each, in the unit of `of`; the column of the `total` is called so."""
+    """Table columns on replacing each part, in the unit of `of`; `total` heads the total-effect column."""
     say = Said("common")
     removed, under = [part.removed for part in parts], say("taken_away")
     most = [max(map(abs, part.controls)) if part.controls else None for part in parts]
@@ -222,7 +222,7 @@ def taken_away(parts: Parts, total: str, of: str, and_then: Column, whole: bool)
 
 
 def marks(table: Table, brings: str, lost: str) -> tuple[Mark, ...]:
-    """What each part brings, beside what is lost without it and without others of its kind."""
+    """Chart marks: contribution of each part, loss without it, range of losses without its controls."""
     say = Said("common")
     shares, most = table[brings].values, table["controls"].values
     gone, held = ([value and -value for value in table[name].values] for name in ("total", "held"))

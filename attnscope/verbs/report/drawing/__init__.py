@@ -1,1 +1,1 @@
-"""One query of one head on a page."""
+"""Draws a report as one page or as several slides."""

@@ -1,4 +1,4 @@
-"""What stands above and below the panels of a report: heading, text, prediction, and the small print."""
+"""Draws the parts above and below the panels of a report: heading, text, prediction, small print."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -40,25 +40,25 @@ from attnscope.verbs.report.result import Report
 LARGE: Sizes = ((24.0, 21.0, 18.0), (18.0, 16.0, 14.0), (14.0, 12.5, 11.0))
 BAR, TRACK = "#4a4f57", "#e9eaec"
 _HEADING, _FOOT, _WORD, _TEXT, _NAME = 11.0, 6.5, 7.5, 10.5, 10.5  # points
-_HEADING_ROOM = 0.32  # inches, as are those that follow
-_SIDE = 0.6  # for the word of a side
-_BEFORE, _ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.34, 0.06, 0.3, 8.0  # of a prediction
+_HEADING_ROOM = 0.32  # inches, also below
+_SIDE = 0.6  # for the label `query` or `key`
+_BEFORE, _ANSWER, _BETWEEN, _TITLE_ROW, _LEAST_ANSWER = 0.1, 0.34, 0.06, 0.3, 8.0  # prediction rows
 _BASE, _BAR_BOTTOM, _BAR_HEIGHT = 0.15, 0.02, 0.055  # from the bottom of its row
 _GAP = 0.3  # between two words
 _BOLD = 1.2  # width of bold text over that of the same text set lightly, at most
-_MOST_LINES, _FULL_ROW, _WIDEST_NAME = 3, 5, 20  # of what is said; words that fill the row; their cells
+_MOST_LINES, _FULL_ROW, _WIDEST_NAME = 3, 5, 20  # lines of text; guesses that fill the row; cells of a guess
 
 
 @dataclass(frozen=True)
 class Part:
-    """What takes the width of a page and so many inches of its height, and is drawn from a `top`."""
+    """A full-width part of a page: its height in inches, and a function that draws it from a `top`."""
 
     height: float = 0.0
     draw: Callable[[Sheet, float], None] = lambda page, top: None
 
 
 def heading(result: Report) -> Part:
-    """Which head of which model, and at the right the verdict."""
+    """Part with the heading: model and head, and the verdict at the right; empty on a bare page."""
     if look_now().bare:
         return Part()
     head, verdict = result.head, result.head.certificate.verdict
@@ -75,9 +75,9 @@ def heading(result: Report) -> Part:
 
 
 def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Part:
-    """The text with the query marked; of cross-attention both texts, each with the word of its side.
+    """Part with the text, the query marked; for cross-attention both texts, labelled `key` and `query`.
 
-    None on a bare page, and none of keys that are patches or frames.
+    Empty on a bare page; keys that are patches or frames are left out.
     """
     head, sides = result.head, list[tuple[str, SetText]]()
     if look_now().bare:
@@ -107,7 +107,7 @@ def texts(result: Report, width: float, sizes: Sizes = LARGE) -> Part:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the model says to the text: likeliest tokens, best first, or a `text`."""
+    """Prediction to draw: a title, the likeliest tokens, best first, and a `text`."""
 
     title: str
     guesses: Sequence[Guess]
@@ -115,7 +115,7 @@ class Answer:
 
 
 def answer(result: Report) -> Answer | None:
-    """What the page says of the prediction; None where there is none."""
+    """Title, guesses and text of the prediction; None where there is no prediction."""
     made = result.prediction
     if made is None:
         return None
@@ -136,9 +136,9 @@ def answer(result: Report) -> Answer | None:
 
 
 def said(result: Report, width: float) -> Part:
-    """The prediction in one row, and under it what the model says in whole words.
+    """Part with the prediction: a row of guesses, and below it the generated text or verdict.
 
-    The title stands before the words, or above them where that would leave them no room.
+    The title is at the left, or above where there is no room.
     """
     found = answer(result)
     if found is None or look_now().bare:
@@ -162,7 +162,7 @@ def said(result: Report, width: float) -> Part:
 
 
 def draw_answer(guesses: Sequence[Guess], axes: Axes) -> None:
-    """Side by side, the likeliest first and bold: a word, its probability, and a bar that is full at 1."""
+    """Draw guesses side by side, likeliest first and bold: token, probability, and a bar full at 1."""
     wide = axes.get_window_extent().width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
     pitch = (wide + _GAP) / max(len(guesses), _FULL_ROW)
     bar = pitch - _GAP
@@ -185,7 +185,7 @@ def draw_answer(guesses: Sequence[Guess], axes: Axes) -> None:
 
 
 def told(result: Report, width: float) -> Part:
-    """The answer, as every other medium opens with it."""
+    """Part with the answer sentence of the report, as in the terminal; empty without captions."""
     if not look_now().captioned:
         return Part()
     lines = wrapped(sheet_of(result).answer, width, _TEXT)
@@ -196,7 +196,7 @@ def told(result: Report, width: float) -> Part:
 
 
 def foot(result: Report, width: float) -> Part:
-    """The small print: what was proved, how the map was made, what the numbers come from."""
+    """Part with the small print: certificate, map settings, model and source; empty without captions."""
     if not look_now().captioned:
         return Part()
     head = result.head

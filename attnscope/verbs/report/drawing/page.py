@@ -1,7 +1,7 @@
-"""One head and one of its queries on one landscape page.
+"""Draws a report of one query of one head on a landscape page.
 
-From left to right and down: the sentence and what the model says to it; scores, weights and the map; what
-each key adds to the output, and the head in numbers; the small print. `pages` has them one a page.
+From left to right and down: text and prediction; scores, weights and the map; contributions of keys and the
+statistics of the head; the small print. `pages` draws each panel on a page of its own.
 """
 
 import math
@@ -26,13 +26,13 @@ _SHOWN: tuple[Show, Show] = ("scaled", "weights")
 _GAP, _GUTTER, _BETWEEN = 0.3, 0.55, 0.3  # inches between heat maps, between columns, between rows
 _BEFORE_FOOT = 0.08
 _MOST_SHARES = 9
-_LEAST_UPPER, _ELSE = 2.6, 3.6  # inches: the row of the maps at least, and all but both rows of panels
+_LEAST_UPPER, _ELSE = 2.6, 3.6  # inches: least height of the upper panels; all but both rows of panels
 _NARROWEST_MAP, _WIDEST_MAP = 4.6, 7.0
-_SHAPE, _STRETCH = 1.5, 1.25  # of the page, width over height, and how far the map may widen for it
+_SHAPE, _STRETCH = 1.5, 1.25  # width over height of the page; most widening of the map for it
 
 
 def figure(result: Report) -> Figure:
-    """The page of a report."""
+    """Draw a report as one page."""
     with drawing():
         scores, weights = (cells(panels.shown(result, show), ON_PAGE) for show in _SHOWN)
         labelled = result.view is not None  # the weights have rows of their own where they are by words
@@ -84,24 +84,24 @@ def _draw(page: Sheet, above: Sequence[Part], foot: Part) -> None:
     foot.draw(page, page.height - 0.7 * MARGIN - foot.height)
 
 
-ZOOM = 1.4  # of a page that is one panel's, letters, lines and all
+ZOOM = 1.4  # enlargement of a page with one panel, letters and lines included
 _LARGEST: Sizes = ((28.0, 25.0, 22.0), (22.0, 20.0), (20.0, 17.0), (15.5, 14.0), (13.0, 11.5, 10.0))
 _SMALL: Sizes = ((9.3, 8.6), (8.6, 7.9))
-_WIDTH, _HEIGHT = 8.9, 3.4  # inches of a panel before it is enlarged, at least
+_WIDTH, _HEIGHT = 8.9, 3.4  # least inches of a panel before enlargement
 _BEFORE_PANEL, _BEFORE_SAID = 0.1, 0.35
 _MOST_LARGE_SHARES = 17
 
 
 def pages(result: Report) -> list[Figure]:
-    """The text with the prediction, scores, weights, the map, contributions, the head in numbers.
+    """Draw a report as pages: text and prediction, scores, weights, map, contributions, statistics.
 
-    Of bare pages the first, which is nothing but text, is left out.
+    With bare pages the first, which is only text, is left out.
     """
     return list(named_pages(result).values())
 
 
 def named_pages(result: Report) -> dict[str, Figure]:
-    """The pages of a report, by what each is called where it is a file of its own."""
+    """Pages of a report, by the name that each has as a separate file."""
     with drawing():
         stages = [panels.shown(result, show) for show in _SHOWN]
         laid = [cells(each, replace(ON_SLIDE, wide=_WIDTH - cells(each, ON_SLIDE).left)) for each in stages]
@@ -144,7 +144,7 @@ def named_pages(result: Report) -> dict[str, Figure]:
 
 
 def _first(result: Report, width: float, bottom: float) -> list[Part]:
-    """The text as large as it has room, and under it what the model says."""
+    """Parts of the first page: the text as large as fits, and below it the prediction."""
     heading, texts, said = (
         header.heading(result),
         header.texts(result, width, _LARGEST),

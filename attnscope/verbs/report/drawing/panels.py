@@ -1,6 +1,6 @@
-"""The panels of a report, each under its title: on one page together, or larger on a page of its own.
+"""Draws the panels of a report, each under its title: heat maps, map, contributions, statistics.
 
-What each key adds to one query's output is drawn as bars, hollow where a key pulls back.
+Contributions of keys to one query's output are bars, hollow where a key pulls back.
 """
 
 import math
@@ -33,7 +33,7 @@ _WORD = 0.2  # inches for the word of an axis
 
 @dataclass(frozen=True)
 class Room:
-    """Inches that a dozen rows and columns take; more of them may take up to `further` inches more.
+    """Room of a heat map: inches of a dozen rows and columns; more may take up to `further` inches more.
 
     Cells are at most `largest` inches, and at least `smallest` unless the heat map would pass `most`. A
     heat map is at least `narrowest` inches wide, so that its title has room. `size` is in points, for the
@@ -51,7 +51,7 @@ class Room:
 
 
 ON_PAGE = Room(wide=3.2, high=2.85, further=1.5, largest=0.6, size=8.5)
-# of a page that is enlarged
+# for a page that is then enlarged
 ON_SLIDE = Room(
     wide=7.8, high=2.9, further=0.0, largest=0.86, size=7.9, smallest=0.05, most=7.1, narrowest=2.9
 )
@@ -76,17 +76,17 @@ class Cells:
 
     @property
     def left(self) -> float:
-        """Room for row labels and their word."""
+        """Inches for row labels and the axis word."""
         return max(text_width(label, self.row_size, True) for label in self.rows) + 0.05 + _WORD
 
     @property
     def above(self) -> float:
-        """Room for column labels and their word."""
+        """Inches for column labels and the axis word."""
         return self.grid.above + 0.08 + _WORD
 
 
 def cells(shown: Panel, room: Room) -> Cells:
-    """Cells and labels for the heat maps of a head."""
+    """Lay out cells and labels of a heat map within `room`."""
     assert shown.column_tokens is not None
     rows, columns = token_labels(shown.row_tokens), token_labels(shown.column_tokens)
     high = _side(len(rows), room.high, room)
@@ -99,7 +99,7 @@ def cells(shown: Panel, room: Room) -> Cells:
 
 
 def _side(count: int, dozen: float, room: Room) -> float:
-    """Side of one of `count` cells of which a `dozen` inches are a dozen."""
+    """Side of one of `count` cells in inches, where a dozen cells take `dozen` inches."""
     side = (dozen + room.further * min(max(count - 12, 0) / 48, 1.0)) / count
     return min(max(side, min(room.smallest, room.most / count)), room.largest)
 
@@ -113,7 +113,7 @@ def _step(size: float, side: float) -> int:
 
 
 def draw_cells(shown: Panel, axes: Axes, bar: Axes, laid: Cells, query: int, *, labelled: bool) -> None:
-    """A heat map with the row of `query` outlined, and its colour bar; rows are `labelled` or not."""
+    """Draw a heat map with the row of `query` outlined, and its colour bar."""
     drawn = draw_head(shown, axes, laid.grid)
     axes.set_xlabel(shown.column_word, size=7.5, color=FAINT, labelpad=3, loc="left")
     axes.set_ylabel("")
@@ -157,15 +157,15 @@ def _marks(drawn: ScalarMappable, shown: Panel) -> list[tuple[float, str]]:
     return [(place, parameter(place, 2)) for place in places]
 
 
-UNDER, REMARK = 0.24, 0.12  # inches for what stands under a panel, and for a remark below that
+UNDER, REMARK = 0.24, 0.12  # inches below a panel, and for a remark below that
 _BAR = (1.8, 0.07)  # inches of a colour bar
-_TALLEST = 1.8  # rows of bars that one bar may take where they are few
+_TALLEST = 1.8  # most rows that one bar takes where there are few bars
 _NOTE = 6.5
 
 
 @dataclass(frozen=True)
 class Place:
-    """A rectangle in inches from the upper left corner of the page; the title stands above it."""
+    """Rectangle of a panel in inches from the upper left corner of the page, without its title."""
 
     left: float
     top: float
@@ -173,12 +173,12 @@ class Place:
     height: float
 
     def within(self, left: float, below: float = 0.0) -> "Place":
-        """Without so many inches at the left, and below."""
+        """The rectangle without these inches at the left and at the bottom."""
         return Place(self.left + left, self.top, self.width - left, self.height - below)
 
 
 def heat_map(page: Sheet, result: Report, show: Show, place: Place, laid: Cells, *, labelled: bool) -> None:
-    """Scores or weights. `place` is that of the cells and of the labels above them, without row labels."""
+    """Draw scores or weights; `place` covers the cells and the labels above them, without row labels."""
     weights = show == "weights"
     title, subtitle = ("what enters the softmax", scores_words(result.head))
     if weights:
@@ -193,12 +193,12 @@ def heat_map(page: Sheet, result: Report, show: Show, place: Place, laid: Cells,
 
 
 def shown(result: Report, show: Show) -> Panel:
-    """Weights as they are looked at; everything else by tokens."""
+    """Data of a heat map: weights as the report shows them, everything else by tokens."""
     return panel(result.weights if show == "weights" else result.head, show)
 
 
 def map_of(page: Sheet, result: Report, place: Place) -> None:
-    """The map with the query linked to its strongest keys."""
+    """Draw the t-SNE map with the query linked to its strongest keys."""
     axes = page.axes(place.left, place.top, place.width, place.height)
     block = Map(result.projection, result.query)
     draw_map(block, axes)
@@ -210,7 +210,7 @@ def map_of(page: Sheet, result: Report, place: Place) -> None:
 
 
 def contributions(page: Sheet, result: Report, listed: list[Share], place: Place) -> None:
-    """What each key adds; the labels stand at the left of `place`, the numbers within it."""
+    """Draw the contribution of each key; labels go to the left of `place`, numbers within it."""
     remark = shares_remark(result)
     subtitle = "share of the output vector, all keys together 100 %" if listed else remark
     title = f"how each key's value adds to the output of {query_name(result)}"
@@ -223,7 +223,7 @@ def contributions(page: Sheet, result: Report, listed: list[Share], place: Place
 
 
 def in_numbers(page: Sheet, result: Report, place: Place) -> None:
-    """The statistics of the head, and how far its map can be trusted."""
+    """Draw the statistics of the head and of its map."""
     queries = counted(int(result.head.answered.sum()), "query")
     by = "" if result.view is None else ", all by tokens"
     subtitle = f"{queries}, the map, and the two together{by}"
@@ -234,7 +234,7 @@ def in_numbers(page: Sheet, result: Report, place: Place) -> None:
 
 
 def scores_words(head: HeadAttention) -> str:
-    """How the scores that enter the softmax come about."""
+    """Words for the scores that enter the softmax: scale, cap, and added terms."""
     words = f"scaled scores, q·k x {parameter(head.scale)}"
     if head.softcap is not None:
         words += f", capped at ±{parameter(head.softcap)}"
@@ -252,12 +252,12 @@ NUMBERS_WIDTH = (_WEIGHT_AT + 1.5) / 72  # inches that the two columns of number
 
 
 def label_width(listed: Sequence[Share]) -> float:
-    """Inches that the labels take at the left of the axes."""
+    """Inches of the widest label at the left of the axes."""
     return max((text_width(each.name, _SIZE) for each in listed), default=0.0) + 0.06
 
 
 def draw_contributions(listed: Sequence[Share], axes: Axes) -> None:
-    """A bar for each share and a dot for its weight, both along one scale, and both as numbers beside it."""
+    """Draw a bar for each share and a dot for its weight on one scale, with numbers beside them."""
     rows, given = np.arange(len(listed)), [each.share for each in listed]
     weights = [each.weight for each in listed]
     inks = [_REST if each.key is None else _SHARE for each in listed]
@@ -294,13 +294,13 @@ def draw_contributions(listed: Sequence[Share], axes: Axes) -> None:
 
 
 def facts_width(listed: Sequence[Fact]) -> float:
-    """Inches that the table needs."""
+    """Inches that the table of statistics needs."""
     meaning = max(text_width(each.meaning, _SMALL) for each in listed)
     return _second_column(listed) + _BETWEEN_COLUMNS + meaning
 
 
 def draw_facts(listed: Sequence[Fact], axes: Axes) -> None:
-    """One line for each fact, with thin rules between them."""
+    """Draw one row for each statistic, with thin rules between rows."""
     width = axes.get_window_extent().width / axes.get_figure(root=True).dpi  # type: ignore[union-attr]
     values = _second_column(listed)
     axes.set(xlim=(0, width), ylim=(len(listed), 0))
