@@ -207,7 +207,7 @@ def test_what_is_said_of_a_key_is_what_its_class_says_of_it() -> None:
     )
     assert "`controls` heads of the same layer" in keys["below"]["description"]
     assert json_schema("finding")["properties"]["weights"]["description"].startswith(
-        "layer x head: `weights[i, j]` belongs"
+        "layer x head: `weights[i, j]` is the score of "
     )
 
 

@@ -96,7 +96,7 @@ class Controls:
 
     @property
     def count(self) -> int:
-        """Number of controls."""
+        """The number of control texts."""
         return len(self.best)
 
 
