@@ -18,17 +18,7 @@ from typer.core import TyperCommand
 from attnscope import incoming
 from attnscope.cli.output import say
 from attnscope.register import registered
-from attnscope.session.option import (
-    ATTENTION,
-    OUT,
-    SHOWN,
-    WHAT,
-    WHICH,
-    Option,
-    Slot,
-    slot_of,
-    slots_of,
-)
+from attnscope.session.option import ATTENTION, OUT, SHOWN, WHAT, WHICH, Option, Slot, slot_of, slots_of
 from attnscope.session.question import Question, question_of
 
 BESIDES = "Besides"

@@ -15,14 +15,7 @@ from attnscope.analysis.heads.view import Name, Units, aimed, units_of, viewed, 
 from attnscope.errors import AttnscopeError, InputError
 from attnscope.model.inputs.given import read_vocabulary
 from attnscope.process.machine import lean_loading
-from attnscope.results import (
-    HeadAttention,
-    HeadView,
-    HeadWeights,
-    MapSettings,
-    Overview,
-    Projection,
-)
+from attnscope.results import HeadAttention, HeadView, HeadWeights, MapSettings, Overview, Projection
 from attnscope.session.listener import Listener
 from attnscope.session.option import slots, words
 from attnscope.session.prompts import with_fields

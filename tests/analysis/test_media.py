@@ -14,13 +14,7 @@ from transformers.audio_utils import spectrogram as other_spectrogram
 
 import attnscope as at
 from attnscope.analysis.controls import control_pieces, inputs_of
-from attnscope.analysis.heads.overlay import (
-    SILENCE,
-    compute_spectrogram,
-    over_picture,
-    over_sound,
-    query_row,
-)
+from attnscope.analysis.heads.overlay import SILENCE, compute_spectrogram, over_picture, over_sound, query_row
 from attnscope.analysis.inputs.pieces import pieces_of
 from attnscope.errors import InputError
 from attnscope.model.media.patches import moved, reader_of

@@ -13,11 +13,7 @@ from attnscope.demo import folder
 from attnscope.demo.train.evaluation import reader as evaluate
 from attnscope.demo.train.evaluation.induction import without
 from attnscope.demo.train.reading import batches, prompts, stream, tokenizer
-from attnscope.demo.train.reading.sentences import (
-    NAMES,
-    NEW,
-    is_new,
-)
+from attnscope.demo.train.reading.sentences import NAMES, NEW, is_new
 
 PATH = folder("demo-reader")
 PASSAGES = (

@@ -32,11 +32,7 @@ from attnscope.demo.train.corpora.next_word import Passage
 from attnscope.demo.train.corruption import PRONOUNS, Corruption
 from attnscope.demo.train.encoder import encode
 from attnscope.demo.train.loop import Settings, rate
-from attnscope.demo.train.permute import (
-    permute_grouped_heads,
-    permute_heads,
-    rows,
-)
+from attnscope.demo.train.permute import permute_grouped_heads, permute_heads, rows
 from attnscope.demo.train.tokenizer import build_causal
 
 TINY = ["--steps=20", "--documents=2000", "--hidden=24", "--layers=1", "--heads=2", "--threads=1"]

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.transforms import Bbox
 
-from attnscope.render.plot.placement import (
-    Placement,
-    Surroundings,
-    crossing,
-    overlapping,
-    placement,
-    through,
-)
+from attnscope.render.plot.placement import Placement, Surroundings, crossing, overlapping, placement, through
 
 UNIT = np.array([[0.0, 0.0, 1.0, 1.0]])
 

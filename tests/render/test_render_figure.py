@@ -22,11 +22,7 @@ from PIL import Image
 from attnscope.errors import InputError
 from attnscope.library.entrance import wrap
 from attnscope.model.inputs.given import chat_of
-from attnscope.render.figure import (
-    figure_bytes,
-    figure_of,
-    missing_glyphs,
-)
+from attnscope.render.figure import figure_bytes, figure_of, missing_glyphs
 from attnscope.render.kit.palette import CHOSEN, scale_of
 from attnscope.render.kit.stage import SHOWS, panel
 from attnscope.render.kit.typesetting import drawing

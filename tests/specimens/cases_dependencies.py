@@ -10,12 +10,7 @@ from attnscope.render.sheets import Focus
 from attnscope.results import Dependencies, Kind, Verdict
 from attnscope.results.claims.ranking import Z
 from attnscope.verbs.dependencies import sheet
-from attnscope.verbs.dependencies.relations import (
-    FIXED_DISTANCES,
-    Tally,
-    ranked,
-    shares,
-)
+from attnscope.verbs.dependencies.relations import FIXED_DISTANCES, Tally, ranked, shares
 from attnscope.verbs.dependencies.result import Case, Example, Treebank
 
 LAYERS, HEADS, NAMES = (0, 1, 3), (0, 2, 3, 5), ("det", "nsubj", "punct", "vocative")

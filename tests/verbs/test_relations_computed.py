@@ -9,21 +9,11 @@ import pytest
 import torch
 
 from attnscope.analysis.controls import wilson
-from attnscope.analysis.rows import (
-    answers,
-    looks_ahead,
-    pieces_of,
-    word_weights,
-)
+from attnscope.analysis.rows import answers, looks_ahead, pieces_of, word_weights
 from attnscope.analysis.treebank import read_treebank
 from attnscope.errors import InputError
 from attnscope.tokens import Token, Tokens
-from attnscope.verbs.dependencies.relations import (
-    FIXED_DISTANCES,
-    Tally,
-    ranked,
-    shares,
-)
+from attnscope.verbs.dependencies.relations import FIXED_DISTANCES, Tally, ranked, shares
 from attnscope.verbs.dependencies.result import Direction
 
 TREEBANK = """\

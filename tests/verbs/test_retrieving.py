@@ -17,12 +17,7 @@ import attnscope
 from attnscope.demo import folder
 from attnscope.errors import InputError
 from attnscope.results import Retrieval, Verdict
-from attnscope.verbs.find.needles import (
-    Planted,
-    bundled_facts,
-    bundled_text,
-    planted,
-)
+from attnscope.verbs.find.needles import Planted, bundled_facts, bundled_text, planted
 from attnscope.verbs.find.retrieval_sheet import sheet
 from attnscope.verbs.find.retrieving import certainty, facts_in
 

@@ -19,12 +19,7 @@ import numpy as np
 from attnscope.demo import FOLDERS
 from attnscope.errors import InputError
 from attnscope.register import kind_of, registered, there
-from attnscope.results import (
-    HeadWeights,
-    Kind,
-    Provenance,
-    Result,
-)
+from attnscope.results import HeadWeights, Kind, Provenance, Result
 from attnscope.results.heads import MEAN
 from attnscope.tokens import Tokens
 

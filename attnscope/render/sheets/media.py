@@ -16,16 +16,7 @@ from attnscope.render.kit.palette import Scale as Weights
 from attnscope.render.kit.palette import scale_of
 from attnscope.render.sheet.blocks import Beside, Block, Drawing, Matrix, Named, Names, Ranking
 from attnscope.render.sheet.heads import Companion, HeadGrid
-from attnscope.render.sheet.said import (
-    certified,
-    grid_size,
-    in_sentence,
-    name,
-    of_head,
-    proof,
-    read,
-    unit,
-)
+from attnscope.render.sheet.said import certified, grid_size, in_sentence, name, of_head, proof, read, unit
 from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table
 from attnscope.render.sheets import WHOLE, Focus

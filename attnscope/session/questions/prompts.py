@@ -6,13 +6,7 @@ from typing import Any
 import numpy as np
 
 from attnscope.analysis.prediction import chances_at
-from attnscope.analysis.prompts import (
-    Answered,
-    Figures,
-    OnePrompt,
-    figures_of_answers,
-    tabled,
-)
+from attnscope.analysis.prompts import Answered, Figures, OnePrompt, figures_of_answers, tabled
 from attnscope.capture import provenance_of
 from attnscope.errors import CertificateError, InputError
 from attnscope.register import kind_of, there

@@ -18,12 +18,13 @@ what nobody has written since. Should two work on a run for a while after all, n
 twice: the same part has the same name.
 """
 
+import errno
 import hashlib
 import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
@@ -267,13 +268,15 @@ def _flock(place: Place, of: str) -> Iterator[None]:
 
     try:
         Path(of).mkdir(parents=True, exist_ok=True)
-        held = FileLock(place.address, timeout=0).acquire()
+        held: AbstractContextManager[object] = FileLock(place.address, timeout=0).acquire()
     except Timeout as error:
         raise _another(of) from error
     except (FileExistsError, NotADirectoryError) as error:
         raise InputError(f"'{of}' is no folder: name another with --run") from error
     except OSError as error:
-        raise NotWrittenError(f"cannot write '{place}': {error.strerror or error}") from error
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+            raise NotWrittenError(f"cannot write '{place}': {error.strerror or error}") from error
+        held = nullcontext()  # a file system without locks
     with held:
         yield
 

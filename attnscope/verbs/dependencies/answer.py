@@ -31,13 +31,7 @@ from attnscope.session.opening import Opened
 from attnscope.session.reading import origin_of
 from attnscope.session.request import digests
 from attnscope.verbs.dependencies.question import Relate
-from attnscope.verbs.dependencies.relations import (
-    FIXED_DISTANCES,
-    Pairs,
-    Tally,
-    ranked,
-    shares,
-)
+from attnscope.verbs.dependencies.relations import FIXED_DISTANCES, Pairs, Tally, ranked, shares
 from attnscope.verbs.dependencies.result import Dependencies, Treebank
 from attnscope.vocabulary import Kind, Route
 

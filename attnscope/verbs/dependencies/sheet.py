@@ -14,14 +14,7 @@ from attnscope.render.sheet.sheet import Next, Sheet, saying
 from attnscope.render.sheet.table import Column, Mark, Scale, Table, as_written
 from attnscope.render.sheets import WHOLE, Focus
 from attnscope.render.words import Said
-from attnscope.verbs.dependencies.result import (
-    LEAST,
-    Dependencies,
-    Direction,
-    Example,
-    HeldOut,
-    Relation,
-)
+from attnscope.verbs.dependencies.result import LEAST, Dependencies, Direction, Example, HeldOut, Relation
 
 _MANY = 14  # most relations shown in full; beyond that `_SHOWN` of each group
 BETTER, _OPEN, _WORSE, _TOGETHER = "a_head_is_better", "open", "distance_is_better", "together"

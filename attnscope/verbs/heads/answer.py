@@ -47,7 +47,9 @@ def show(reading: Reading, chosen: Chosen, asked: ShowHeads) -> Answer[Any]:
     Raises `InputError` for options that exclude each other, `DoesNotFitError` where nothing fits.
     """
     if _is_tiled(reading, chosen, asked):
-        return _in_tiles(reading, chosen, asked)
+        if not chosen.one:
+            return Answer(read_long_overview(reading, chosen, asked))
+        return Answer(read_long(reading, chosen, asked), {"scale": asked.scale, **asked.listed})
     if reading.lies_over_medium(chosen) and not asked.grid and asked.measure is None:
         asked.check_over_medium()
         if chosen.one or asked.key is None:
@@ -79,12 +81,6 @@ def _is_tiled(reading: Reading, chosen: Chosen, asked: ShowHeads) -> bool:
     if window and asked.tiled is False:
         raise InputError("--zoom and --pool are of tiles: leave --dense out")
     return in_tiles(reading, chosen, True if window else asked.tiled, asked.against_tiles(chosen.one))
-
-
-def _in_tiles(reading: Reading, chosen: Chosen, asked: ShowHeads) -> Answer[Any]:
-    if not chosen.one:
-        return Answer(read_long_overview(reading, chosen, asked))
-    return Answer(read_long(reading, chosen, asked), {"scale": asked.scale, **asked.listed})
 
 
 def _over_medium(reading: Reading, chosen: Chosen, asked: ShowHeads) -> Answer[Any]:

@@ -8,12 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from attnscope.render.kit.numbers import (
-    counted,
-    descending,
-    exact,
-    weight,
-)
+from attnscope.render.kit.numbers import counted, descending, exact, weight
 from attnscope.render.kit.words import certificate_line
 from attnscope.render.sheet.blocks import Beside
 from attnscope.render.sheet.said import checked

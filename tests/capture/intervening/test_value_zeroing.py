@@ -14,12 +14,7 @@ from attnscope.capture import Selection
 from attnscope.capture.intervening import value_zeroing as module
 from attnscope.capture.intervening.changes import Attended
 from attnscope.capture.intervening.passing import passing
-from attnscope.capture.intervening.value_zeroing import (
-    NoLayersError,
-    ValueZeroing,
-    turned,
-    value_zeroing_on,
-)
+from attnscope.capture.intervening.value_zeroing import NoLayersError, ValueZeroing, turned, value_zeroing_on
 from attnscope.model.anatomy.sites import find_sites
 from attnscope.vocabulary import Kind
 

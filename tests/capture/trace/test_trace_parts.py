@@ -16,10 +16,7 @@ from attnscope.capture.returned import read
 from attnscope.capture.run import NothingSeenError
 from attnscope.capture.trace import layout
 from attnscope.capture.trace.layout import Layout, Logits, completed, layout_of, query_axis, varying
-from attnscope.capture.trace.operations import (
-    axes_mixed,
-    multiplication,
-)
+from attnscope.capture.trace.operations import axes_mixed, multiplication
 from attnscope.capture.trace.scores import (
     Origin,
     Part,

@@ -1,8 +1,11 @@
 """A run that is cut off at every point, and what is wrong with a corpus, a folder or a disk."""
 
+import errno
 import json
 import os
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import corpus_of_demo as demo
 import pytest
@@ -226,6 +229,25 @@ def test_a_run_that_somebody_works_on_is_left_alone(file: Path, tmp_path: Path) 
         pytest.raises(InputError, match="another process works on"),
     ):
         demo.measure(file, tmp_path / "run")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the lock of Windows is another call")
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.EIO])
+def test_a_run_needs_no_lock_where_the_file_system_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    import fcntl
+
+    def refused(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    broken = number == errno.EIO
+    refusal: AbstractContextManager[Any] = nullcontext()
+    if broken:
+        refusal = pytest.raises(InputError, match=r"cannot write '.*lock': .*error")
+    with refusal, folders.Folder(place_of(tmp_path / "run")).locked():
+        assert not broken
 
 
 def test_a_run_lies_at_any_address_and_one_that_somebody_works_on_is_left_alone(

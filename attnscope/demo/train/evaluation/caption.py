@@ -10,12 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image
-from transformers import (
-    AutoImageProcessor,
-    AutoTokenizer,
-    PreTrainedTokenizerBase,
-    VisionEncoderDecoderModel,
-)
+from transformers import AutoImageProcessor, AutoTokenizer, PreTrainedTokenizerBase, VisionEncoderDecoderModel
 
 from attnscope.demo.train.corpora import pictures
 from attnscope.demo.train.evaluation import gaze
