@@ -195,6 +195,6 @@ def place_of(address: str | Path | Place, **options: Any) -> Place:
     plain = str(address)
     if not _REMOTE.match(plain):
         return Place(plain.removeprefix("file://").removeprefix("local://"))
-    from attnscope.verbs.corpus.store.remote import There
+    from attnscope.verbs.corpus.store.remote import RemotePlace
 
-    return There(plain, json.dumps(options, sort_keys=True))
+    return RemotePlace(plain, json.dumps(options, sort_keys=True))

@@ -15,7 +15,7 @@ from attnscope.errors import InputError
 from attnscope.printable import printable
 from attnscope.verbs.corpus.store import RefusedError
 from attnscope.verbs.corpus.store.faults import FIRST, PAUSES, trying
-from attnscope.verbs.corpus.store.remote import There
+from attnscope.verbs.corpus.store.remote import RemotePlace
 
 _NAMED = re.compile(
     r"hf://datasets/(?P<repo>[^/@:]+(?:/[^/@:]+)?)(?:@(?P<revision>[^:]+?))?(?:/(?P<config>[^:/@]+))?:(?P<split>[^:/]*)"
@@ -133,7 +133,7 @@ def data_set(repo: str, revision: str | None, address: str) -> DataSet:
     found = DataSet(repo, str(info.sha), tuple(sorted(each.rfilename for each in info.siblings or ())), ())
     if _CARD not in found.files:
         return found
-    card = There(found.address(_CARD)).read().decode("utf-8", "replace")
+    card = RemotePlace(found.address(_CARD)).read().decode("utf-8", "replace")
     said = RepoCard(card, ignore_metadata_errors=True).data.to_dict().get("configs")
     return replace(found, configs=tuple(each for each in said or () if isinstance(each, dict)))
 

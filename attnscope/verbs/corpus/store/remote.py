@@ -34,7 +34,7 @@ _SMALL = 2**16  # bytes of a request, from which on it is not made smaller
 
 
 @dataclass(frozen=True)
-class There(Place):
+class RemotePlace(Place):
     """A remote address with its scheme; `options` (JSON) are for the file system that it names."""
 
     options: str = field(default="{}", repr=False)  # it may hold keys
@@ -43,7 +43,7 @@ class There(Place):
     def local(self) -> None:
         return None
 
-    def __truediv__(self, name: str) -> "There":
+    def __truediv__(self, name: str) -> "RemotePlace":
         return replace(self, address=f"{self.address.rstrip('/')}/{name}")
 
     def _system(self) -> tuple[Any, str]:
@@ -232,7 +232,7 @@ class Facts:
 
 
 @lru_cache(maxsize=4096)
-def facts(place: There) -> Facts:
+def facts(place: RemotePlace) -> Facts:
     """The store's facts about the file; asked once per process."""
     told = place._asking("read", lambda system, path: dict(system.info(path)), first=True)
     if told.get("type") == "directory":
@@ -289,7 +289,7 @@ def _whole(send: Callable[[Any, str], object], system: Any, path: str) -> None:
 class _AtRandom(fsspec.spec.AbstractBufferedFile):  # type: ignore[misc]
     """A remote file with random access: each read is one range request."""
 
-    def __init__(self, place: There, size: int) -> None:
+    def __init__(self, place: RemotePlace, size: int) -> None:
         super().__init__(None, place.address, cache_type="none", size=size)
         self._place = place
 
